@@ -1,0 +1,127 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# People's entrance: `make` lists the targets. Everything that is built goes to
+# build/; nothing is left beside the sources. V=1 shows the commands.
+
+VERSION := $(shell cat VERSION)
+B := build
+
+.DEFAULT_GOAL := help
+.DELETE_ON_ERROR:
+.SECONDARY:
+
+# ---------------------------------------------------------------------------
+# How things are compiled
+
+CC ?= gcc
+Q = $(if $(V),,@)
+say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2);)
+
+WARNINGS := -Wall -Wextra
+# A second variable of the same name hides a mistake sooner or later.
+WARNINGS += -Wshadow
+# Kernel style: declarations first.
+WARNINGS += -Wdeclaration-after-statement
+# Every linkable function is declared in a header that its file includes.
+WARNINGS += -Wmissing-prototypes -Wstrict-prototypes
+# No array whose size a client could choose, no macro that is not there.
+WARNINGS += -Wvla -Wundef
+# Formats are checked where they are passed on, too.
+WARNINGS += -Wformat=2 -Wwrite-strings
+
+OPTIMIZE ?= -O2 -g
+CPPFLAGS := -Iinclude/uapi -Iinclude -I. -D_GNU_SOURCE \
+	-DEXPIRY_VERSION='"$(VERSION)"' $(CPPFLAGS)
+CFLAGS := -std=gnu11 $(OPTIMIZE) -fno-strict-aliasing $(WARNINGS) $(CFLAGS)
+SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all \
+	-fno-omit-frame-pointer
+
+URING_LIBS = $(shell pkg-config --libs liburing)
+SYSTEMD_LIBS = $(shell pkg-config --libs libsystemd)
+
+CORE := $(wildcard core/*.c)
+DAEMON := $(wildcard daemon/*.c)
+LIB := $(wildcard lib/*.c)
+TOOLS := $(wildcard tools/*.c)
+
+# Objects: build/obj/<flavour>/<source>.o, so that flavours never mix.
+objects = $(2:%.c=$(B)/obj/$(1)/%.o)
+
+$(B)/obj/plain/%.o: %.c VERSION
+	@mkdir -p $(@D)
+	$(call say,CC,$<)$(CC) $(CPPFLAGS) $(CFLAGS) -MMD -MP -c -o $@ $<
+
+$(B)/obj/shared/%.o: %.c VERSION
+	@mkdir -p $(@D)
+	$(call say,CC,$< [shared])$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC \
+		-fvisibility=hidden -MMD -MP -c -o $@ $<
+
+# core/ with 4 KiB pages and with 64-byte ones, both watched by the sanitizers.
+$(B)/obj/p12/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$< [4 KiB pages])$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) \
+		-MMD -MP -c -o $@ $<
+
+$(B)/obj/p6/%.o: %.c
+	@mkdir -p $(@D)
+	$(call say,CC,$< [64-byte pages])$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) \
+		-DCORE_PAGE_SHIFT=6 -Wno-type-limits -MMD -MP -c -o $@ $<
+
+-include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
+
+# ---------------------------------------------------------------------------
+# What is built
+
+.PHONY: help all
+help: ## this list
+	@echo 'expiry $(VERSION): make TARGET, or sh packaging/bootstrap make TARGET'
+	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | \
+		sed -E 's/^([a-z-]+):.*## */\1\t/' | \
+		while IFS="$$(printf '\t')" read -r name what; do \
+			printf '  %-16s %s\n' "$$name" "$$what"; done
+
+all: $(B)/expiryd $(B)/expiryctl $(B)/libexpiry.so.0 $(B)/libexpiry.a ## daemon, tool and library
+
+$(B)/expiryd: $(call objects,plain,$(DAEMON) $(CORE))
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
+		$(URING_LIBS) $(SYSTEMD_LIBS)
+
+$(B)/libexpiry.a: $(call objects,shared,$(LIB))
+	@rm -f $@
+	$(call say,AR,$@)$(AR) rcs $@ $^
+
+$(B)/libexpiry.so.0: $(call objects,shared,$(LIB)) lib/libexpiry.map
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -shared \
+		-Wl,-soname,libexpiry.so.0 -Wl,--version-script=lib/libexpiry.map \
+		-Wl,--no-undefined -o $@ $(filter %.o,$^)
+	@ln -sf libexpiry.so.0 $(B)/libexpiry.so
+
+$(B)/expiryctl: $(call objects,plain,$(TOOLS)) $(B)/libexpiry.a
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
+
+# ---------------------------------------------------------------------------
+# The main job, benchmarks
+
+.PHONY: run bench-quick
+run: all $(B)/demo/storm ## the main job: certificates and a million timers
+	@demo/main-job
+
+$(B)/demo/%: $(B)/obj/plain/demo/%.o $(B)/libexpiry.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
+
+bench-quick: all $(B)/bench/quick $(B)/bench/core ## rates and memory, in about three minutes
+	@bench/quick
+
+$(B)/bench/%: $(B)/obj/plain/bench/%.o $(B)/libexpiry.a $(call objects,plain,$(CORE))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
+
+include kmod/module.mk tests/tests.mk tests/vm/vm.mk
+
+# ---------------------------------------------------------------------------
+# Housekeeping
+
+.PHONY: clean
+clean: ## remove build/
+	rm -rf $(B)

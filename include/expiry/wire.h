@@ -1,0 +1,90 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
+/*
+ * What travels on expiryd's Unix stream socket beside the records of
+ * <linux/expiry.h>: docs/protocol.md is the normative text.
+ *
+ * Everything is a multiple of 32 bytes in the machine's own byte order. The
+ * first record of a connection is HELLO. Replies come in the order of their
+ * requests; expirations may stand between them.
+ */
+#ifndef EXPIRY_WIRE_H
+#define EXPIRY_WIRE_H
+
+#include <linux/expiry.h>
+
+#define EXPIRY_WIRE_VERSION	1
+#define EXPIRY_SOCKET_DEFAULT	"/run/expiryd/socket"
+
+#define EXPIRY_OP_HELLO		64
+#define EXPIRY_OP_CREDIT	65	/* period_ms = how many more; no reply */
+#define EXPIRY_OP_SCAN		66	/* id = cursor, period_ms = most rows */
+#define EXPIRY_OP_STAT		67	/* reply: period_ms units of 32 bytes follow */
+#define EXPIRY_OP_DROP		68	/* remove this named queue */
+
+#define EXPIRY_HELLO_CONSUME	0x01	/* this connection takes the expirations */
+#define EXPIRY_HELLO_ACK	0x02	/* EXPIRY_MODE_ACK */
+#define EXPIRY_HELLO_DURABLE	0x04	/* -EOPNOTSUPP for now */
+#define EXPIRY_HELLO_KEYED	0x08	/* EXPIRY_MODE_KEYED */
+
+#define EXPIRY_NAME_MAX		24
+
+/**
+ * struct expiry_hello - the first record of a connection, as sent
+ * @op: EXPIRY_OP_HELLO
+ * @flags: EXPIRY_HELLO_*
+ * @version: EXPIRY_WIRE_VERSION; stands where a record has its status
+ * @clock_id: 0, 1 or 7; stands where a record has its period
+ * @name: [A-Za-z0-9._-], NUL-padded, all 24 bytes may be used; empty = an
+ *	anonymous queue, which lives as long as the connection
+ *
+ * The reply is a struct expiry_record: status; id = timers in the queue,
+ * deadline_ns = now on its clock, cookie = most records the server takes in
+ * flight on this connection.
+ */
+struct expiry_hello {
+	__u8  op;
+	__u8  flags;
+	__s16 version;
+	__u32 clock_id;
+	char  name[EXPIRY_NAME_MAX];
+};
+
+#define EXPIRY_ENGINE_EMBEDDED	1	/* queues live and die with the daemon */
+#define EXPIRY_ENGINE_KERNEL	2	/* queues live in the kernel module */
+
+/**
+ * struct expiry_server_stat - second part of a STAT reply's body
+ * @engine: EXPIRY_ENGINE_*
+ * @consumers: 1 if this queue has a consumer, else 0
+ * @credit: expirations its consumer may still be sent
+ * @producers: connections attached to this queue, the consumer included
+ * @uptime_ns: since the daemon started
+ * @queues: of the whole daemon; likewise all that follows
+ * @connections: open now
+ * @records: requests answered since the start
+ * @expirations: sent since the start
+ * @refused_connections: for a limit; likewise @refused_queues,
+ * @refused_timers
+ * @closed_protocol: connections ended for breaking the protocol
+ *
+ * The body is a struct expiry_stat followed by this; a later daemon may append
+ * to it, so a client reads what it knows and skips the rest of the units.
+ */
+struct expiry_server_stat {
+	__u32 engine;
+	__u32 consumers;
+	__u32 credit;
+	__u32 producers;
+	__u64 uptime_ns;
+	__u64 queues;
+	__u64 connections;
+	__u64 records;
+	__u64 expirations;
+	__u64 refused_connections;
+	__u64 refused_queues;
+	__u64 refused_timers;
+	__u64 closed_protocol;
+	__u64 reserved[5];
+};
+
+#endif /* EXPIRY_WIRE_H */

@@ -1,0 +1,215 @@
+/* SPDX-License-Identifier: (GPL-2.0-only WITH Linux-syscall-note) OR LGPL-2.1-or-later */
+/*
+ * expiry: queues of timers behind file descriptors.
+ *
+ * Every open file of /dev/expiry is a queue: a heap of timers on one clock.
+ *
+ *   open             a queue without a clock: configure it before anything else
+ *   EXPIRY_IOC_CONFIG   clock, mode, slack and limit; once
+ *   EXPIRY_IOC_SUBMIT   a batch of records, changed in place into their replies;
+ *                    the same as IORING_OP_URING_CMD with cmd_op
+ *                    EXPIRY_IOC_SUBMIT and a struct expiry_batch in the
+ *                    command area of the SQE
+ *   read             whole records (op EXPIRY_OP_EXPIRED), as many as are due
+ *                    and fit; blocks until one is due unless O_NONBLOCK
+ *   poll             EPOLLIN: an expiration can be read
+ *   EXPIRY_IOC_STAT, _SCAN, _REWIND    what is in the queue; see the structs
+ *
+ * A request, its reply and an expiration are the same 32-byte struct in the
+ * machine's own byte order, so that nobody on the way parses or copies.
+ */
+#ifndef _UAPI_LINUX_EXPIRY_H
+#define _UAPI_LINUX_EXPIRY_H
+
+#include <linux/ioctl.h>
+#include <linux/types.h>
+
+/**
+ * struct expiry_record - a request, its reply, or an expiration
+ * @op: EXPIRY_OP_*
+ * @flags: EXPIRY_F_*. In: a bit that is unknown or means nothing for @op is
+ *	-EINVAL. Out, when @status is 0: only bits that speak of the result.
+ * @status: in: must be 0 (else -EINVAL). Out: 0 or a negative errno. A refused
+ *	record comes back as it was sent but for this field.
+ * @period_ms: milliseconds; 0 = once; else the timer is armed again for its
+ *	deadline + period at each delivery. Used by ARM; out of QUERY, EXPIRED.
+ * @id: names the timer. On a plain queue the queue gives it in the reply to
+ *	ARM (generation << 32 | slot number from 1), on a keyed queue the client
+ *	chooses it. 0 is never a timer.
+ * @deadline_ns: nanoseconds, absolute on the queue's clock, or from now with
+ *	EXPIRY_F_RELATIVE. A past deadline is due at once; EXPIRY_NEVER is never.
+ * @cookie: the caller's own, handed back untouched
+ */
+struct expiry_record {
+	__u8  op;
+	__u8  flags;
+	__s16 status;
+	__u32 period_ms;
+	__u64 id;
+	__u64 deadline_ns;
+	__u64 cookie;
+};
+
+/*
+ * Requests. Errors common to all: -EINVAL (flags, status, id), -EOPNOTSUPP
+ * (unknown op), -ENOMEM (no page could be had; nothing changed).
+ *
+ * ARM      in: deadline, cookie, period; id 0 (plain) or not 0 (keyed).
+ *          out: id, deadline made absolute. On a keyed queue an armed id gets
+ *          the new deadline, cookie and period in place; one that was
+ *          delivered and not acknowledged is thereby acknowledged.
+ *          -ENOSPC: the queue is at its limit; -EEXIST: EXPIRY_F_NEW and the
+ *          id is armed.
+ * REFRESH  in: id, deadline. out: deadline made absolute, cookie, period.
+ *          -ENOENT: no such timer is armed (any more).
+ * CANCEL   in: id. out: deadline, cookie, period. -ENOENT.
+ * ACK      in: id of a delivered timer of an acknowledging queue. -ENOENT:
+ *          not delivered or already acknowledged; -EINVAL: plain queue.
+ * QUERY    in: id. out: deadline, cookie, period. -ENOENT.
+ * CLEAR    cancel and forget every timer of the queue; out: cookie = how many.
+ */
+#define EXPIRY_OP_ARM		1
+#define EXPIRY_OP_REFRESH	2
+#define EXPIRY_OP_CANCEL	3
+#define EXPIRY_OP_ACK		4
+#define EXPIRY_OP_QUERY		5
+#define EXPIRY_OP_CLEAR		6
+
+/* What a reader gets; as a request: -EOPNOTSUPP. */
+#define EXPIRY_OP_EXPIRED	16	/* id, the deadline it had, cookie, period */
+#define EXPIRY_OP_CLOCK_SET	17	/* REALTIME was stepped; deadline_ns = now */
+
+#define EXPIRY_F_RELATIVE	0x01	/* in, ARM REFRESH: deadline from now */
+#define EXPIRY_F_REDELIVERED	0x02	/* out, EXPIRED: delivered before */
+#define EXPIRY_F_NEW		0x04	/* in, ARM keyed: -EEXIST if armed */
+#define EXPIRY_F_LATER		0x08	/* in, ARM REFRESH: never bring forward */
+
+#define EXPIRY_NEVER		0xffffffffffffffffULL
+
+/* Modes of a queue, for its whole life. */
+#define EXPIRY_MODE_ACK		0x02	/* at least once: keep until ACK */
+#define EXPIRY_MODE_KEYED	0x08	/* the client names the timers */
+#define EXPIRY_MODE_ALL		(EXPIRY_MODE_ACK | EXPIRY_MODE_KEYED)
+
+/**
+ * struct expiry_config - EXPIRY_IOC_CONFIG
+ * @clock_id: CLOCK_REALTIME (0), CLOCK_MONOTONIC (1) or CLOCK_BOOTTIME (7)
+ * @mode: EXPIRY_MODE_*
+ * @slack_ns: how much later than its deadline a wake-up may come to be shared
+ *	with others; 0 = as precise as the machine's timers are
+ * @limit: most timers, armed and delivered-not-acknowledged together; 0 = the
+ *	module's default. Out: the limit in force.
+ * @reserved: must be 0
+ *
+ * Errors: -EINVAL (a field), -EBUSY (already configured), -EPERM (@limit above
+ * the module's maximum and no CAP_SYS_RESOURCE), -ENOMEM, -EFAULT.
+ */
+struct expiry_config {
+	__u32 clock_id;
+	__u32 mode;
+	__u64 slack_ns;
+	__u64 limit;
+	__u64 reserved;
+};
+
+/**
+ * struct expiry_batch - EXPIRY_IOC_SUBMIT, by ioctl or by uring_cmd
+ * @addr: address of the records, 8-byte aligned
+ * @count: how many, 1 to EXPIRY_BATCH_MAX
+ * @flags: must be 0
+ *
+ * Returns how many records were processed, each with its own status; fewer
+ * than @count only when the memory behind @addr ends there.
+ * Errors: -EINVAL (alignment, count, flags), -EFAULT (the first record is not
+ * readable and writable memory: nothing was done), -ENOTCONN (no config yet),
+ * -EINTR (a fatal signal came before the first record).
+ */
+struct expiry_batch {
+	__u64 addr;
+	__u32 count;
+	__u32 flags;
+};
+#define EXPIRY_BATCH_MAX	65536
+
+/**
+ * struct expiry_scan - EXPIRY_IOC_SCAN: list the timers of a queue
+ * @addr: where records are written, 8-byte aligned (op EXPIRY_OP_QUERY)
+ * @count: room for so many, 1 to EXPIRY_BATCH_MAX
+ * @flags: must be 0
+ * @cursor: in: 0 to start, else what the last call left; out: where to go on,
+ *	0 when everything has been seen
+ *
+ * A timer armed during the whole scan is seen exactly once; one that comes or
+ * goes meanwhile may or may not be. Rows come in no order. A timer that is
+ * delivered and not acknowledged carries EXPIRY_F_REDELIVERED. Returns the
+ * number of records written, which may be 0 before the end. Errors as SUBMIT.
+ */
+struct expiry_scan {
+	__u64 addr;
+	__u32 count;
+	__u32 flags;
+	__u64 cursor;
+};
+
+#define EXPIRY_LATENESS_BUCKETS	40
+
+/**
+ * struct expiry_stat - EXPIRY_IOC_STAT; also the body of the socket's STAT
+ * @now_ns: now on the queue's clock
+ * @next_ns: the earliest deadline, EXPIRY_NEVER if nothing is armed. May be
+ *	earlier than the truth while cancelled timers are being cleaned up.
+ * @armed: timers armed
+ * @unacked: timers delivered and not acknowledged
+ * @limit: most timers
+ * @nodes: heap nodes, live and stale; never above twice the live ones by more
+ *	than a constant
+ * @pages_heap: pages the heap uses; likewise @pages_slots, @pages_index
+ * @pages_resident: of these, held in memory now
+ * @arms: since the queue was made; likewise @refreshes, @cancels, @acks,
+ * @delivered, @redelivered
+ * @refused: records answered with an error
+ * @refused_limit: of these, for the queue's limit
+ * @clock_sets: steps of CLOCK_REALTIME seen
+ * @lateness_max_ns: of all deliveries
+ * @lateness: how many deliveries were late by less than 2^n ns, and not less
+ *	than 2^(n-1) ns, for n = index; the last bucket holds all the rest.
+ *	Redeliveries are not counted.
+ * @clock_id: as configured; likewise @mode
+ */
+struct expiry_stat {
+	__u64 now_ns;
+	__u64 next_ns;
+	__u64 armed;
+	__u64 unacked;
+	__u64 limit;
+	__u64 nodes;
+	__u64 pages_heap;
+	__u64 pages_slots;
+	__u64 pages_index;
+	__u64 pages_resident;
+	__u64 arms;
+	__u64 refreshes;
+	__u64 cancels;
+	__u64 acks;
+	__u64 delivered;
+	__u64 redelivered;
+	__u64 refused;
+	__u64 refused_limit;
+	__u64 clock_sets;
+	__u64 lateness_max_ns;
+	__u32 clock_id;
+	__u32 mode;
+	__u64 reserved[3];
+	__u64 lateness[EXPIRY_LATENESS_BUCKETS];
+};
+
+#define EXPIRY_IOC_MAGIC	0xEB
+#define EXPIRY_IOC_CONFIG	_IOWR(EXPIRY_IOC_MAGIC, 1, struct expiry_config)
+#define EXPIRY_IOC_SUBMIT	_IOW(EXPIRY_IOC_MAGIC, 2, struct expiry_batch)
+#define EXPIRY_IOC_STAT		_IOR(EXPIRY_IOC_MAGIC, 3, struct expiry_stat)
+#define EXPIRY_IOC_SCAN		_IOWR(EXPIRY_IOC_MAGIC, 4, struct expiry_scan)
+/* Everything delivered and not acknowledged is due again, marked. Returns 0.
+ * -EINVAL: not an acknowledging queue; -ENOMEM: in part, may be repeated. */
+#define EXPIRY_IOC_REWIND	_IO(EXPIRY_IOC_MAGIC, 5)
+
+#endif /* _UAPI_LINUX_EXPIRY_H */
