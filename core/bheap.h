@@ -1,0 +1,109 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
+/*
+ * The B-heap: a heap of timers whose nodes are laid out by pages.
+ *
+ * A node carries its key, so that comparing touches nothing else, and the heap
+ * never tells anybody where a node is: a timer that is cancelled or refreshed
+ * leaves its node behind, stale, to be dropped when it surfaces or is swept.
+ *
+ * The layouts (bheap_layout) are interchangeable and share this contract.
+ * Every function that can fail returns 0 or the pages' error and has changed
+ * nothing when it fails. Work is O(log n) a call unless said otherwise.
+ */
+#ifndef CORE_BHEAP_H
+#define CORE_BHEAP_H
+
+#include "core.h"
+#include "pages.h"
+
+struct bheap_node {
+	u64 deadline;
+	u32 slot;
+	u32 stamp;	/* tells a slot's live node from its stale ones */
+};
+
+struct bheap_layout;
+
+/**
+ * struct bheap - a heap
+ * @first: the least node, valid when @nr > 0: outside the pages, so that the
+ *	next deadline is known without touching them
+ * @nr: nodes, live and stale
+ * @sweep: where the sweep goes on; 0 = no sweep under way
+ * @pages: the other nodes
+ * @layout: const after bheap_init()
+ */
+struct bheap {
+	struct bheap_node first;
+	u32 nr;
+	u32 sweep;
+	struct core_pages *pages;
+	const struct bheap_layout *layout;
+};
+
+/* Whether a node no longer stands for its timer; says no when it cannot tell
+ * for want of a page. */
+typedef bool bheap_stale_t(void *context, const struct bheap_node *node);
+
+/* Sends for what it takes to look at a node's timer soon. */
+typedef void bheap_ahead_t(void *context, const struct bheap_node *node);
+
+/**
+ * struct bheap_layout - one way to lay nodes out in pages
+ * @name: as configuration and reports have it
+ * @push: add a node
+ * @pop: remove the first
+ * @replace: put another node in place of the first
+ * @top: call @ahead for the nodes that may come first after the first
+ * @sweep: look at up to @steps nodes, remove the stale ones among them; one
+ *	sweep after another looks at every node that did not move meanwhile.
+ *	Returns false when a sweep came to its end. Calls @ahead some nodes
+ *	before @stale.
+ * @validate: walk everything (unbounded; for tests and debugging): 0, or -EIO
+ *	where the layout's order is broken
+ */
+struct bheap_layout {
+	const char *name;
+	int (*push)(struct bheap *heap, const struct bheap_node *node);
+	int (*pop)(struct bheap *heap);
+	int (*replace)(struct bheap *heap, const struct bheap_node *node);
+	void (*top)(const struct bheap *heap, bheap_ahead_t *ahead,
+		    void *context);
+	bool (*sweep)(struct bheap *heap, u32 steps, bheap_stale_t *stale,
+		      bheap_ahead_t *ahead, void *context);
+	int (*validate)(struct bheap *heap);
+};
+
+/* Kamp's B-heap: each page holds a subtree (bheap_subtree.c). */
+extern const struct bheap_layout bheap_subtree;
+
+#define BHEAP_NODES_PER_PAGE	(CORE_PAGE_SIZE / (u32)sizeof(struct bheap_node))
+
+static inline void bheap_init(struct bheap *heap,
+			      const struct bheap_layout *layout,
+			      struct core_pages *pages)
+{
+	heap->nr = 0;
+	heap->sweep = 0;
+	heap->pages = pages;
+	heap->layout = layout;
+	pages->nr = 0;
+}
+
+static inline int bheap_push(struct bheap *heap, const struct bheap_node *node)
+{
+	return heap->layout->push(heap, node);
+}
+
+static inline int bheap_pop(struct bheap *heap)
+{
+	return heap->layout->pop(heap);
+}
+
+static inline int bheap_replace(struct bheap *heap,
+				const struct bheap_node *node)
+{
+	return heap->layout->replace(heap, node);
+}
+
+#endif /* CORE_BHEAP_H */

@@ -1,0 +1,87 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
+/*
+ * The slot table: see slots.h.
+ */
+#include "slots.h"
+
+static_assert(sizeof(struct slot) == 32, "two slots a cache line");
+
+u32 slots_pages_max(u64 limit)
+{
+	return (limit + SLOTS_PER_PAGE - 1) / SLOTS_PER_PAGE;
+}
+
+void slots_init(struct slots *slots, struct core_pages *pages)
+{
+	slots->pages = pages;
+	slots_reset(slots);
+}
+
+void slots_reset(struct slots *slots)
+{
+	slots->nr = 0;
+	slots->free = 0;
+	slots->used = 0;
+	slots->pages->nr = 0;
+}
+
+struct slot *slots_get(struct slots *slots, u32 nr)
+{
+	struct slot *page;
+
+	if (!nr || nr > slots->nr) {
+		slots->pages->error = 0;
+		return NULL;
+	}
+	nr--;
+	page = core_page(slots->pages, nr / SLOTS_PER_PAGE);
+	return likely(page) ? page + nr % SLOTS_PER_PAGE : NULL;
+}
+
+struct slot *slots_peek(const struct slots *slots, u32 nr)
+{
+	struct slot *page;
+
+	if (!nr || nr > slots->nr)
+		return NULL;
+	nr--;
+	page = core_page_peek(slots->pages, nr / SLOTS_PER_PAGE);
+	return page ? page + nr % SLOTS_PER_PAGE : NULL;
+}
+
+u32 slots_offer(struct slots *slots, struct slot **slotp)
+{
+	u32 nr = slots->free;
+	struct slot *page;
+
+	if (nr) {
+		*slotp = slots_get(slots, nr);
+		return *slotp ? nr : 0;
+	}
+	nr = slots->nr;
+	page = core_page(slots->pages, nr / SLOTS_PER_PAGE);
+	if (unlikely(!page))
+		return 0;
+	*slotp = page + nr % SLOTS_PER_PAGE;
+	return nr + 1;
+}
+
+void slots_take(struct slots *slots, u32 nr, struct slot *slot)
+{
+	if (nr == slots->free) {
+		slots->free = slot->deadline;
+	} else {
+		slots->nr = nr;
+		slots->pages->nr = (nr + SLOTS_PER_PAGE - 1) / SLOTS_PER_PAGE;
+	}
+	slots->used++;
+}
+
+void slots_put(struct slots *slots, u32 nr, struct slot *slot)
+{
+	slot->id = 0;
+	slot->tag = 0;
+	slot->deadline = slots->free;
+	slots->free = nr;
+	slots->used--;
+}

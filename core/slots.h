@@ -1,0 +1,71 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
+/*
+ * The slot table: 32 bytes for each timer, found by number.
+ */
+#ifndef CORE_SLOTS_H
+#define CORE_SLOTS_H
+
+#include "core.h"
+#include "pages.h"
+
+/* State of a slot, in the low bits of its tag; none of them = free. */
+#define SLOT_ARMED		0x1U	/* has one live node in the heap */
+#define SLOT_UNACKED		0x2U	/* was delivered, is not settled */
+#define SLOT_REDELIVER		0x4U	/* armed again by a rewind */
+#define SLOT_STATE		0x7U
+#define SLOT_STAMP_SHIFT	3
+
+/**
+ * struct slot - one timer
+ * @deadline: nanoseconds on the queue's clock; free: number of the next free
+ *	slot, 0 = none
+ * @cookie: the client's
+ * @id: the whole of it, so that a stale one never matches
+ * @period_ms: 0 = once
+ * @tag: stamp of its live node << SLOT_STAMP_SHIFT | state
+ */
+struct slot {
+	u64 deadline;
+	u64 cookie;
+	u64 id;
+	u32 period_ms;
+	u32 tag;
+};
+
+#define SLOTS_PER_PAGE		(CORE_PAGE_SIZE / (u32)sizeof(struct slot))
+
+/**
+ * struct slots - the table
+ * @pages: where they are; slot number n is element n - 1
+ * @nr: slots ever used since the last reset
+ * @free: the first free one below that, 0 = none
+ * @used: how many are not free
+ */
+struct slots {
+	struct core_pages *pages;
+	u32 nr;
+	u32 free;
+	u32 used;
+};
+
+u32 slots_pages_max(u64 limit);
+void slots_init(struct slots *slots, struct core_pages *pages);
+
+/* Forget every slot; O(1). */
+void slots_reset(struct slots *slots);
+
+/* Slot @nr from 1, or NULL: out of range (error 0) or pages->error. */
+struct slot *slots_get(struct slots *slots, u32 nr);
+
+/* The same without waiting, NULL if its page is not in memory. */
+struct slot *slots_peek(const struct slots *slots, u32 nr);
+
+/* A free slot's number to be taken with slots_take(), which then cannot fail;
+ * 0 with pages->error when there is none to be had. */
+u32 slots_offer(struct slots *slots, struct slot **slotp);
+void slots_take(struct slots *slots, u32 nr, struct slot *slot);
+
+/* Give a slot back. */
+void slots_put(struct slots *slots, u32 nr, struct slot *slot);
+
+#endif /* CORE_SLOTS_H */

@@ -1,0 +1,181 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
+/*
+ * Timers: heap, slots and index joined into one queue's worth of them.
+ *
+ * Callers serialize every call on one struct timers, pass the time of the
+ * queue's own clock, and take back pages above pages->nr at their leisure.
+ */
+#ifndef CORE_TIMERS_H
+#define CORE_TIMERS_H
+
+#include "bheap.h"
+#include "core.h"
+#include "index.h"
+#include "pages.h"
+#include "slots.h"
+
+/* The runs of pages a queue is made of. */
+enum timers_pages {
+	TIMERS_PAGES_HEAP,
+	TIMERS_PAGES_SLOTS,
+	TIMERS_PAGES_INDEX_0,	/* keyed queues only; the second is in use */
+	TIMERS_PAGES_INDEX_1,	/* while the index changes its size */
+	TIMERS_PAGES_NR,
+};
+
+/**
+ * struct timers_config - what a queue is, for its whole life
+ * @mode: EXPIRY_MODE_*
+ * @limit: most timers, armed and unacknowledged together, 1 to TIMERS_MAX
+ * @seed: secret randomness for the index, so that nobody can aim at a bucket
+ * @layout: of the heap
+ */
+struct timers_config {
+	u32 mode;
+	u64 limit;
+	u64 seed[2];
+	const struct bheap_layout *layout;
+};
+
+#define TIMERS_MAX	(1ULL << 30)
+
+/**
+ * struct timers - see the file's head
+ * @mode: const, as is @limit
+ * @generation: of the last id given
+ * @stamp: of the last node pushed
+ * @armed: slots with SLOT_ARMED
+ * @unacked: slots with SLOT_UNACKED
+ * @settled: the heap's first node is live: next_ns is the truth
+ * @stat: counters, filled in as in struct expiry_stat
+ */
+struct timers {
+	u32 mode;
+	u32 generation;
+	u32 stamp;
+	bool settled;
+	u64 limit;
+	u64 armed;
+	u64 unacked;
+	struct bheap heap;
+	struct slots slots;
+	struct index index;
+	struct {
+		u64 arms;
+		u64 refreshes;
+		u64 cancels;
+		u64 acks;
+		u64 delivered;
+		u64 redelivered;
+		u64 refused;
+		u64 refused_limit;
+		u64 lateness_max_ns;
+		u64 lateness[EXPIRY_LATENESS_BUCKETS];
+	} stat;
+};
+
+/* Most pages of run @which that a queue of this kind can come to use: what
+ * nr_max must be. */
+u32 timers_pages_max(const struct timers_config *config,
+		     enum timers_pages which);
+
+/* @pages: TIMERS_PAGES_NR runs, empty. -EINVAL: mode or limit. */
+int timers_init(struct timers *timers, const struct timers_config *config,
+		struct core_pages *pages[TIMERS_PAGES_NR]);
+
+/* Timers in the queue: what limit is held against and CLEAR counts. */
+static inline u64 timers_nr(const struct timers *timers)
+{
+	return timers->slots.used;
+}
+
+/**
+ * timers_submit - process records in place
+ * @now_ns: now on the queue's clock
+ *
+ * Returns how many were processed, each having its reply and status. Fewer
+ * than @count only if a page could not be had without waiting (-EAGAIN from
+ * the owner): the rest is untouched and may be submitted again. Bounded work a
+ * record.
+ */
+u32 timers_submit(struct timers *timers, struct expiry_record *records,
+		  u32 count, u64 now_ns);
+
+/**
+ * timers_deliver - take what is due, in order of deadline
+ * @records: room for @count expirations
+ * @hold: keep each as unacknowledged even on a plain queue, until
+ *	timers_release() or timers_restore() says how the copy to its reader
+ *	went
+ *
+ * Returns the number of expirations, or, if that is 0, an error of the pages.
+ * Bounded work: may return fewer than are due, even 0; timers_due() tells
+ * whether there is more.
+ */
+int timers_deliver(struct timers *timers, struct expiry_record *records,
+		   u32 count, u64 now_ns, bool hold);
+
+/* The records delivered with @hold reached their reader: forget them, unless
+ * the queue is an acknowledging one. */
+void timers_release(struct timers *timers, const struct expiry_record *records,
+		    u32 count);
+
+/**
+ * timers_restore - they did not: they are due again, as if never delivered
+ *
+ * Returns 0 or the error of a page; those not restored stay unacknowledged and
+ * timers_rewind() brings them back.
+ */
+int timers_restore(struct timers *timers, const struct expiry_record *records,
+		   u32 count);
+
+/**
+ * timers_rewind - make what was delivered and not acknowledged due again
+ * @cursor: 0 to start with; where to go on
+ *
+ * Bounded work a call. Returns 1: call again, 0: done, or a page error (may be
+ * called again with the same cursor).
+ */
+int timers_rewind(struct timers *timers, u64 *cursor);
+
+/**
+ * timers_scan - list timers
+ * @cursor: 0 to start with; where to go on, 0 again at the end
+ *
+ * A timer that is delivered and not acknowledged is listed too, with
+ * EXPIRY_F_REDELIVERED. Returns the number of records written (bounded work: may be 0 before the
+ * end), or a page error.
+ */
+int timers_scan(struct timers *timers, struct expiry_record *records,
+		u32 count, u64 *cursor);
+
+/**
+ * timers_settle - drop stale nodes from the top of the heap
+ * @steps: most nodes to look at
+ *
+ * Returns 1 if the first node is live or there is none, 0 if more steps are
+ * needed, or a page error.
+ */
+int timers_settle(struct timers *timers, u32 steps);
+
+/* The earliest deadline, EXPIRY_NEVER if there is none. Without timers_settle()
+ * returning 1 before, the truth may be later but is never earlier. */
+static inline u64 timers_next_ns(const struct timers *timers)
+{
+	return timers->heap.nr ? timers->heap.first.deadline : EXPIRY_NEVER;
+}
+
+static inline bool timers_due(const struct timers *timers, u64 now_ns)
+{
+	u64 next_ns = timers_next_ns(timers);
+
+	return next_ns <= now_ns && next_ns != EXPIRY_NEVER;
+}
+
+/* Fill in what the core knows; the rest of @stat is left alone. */
+void timers_stat(const struct timers *timers, struct expiry_stat *stat);
+
+/* Walk everything (unbounded): 0 or -EIO if an invariant is broken. */
+int timers_validate(struct timers *timers);
+
+#endif /* CORE_TIMERS_H */
