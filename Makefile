@@ -15,7 +15,7 @@ B := build
 
 CC ?= gcc
 Q = $(if $(V),,@)
-say = $(if $(V),,@printf '  %-7s %s\n' $(1) $(2);)
+say = $(if $(V),,@printf '  %-7s %s\n' $(1) '$(2)';)
 
 WARNINGS := -Wall -Wextra
 # A second variable of the same name hides a mistake sooner or later.
@@ -59,13 +59,13 @@ $(B)/obj/shared/%.o: %.c VERSION
 # core/ with 4 KiB pages and with 64-byte ones, both watched by the sanitizers.
 $(B)/obj/p12/%.o: %.c
 	@mkdir -p $(@D)
-	$(call say,CC,$< [4 KiB pages])$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) \
-		-MMD -MP -c -o $@ $<
+	$(call say,CC,$< [4 KiB pages])$(CC) $(CPPFLAGS) -Icore $(CFLAGS) \
+		$(SANITIZE) -MMD -MP -c -o $@ $<
 
 $(B)/obj/p6/%.o: %.c
 	@mkdir -p $(@D)
-	$(call say,CC,$< [64-byte pages])$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) \
-		-DCORE_PAGE_SHIFT=6 -Wno-type-limits -MMD -MP -c -o $@ $<
+	$(call say,CC,$< [64-byte pages])$(CC) $(CPPFLAGS) -Icore $(CFLAGS) \
+		$(SANITIZE) -DCORE_PAGE_SHIFT=6 -Wno-type-limits -MMD -MP -c -o $@ $<
 
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 
@@ -105,6 +105,8 @@ $(B)/expiryctl: $(call objects,plain,$(TOOLS)) $(B)/libexpiry.a
 .PHONY: run bench-quick
 run: all $(B)/demo/storm ## the main job: certificates and a million timers
 	@demo/main-job
+
+$(B)/demo/storm: $(B)/obj/plain/demo/ledger.o
 
 $(B)/demo/%: $(B)/obj/plain/demo/%.o $(B)/libexpiry.a
 	@mkdir -p $(@D)

@@ -25,9 +25,7 @@ static_assert(sizeof(struct index_entry) == 8, "eight entries a cache line");
 #define MOVE		8U
 #define CLEAR		2U
 
-/* Grow when three quarters are in use, halve at an eighth; refuse to add when
- * 15 of 16 are, which happens only if no pages could be had to grow. One entry
- * at least stays empty, where probes end. */
+/* Grow when three quarters are in use, halve at an eighth. */
 static inline bool table_crowded(const struct index_table *table)
 {
 	return table->nr >= (u64)3 << (table->bits - 2);
@@ -36,13 +34,6 @@ static inline bool table_crowded(const struct index_table *table)
 static inline bool table_sparse(const struct index_table *table)
 {
 	return table->bits > BITS_MIN && table->nr < 1U << (table->bits - 3);
-}
-
-static inline bool table_full(const struct index_table *table)
-{
-	u32 size = 1U << table->bits;
-
-	return table->nr >= size - size / 16 - 1;
 }
 
 static inline u32 table_mask(const struct index_table *table)
@@ -75,6 +66,21 @@ static inline struct index_table *current_table(struct index *index)
 static inline struct index_table *other_table(struct index *index)
 {
 	return &index->table[!index->cur];
+}
+
+/*
+ * Refuse to add when 15 of 16 entries are taken, by what is in the table and by
+ * what still has to move into it: happens only if pages for a larger one could
+ * not be had. One entry at least stays empty, where probes end.
+ */
+static bool current_full(struct index *index)
+{
+	u32 size = 1U << current_table(index)->bits;
+	u32 nr = current_table(index)->nr;
+
+	if (index->phase == INDEX_MOVING)
+		nr += other_table(index)->nr;
+	return nr >= size - size / 16 - 1;
 }
 
 /* Bits of a table that holds @limit without being crowded. */
@@ -226,24 +232,27 @@ static int clear_page_of(struct index_table *table, u32 number)
 	return 0;
 }
 
-static void clear_step(struct index *index)
+static int clear_step(struct index *index)
 {
 	struct index_table *other = other_table(index);
 	u32 step;
+	int err;
 
 	for (step = 0; step < CLEAR; step++) {
-		if (clear_page_of(other, index->done))
-			return;
+		err = clear_page_of(other, index->done);
+		if (err)
+			return err;
 		if (++index->done == table_pages(other)) {
 			index->cur = !index->cur;
 			index->phase = INDEX_MOVING;
 			index->done = 0;
-			return;
+			break;
 		}
 	}
+	return 0;
 }
 
-static void move_step(struct index *index)
+static int move_step(struct index *index)
 {
 	struct index_table *table = current_table(index);
 	struct index_table *old = other_table(index);
@@ -253,11 +262,11 @@ static void move_step(struct index *index)
 	for (step = 0; step < MOVE; step++) {
 		from = table_entry(old, index->done);
 		if (!from)
-			return;
+			return old->pages->error;
 		if (from->slot && from->slot != INDEX_GONE) {
 			to = table_room(table, from->hash);
 			if (!to)
-				return;
+				return table->pages->error;
 			*to = *from;
 			table->nr++;
 			old->nr--;
@@ -267,14 +276,15 @@ static void move_step(struct index *index)
 			table_reset(old);
 			index->phase = INDEX_STABLE;
 			index->done = 0;
-			return;
+			break;
 		}
 	}
+	return 0;
 }
 
 /* A bounded step towards a table of the right size. A page that cannot be had
  * now only delays it. */
-static void resize_step(struct index *index)
+static int resize_step(struct index *index)
 {
 	struct index_table *table = current_table(index);
 	struct index_table *other = other_table(index);
@@ -287,16 +297,14 @@ static void resize_step(struct index *index)
 		else if (table_sparse(table))
 			other->bits = table->bits - 1;
 		else
-			return;
+			return 0;
 		index->phase = INDEX_CLEARING;
 		index->done = 0;
 		fallthrough;
 	case INDEX_CLEARING:
-		clear_step(index);
-		return;
-	case INDEX_MOVING:
-		move_step(index);
-		return;
+		return clear_step(index);
+	default:
+		return move_step(index);
 	}
 }
 
@@ -311,11 +319,11 @@ int index_prepare(struct index *index, u32 hash)
 			return err;
 		table->bits = BITS_MIN;
 	}
-	resize_step(index);
+	err = resize_step(index);
+	if (unlikely(current_full(index)))
+		return err ?: -ENOMEM;
 
 	table = current_table(index);
-	if (unlikely(table_full(table)))
-		return -ENOMEM;
 	return table_room(table, hash) ? 0 : table->pages->error;
 }
 
@@ -411,7 +419,7 @@ void index_remove(struct index *index, u32 hash, u32 slot)
 			return;
 		table_close(table, pos);
 	}
-	resize_step(index);
+	(void)resize_step(index);
 }
 
 static int table_validate(struct index_table *table, struct index *index,

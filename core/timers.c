@@ -32,6 +32,7 @@ static_assert(sizeof(struct expiry_record) == 32, "one record, one half line");
 
 /* Nodes looked at by the sweep for each record or delivery. */
 #define SWEEP_STEPS		8U
+#define SWEEP_EVERY		32U
 
 /* Nodes that may come to the top and prove stale, for each delivery asked. */
 #define DELIVER_STEPS		8U
@@ -51,6 +52,17 @@ static inline u64 slot_period_ns(const struct slot *slot)
 	return slot->period_ms * NSEC_PER_MSEC_64;
 }
 
+/* When a periodic timer that is armed for its next time was last due; a refresh
+ * may have put that next time anywhere. */
+static u64 slot_last_ns(const struct slot *slot)
+{
+	u64 period_ns = slot_period_ns(slot);
+
+	if (slot->deadline == EXPIRY_NEVER)
+		return EXPIRY_NEVER;
+	return slot->deadline > period_ns ? slot->deadline - period_ns : 0;
+}
+
 static inline bool is_keyed(const struct timers *timers)
 {
 	return timers->mode & EXPIRY_MODE_KEYED;
@@ -65,7 +77,7 @@ static inline bool is_acking(const struct timers *timers)
  * leave behind. */
 static u64 nodes_max(u64 limit)
 {
-	return 2 * limit + 4 * BHEAP_NODES_PER_PAGE;
+	return 2 * limit + 4 * (BHEAP_NODES_PER_PAGE + SWEEP_EVERY);
 }
 
 u32 timers_pages_max(const struct timers_config *config, enum timers_pages which)
@@ -327,6 +339,9 @@ static int refresh(struct timers *timers, struct expiry_record *record,
 	if (err)
 		return err;
 
+	/* What it expires for next is not what was delivered before. */
+	slot->tag &= ~SLOT_REDELIVER;
+
 	timers->stat.refreshes++;
 	record->flags = 0;
 	describe(record, slot);
@@ -351,8 +366,7 @@ static int cancel(struct timers *timers, struct expiry_record *record)
 	if (slot->tag & SLOT_UNACKED) {
 		/* A periodic one whose last delivery awaits its ACK: that
 		 * delivery is what is left of it. */
-		if (slot->deadline != EXPIRY_NEVER)
-			slot->deadline -= slot_period_ns(slot);
+		slot->deadline = slot_last_ns(slot);
 		slot->period_ms = 0;
 		slot->tag &= ~(SLOT_ARMED | SLOT_REDELIVER);
 	} else {
@@ -380,6 +394,27 @@ static int acknowledge(struct timers *timers, u32 nr, struct slot *slot)
 	return 0;
 }
 
+/* A late ACK: the timer is armed to be delivered again. */
+static int acknowledge_rewound(struct timers *timers, u32 nr, struct slot *slot)
+{
+	int err;
+
+	if (timers->heap.first.slot == nr)
+		timers->settled = false;
+	if (slot->period_ms) {
+		slot->tag &= ~SLOT_REDELIVER;
+		slot->deadline = add_saturating(slot->deadline,
+						slot_period_ns(slot));
+		return 0;
+	}
+	err = prepare_free(timers, nr, slot);
+	if (err)
+		return err;
+	timers->armed--;
+	free_slot(timers, nr, slot);
+	return 0;
+}
+
 static int ack(struct timers *timers, struct expiry_record *record)
 {
 	struct slot *slot;
@@ -388,10 +423,13 @@ static int ack(struct timers *timers, struct expiry_record *record)
 
 	if (!is_acking(timers))
 		return -EINVAL;
-	nr = find_in(timers, record->id, SLOT_UNACKED, &slot);
+	nr = find_in(timers, record->id, SLOT_UNACKED | SLOT_REDELIVER, &slot);
 	if (nr < 0)
 		return nr;
-	err = acknowledge(timers, nr, slot);
+	if (slot->tag & SLOT_UNACKED)
+		err = acknowledge(timers, nr, slot);
+	else
+		err = acknowledge_rewound(timers, nr, slot);
 	if (err)
 		return err;
 	timers->stat.acks++;
@@ -537,19 +575,21 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
 
 		if (i + AHEAD < count)
 			send_for(timers, &records[i + AHEAD], &hash[i % AHEAD]);
+		if (i % SWEEP_EVERY == SWEEP_EVERY - 1)
+			sweep(timers, SWEEP_EVERY);
 	}
-	sweep(timers, i);
+	sweep(timers, i % SWEEP_EVERY);
 	return i;
 }
 
-static void count_delivery(struct timers *timers, u64 deadline, u64 now_ns,
-			   bool again)
+static void count_delivery(struct timers *timers,
+			   const struct expiry_record *record, u64 now_ns)
 {
-	u64 late_ns = now_ns - deadline;
+	u64 late_ns = now_ns - record->deadline_ns;
 	u32 bucket = fls64(late_ns);
 
 	timers->stat.delivered++;
-	if (again) {
+	if (record->flags & EXPIRY_F_REDELIVERED) {
 		timers->stat.redelivered++;
 		return;
 	}
@@ -562,7 +602,7 @@ static void count_delivery(struct timers *timers, u64 deadline, u64 now_ns,
 
 /* Take the live node on top, which is due. */
 static int deliver_first(struct timers *timers, struct expiry_record *record,
-			 struct slot *slot, bool keep, u64 now_ns)
+			 struct slot *slot, bool keep)
 {
 	struct bheap_node node = timers->heap.first;
 	u32 nr = node.slot;
@@ -604,7 +644,6 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 		}
 	}
 	*record = expired;
-	count_delivery(timers, expired.deadline_ns, now_ns, expired.flags);
 	return 0;
 }
 
@@ -675,33 +714,43 @@ int timers_deliver(struct timers *timers, struct expiry_record *records,
 			break;
 		if (!err)
 			continue;
-		err = deliver_first(timers, &records[nr], slot, keep, now_ns);
+		err = deliver_first(timers, &records[nr], slot, keep);
 		if (err)
 			break;
+		if (!hold)
+			count_delivery(timers, &records[nr], now_ns);
 		timers->settled = false;
 		nr++;
 		timers->heap.layout->top(&timers->heap, node_ahead, timers);
 	}
 	if (!timers->heap.nr)
 		timers->settled = true;
+	timers->held_ns = now_ns;
 	sweep(timers, nr);
 	return nr || err > 0 ? (int)nr : err;
 }
 
-void timers_release(struct timers *timers, const struct expiry_record *records,
-		    u32 count)
+int timers_release(struct timers *timers, const struct expiry_record *records,
+		   u32 count)
 {
 	struct slot *slot;
 	s64 nr;
 	u32 i;
+	int err;
 
-	if (is_acking(timers))
-		return;
 	for (i = 0; i < count; i++) {
-		nr = find_in(timers, records[i].id, SLOT_UNACKED, &slot);
-		if (nr > 0)
-			acknowledge(timers, nr, slot);
+		if (!is_acking(timers)) {
+			nr = find_in(timers, records[i].id, SLOT_UNACKED,
+				     &slot);
+			if (nr < 0 && nr != -ENOENT)
+				return nr;
+			err = nr > 0 ? acknowledge(timers, nr, slot) : 0;
+			if (err)
+				return err;
+		}
+		count_delivery(timers, &records[i], timers->held_ns);
 	}
+	return 0;
 }
 
 /* Arm again what was delivered, for @deadline and with @state. */
@@ -711,6 +760,9 @@ static int undeliver(struct timers *timers, u32 nr, struct slot *slot,
 	u32 tag;
 	int err;
 
+	/* A periodic one's node for its next time goes stale. */
+	if (timers->heap.nr && timers->heap.first.slot == nr)
+		timers->settled = false;
 	err = push_node(timers, nr, deadline, &tag);
 	if (err)
 		return err;
@@ -741,7 +793,6 @@ int timers_restore(struct timers *timers, const struct expiry_record *records,
 				SLOT_REDELIVER : 0);
 		if (err)
 			return err;
-		timers->stat.delivered--;
 	}
 	return 0;
 }
@@ -761,9 +812,8 @@ int timers_rewind(struct timers *timers, u64 *cursor)
 			return timers->slots.pages->error;
 		if (slot->tag & SLOT_UNACKED) {
 			/* A periodic one is armed for its next time already. */
-			deadline = slot->deadline;
-			if (slot->tag & SLOT_ARMED && deadline != EXPIRY_NEVER)
-				deadline -= slot_period_ns(slot);
+			deadline = slot->tag & SLOT_ARMED ?
+				   slot_last_ns(slot) : slot->deadline;
 			err = undeliver(timers, *cursor + 1, slot, deadline,
 					SLOT_REDELIVER);
 			if (err)

@@ -47,6 +47,7 @@ struct timers_config {
  * @armed: slots with SLOT_ARMED
  * @unacked: slots with SLOT_UNACKED
  * @settled: the heap's first node is live: next_ns is the truth
+ * @held_ns: when the deliveries held last were taken
  * @stat: counters, filled in as in struct expiry_stat
  */
 struct timers {
@@ -57,6 +58,7 @@ struct timers {
 	u64 limit;
 	u64 armed;
 	u64 unacked;
+	u64 held_ns;
 	struct bheap heap;
 	struct slots slots;
 	struct index index;
@@ -104,9 +106,9 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
 /**
  * timers_deliver - take what is due, in order of deadline
  * @records: room for @count expirations
- * @hold: keep each as unacknowledged even on a plain queue, until
- *	timers_release() or timers_restore() says how the copy to its reader
- *	went
+ * @hold: keep each as unacknowledged even on a plain queue, and count none,
+ *	until timers_release() or timers_restore() says how the copy to its
+ *	reader went; one delivery at a time can be held
  *
  * Returns the number of expirations, or, if that is 0, an error of the pages.
  * Bounded work: may return fewer than are due, even 0; timers_due() tells
@@ -115,10 +117,18 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
 int timers_deliver(struct timers *timers, struct expiry_record *records,
 		   u32 count, u64 now_ns, bool hold);
 
-/* The records delivered with @hold reached their reader: forget them, unless
- * the queue is an acknowledging one. */
-void timers_release(struct timers *timers, const struct expiry_record *records,
-		    u32 count);
+/**
+ * timers_release - the records delivered with @hold reached their reader
+ *
+ * They are forgotten, unless the queue is an acknowledging one. If only the
+ * first of them did, timers_restore() the others before: a periodic timer may
+ * be in both parts.
+ *
+ * Returns 0 or the error of a page, which timers_deliver() made unlikely by
+ * touching it; the records not released stay unacknowledged.
+ */
+int timers_release(struct timers *timers, const struct expiry_record *records,
+		   u32 count);
 
 /**
  * timers_restore - they did not: they are due again, as if never delivered

@@ -1,0 +1,333 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The naive twin: see horrible.h.
+ */
+#include <stdlib.h>
+
+#include "horrible.h"
+#include "support.h"
+
+void horrible_init(struct horrible *horrible, u32 mode, u64 limit)
+{
+	memset(horrible, 0, sizeof(*horrible));
+	horrible->mode = mode;
+	horrible->limit = limit;
+	horrible->timer = calloc(limit, sizeof(*horrible->timer));
+	assert_non_null(horrible->timer);
+}
+
+void horrible_free(struct horrible *horrible)
+{
+	free(horrible->timer);
+	free(horrible->given);
+}
+
+struct horrible_timer *horrible_find(struct horrible *horrible, u64 id)
+{
+	u32 i;
+
+	for (i = 0; i < horrible->nr; i++)
+		if (horrible->timer[i].id == id)
+			return &horrible->timer[i];
+	return NULL;
+}
+
+static void forget(struct horrible *horrible, struct horrible_timer *timer)
+{
+	*timer = horrible->timer[--horrible->nr];
+}
+
+static void remember(struct horrible *horrible, u64 id)
+{
+	u32 i;
+
+	assert_true(id != 0);
+	for (i = 0; i < horrible->nr_given; i++)
+		assert_true(horrible->given[i] != id);
+	if (horrible->nr_given == horrible->given_max) {
+		horrible->given_max = 2 * horrible->given_max + 64;
+		horrible->given = realloc(horrible->given,
+					  horrible->given_max *
+					  sizeof(*horrible->given));
+		assert_non_null(horrible->given);
+	}
+	horrible->given[horrible->nr_given++] = id;
+}
+
+static u64 add(u64 a, u64 b)
+{
+	return a > EXPIRY_NEVER - b ? EXPIRY_NEVER : a + b;
+}
+
+static u64 period_ns(const struct horrible_timer *timer)
+{
+	return timer->period_ms * MILLISECOND;
+}
+
+/* The deadline that a periodic timer was last delivered for. */
+static u64 last_deadline(const struct horrible_timer *timer)
+{
+	if (!timer->armed || timer->deadline == EXPIRY_NEVER)
+		return timer->deadline;
+	return timer->deadline < period_ns(timer) ?
+	       0 : timer->deadline - period_ns(timer);
+}
+
+static u64 wanted(const struct expiry_record *record,
+		  const struct horrible_timer *timer, u64 now_ns)
+{
+	u64 deadline = record->flags & EXPIRY_F_RELATIVE ?
+		       add(now_ns, record->deadline_ns) : record->deadline_ns;
+
+	if (record->flags & EXPIRY_F_LATER && timer && timer->armed &&
+	    timer->deadline > deadline)
+		return timer->deadline;
+	return deadline;
+}
+
+static int arm(struct horrible *horrible, struct expiry_record *record,
+	       u64 now_ns, u64 given)
+{
+	bool keyed = horrible->mode & EXPIRY_MODE_KEYED;
+	struct horrible_timer *timer = NULL;
+	u64 deadline;
+
+	if (keyed != !!record->id ||
+	    (!keyed && record->flags & EXPIRY_F_NEW))
+		return -EINVAL;
+	if (keyed)
+		timer = horrible_find(horrible, record->id);
+	if (timer && timer->armed && record->flags & EXPIRY_F_NEW)
+		return -EEXIST;
+	deadline = wanted(record, timer, now_ns);
+	if (!timer) {
+		if (horrible->nr == horrible->limit) {
+			horrible->refused_limit++;
+			return -ENOSPC;
+		}
+		if (!keyed) {
+			remember(horrible, given);
+			record->id = given;
+		}
+		timer = &horrible->timer[horrible->nr++];
+	}
+	*timer = (struct horrible_timer) {
+		.id = record->id,
+		.deadline = deadline,
+		.cookie = record->cookie,
+		.period_ms = record->period_ms,
+		.armed = true,
+	};
+	record->deadline_ns = deadline;
+	horrible->arms++;
+	return 0;
+}
+
+static void describe(struct expiry_record *record,
+		     const struct horrible_timer *timer)
+{
+	record->deadline_ns = timer->deadline;
+	record->cookie = timer->cookie;
+	record->period_ms = timer->period_ms;
+}
+
+static int cancel(struct horrible *horrible, struct expiry_record *record,
+		  struct horrible_timer *timer)
+{
+	describe(record, timer);
+	horrible->cancels++;
+	if (!timer->unacked) {
+		forget(horrible, timer);
+		return 0;
+	}
+	/* Its last delivery is what is left of a periodic one. */
+	timer->deadline = last_deadline(timer);
+	timer->period_ms = 0;
+	timer->armed = false;
+	timer->redeliver = false;
+	return 0;
+}
+
+static void settled(struct horrible *horrible, struct horrible_timer *timer)
+{
+	timer->unacked = false;
+	if (!timer->armed)
+		forget(horrible, timer);
+}
+
+/* Acknowledged between the rewind and the second delivery. */
+static void settled_late(struct horrible *horrible, struct horrible_timer *timer)
+{
+	timer->redeliver = false;
+	if (timer->period_ms)
+		timer->deadline = add(timer->deadline, period_ns(timer));
+	else
+		forget(horrible, timer);
+}
+
+static u8 flags_of(u8 op)
+{
+	if (op == EXPIRY_OP_ARM)
+		return EXPIRY_F_RELATIVE | EXPIRY_F_LATER | EXPIRY_F_NEW;
+	if (op == EXPIRY_OP_REFRESH)
+		return EXPIRY_F_RELATIVE | EXPIRY_F_LATER;
+	return 0;
+}
+
+static int apply(struct horrible *horrible, struct expiry_record *record,
+		 u64 now_ns, u64 given)
+{
+	struct horrible_timer *timer;
+	u32 i;
+
+	if (record->op < EXPIRY_OP_ARM || record->op > EXPIRY_OP_CLEAR)
+		return -EOPNOTSUPP;
+	if (record->status || record->flags & ~flags_of(record->op))
+		return -EINVAL;
+	if (record->op == EXPIRY_OP_ARM)
+		return arm(horrible, record, now_ns, given);
+	if (record->op == EXPIRY_OP_CLEAR) {
+		record->cookie = horrible->nr;
+		for (i = 0; i < horrible->nr; i++)
+			horrible->cancels += horrible->timer[i].armed;
+		horrible->nr = 0;
+		return 0;
+	}
+	if (!record->id)
+		return -EINVAL;
+	timer = horrible_find(horrible, record->id);
+	if (record->op == EXPIRY_OP_ACK) {
+		if (!(horrible->mode & EXPIRY_MODE_ACK))
+			return -EINVAL;
+		if (!timer || !(timer->unacked || timer->redeliver))
+			return -ENOENT;
+		if (timer->unacked)
+			settled(horrible, timer);
+		else
+			settled_late(horrible, timer);
+		horrible->acks++;
+		return 0;
+	}
+	if (!timer || !timer->armed)
+		return -ENOENT;
+	switch (record->op) {
+	case EXPIRY_OP_REFRESH:
+		timer->deadline = wanted(record, timer, now_ns);
+		timer->redeliver = false;
+		horrible->refreshes++;
+		describe(record, timer);
+		return 0;
+	case EXPIRY_OP_CANCEL:
+		return cancel(horrible, record, timer);
+	default:
+		describe(record, timer);
+		return 0;
+	}
+}
+
+void horrible_submit(struct horrible *horrible, struct expiry_record *record,
+		     u64 now_ns, u64 given)
+{
+	int status = apply(horrible, record, now_ns, given);
+
+	record->status = status;
+	if (status)
+		horrible->refused++;
+	else
+		record->flags = 0;
+}
+
+const char *horrible_deliver(struct horrible *horrible,
+			     const struct expiry_record *expired, u64 now_ns,
+			     bool hold)
+{
+	struct horrible_timer *timer = horrible_find(horrible, expired->id);
+	u8 flags;
+
+	if (!timer || !timer->armed)
+		return "delivered, but not armed";
+	if (expired->op != EXPIRY_OP_EXPIRED || expired->status)
+		return "delivered with a wrong op or a status";
+	if (expired->deadline_ns != timer->deadline ||
+	    expired->cookie != timer->cookie ||
+	    expired->period_ms != timer->period_ms)
+		return "delivered with another deadline, cookie or period";
+	flags = timer->redeliver ? EXPIRY_F_REDELIVERED : 0;
+	if (expired->flags != flags)
+		return "redelivery not marked, or marked and none";
+	if (timer->deadline > now_ns)
+		return "early";
+	if (timer->deadline == EXPIRY_NEVER)
+		return "delivered what is never due";
+	if (timer->deadline > horrible_next_ns(horrible))
+		return "out of order";
+
+	horrible->delivered++;
+	horrible->redelivered += timer->redeliver;
+	timer->redeliver = false;
+	timer->unacked |= hold || horrible->mode & EXPIRY_MODE_ACK;
+	if (timer->period_ms)
+		timer->deadline = add(timer->deadline, period_ns(timer));
+	else
+		timer->armed = false;
+	if (!timer->armed && !timer->unacked)
+		forget(horrible, timer);
+	return NULL;
+}
+
+void horrible_release(struct horrible *horrible, u64 id)
+{
+	struct horrible_timer *timer = horrible_find(horrible, id);
+
+	if (!(horrible->mode & EXPIRY_MODE_ACK) && timer && timer->unacked)
+		settled(horrible, timer);
+}
+
+void horrible_restore(struct horrible *horrible,
+		      const struct expiry_record *expired)
+{
+	struct horrible_timer *timer = horrible_find(horrible, expired->id);
+
+	if (!timer || !timer->unacked)
+		return;		/* cleared or armed anew meanwhile */
+	timer->deadline = expired->deadline_ns;
+	timer->redeliver = expired->flags & EXPIRY_F_REDELIVERED;
+	timer->armed = true;
+	timer->unacked = false;
+}
+
+void horrible_rewind(struct horrible *horrible)
+{
+	struct horrible_timer *timer;
+
+	for (timer = horrible->timer; timer < horrible->timer + horrible->nr;
+	     timer++) {
+		if (!timer->unacked)
+			continue;
+		timer->deadline = last_deadline(timer);
+		timer->armed = true;
+		timer->unacked = false;
+		timer->redeliver = true;
+	}
+}
+
+u64 horrible_next_ns(const struct horrible *horrible)
+{
+	u64 next_ns = EXPIRY_NEVER;
+	u32 i;
+
+	for (i = 0; i < horrible->nr; i++)
+		if (horrible->timer[i].armed &&
+		    horrible->timer[i].deadline < next_ns)
+			next_ns = horrible->timer[i].deadline;
+	return next_ns;
+}
+
+u32 horrible_armed(const struct horrible *horrible)
+{
+	u32 i, armed = 0;
+
+	for (i = 0; i < horrible->nr; i++)
+		armed += horrible->timer[i].armed;
+	return armed;
+}

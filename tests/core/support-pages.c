@@ -1,0 +1,165 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * An owner of pages as nasty as core/pages.h allows: pages go out of memory
+ * and come back elsewhere, new ones are full of garbage, and bringing one in
+ * fails when the test says so.
+ */
+#include <stdio.h>
+#include <stdlib.h>
+
+#include "support.h"
+
+static void *page_new(void)
+{
+	void *page = aligned_alloc(CORE_PAGE_SIZE, CORE_PAGE_SIZE);
+
+	if (!page)
+		abort();
+	return page;
+}
+
+static void **entry(struct test_pages *run, u32 index)
+{
+	void **table = run->pages.dir[index >> CORE_DIR_SHIFT];
+
+	return table ? &table[index & (CORE_DIR_SIZE - 1)] : NULL;
+}
+
+/* What was in memory before a page is as bad as chance, or worse: zeroes and
+ * ones look like something. */
+static void fill(struct test_pages *run, void *page)
+{
+	u64 kind = test_below(&run->random, 4);
+	u64 *word = page;
+	u32 i;
+
+	if (kind < 2) {
+		memset(page, kind ? 0xff : 0, CORE_PAGE_SIZE);
+		return;
+	}
+	for (i = 0; i < CORE_PAGE_SIZE / sizeof(*word); i++)
+		word[i] = kind == 2 ? test_random(&run->random) :
+				      1 + test_below(&run->random, 8);
+}
+
+static void *page_in(struct core_pages *pages, u32 index)
+{
+	struct test_pages *run = (struct test_pages *)pages;
+	struct test_faults *faults = run->faults;
+	void ***tablep = &pages->dir[index >> CORE_DIR_SHIFT];
+	void *page;
+
+	/* What core_page() owes to the owner. */
+	if (index >= pages->nr_max || core_page_peek(pages, index)) {
+		fprintf(stderr, "page_in: page %u of %u\n", index,
+			pages->nr_max);
+		abort();
+	}
+	if (faults->fail_in > 1) {
+		faults->fail_in--;
+	} else if (faults->fail_in) {
+		faults->fail_in = faults->for_good;
+		faults->failed++;
+		pages->error = faults->error;
+		return NULL;
+	}
+
+	page = page_new();
+	if (run->saved[index]) {
+		memcpy(page, run->saved[index], CORE_PAGE_SIZE);
+		free(run->saved[index]);
+		run->saved[index] = NULL;
+	} else {
+		fill(run, page);
+	}
+	if (!*tablep) {
+		*tablep = calloc(CORE_DIR_SIZE, sizeof(**tablep));
+		if (!*tablep)
+			abort();
+	}
+	*entry(run, index) = page;
+	if (run->high <= index)
+		run->high = index + 1;
+	faults->ins++;
+	return page;
+}
+
+void test_pages_init(struct test_pages *run, u32 nr_max,
+		     struct test_faults *faults, u64 seed)
+{
+	memset(run, 0, sizeof(*run));
+	run->pages.nr_max = nr_max;
+	run->pages.page_in = page_in;
+	run->pages.dir = calloc(nr_max / CORE_DIR_SIZE + 1,
+				sizeof(*run->pages.dir));
+	run->saved = calloc(nr_max + 1UL, sizeof(*run->saved));
+	if (!run->pages.dir || !run->saved)
+		abort();
+	run->faults = faults;
+	run->random = seed;
+}
+
+static void page_drop(struct test_pages *run, u32 index)
+{
+	void **page = entry(run, index);
+
+	if (page) {
+		free(*page);
+		*page = NULL;
+	}
+	free(run->saved[index]);
+	run->saved[index] = NULL;
+}
+
+void test_pages_free(struct test_pages *run)
+{
+	u32 i;
+
+	for (i = 0; i < run->high; i++)
+		page_drop(run, i);
+	for (i = 0; i <= run->pages.nr_max / CORE_DIR_SIZE; i++)
+		free(run->pages.dir[i]);
+	free(run->pages.dir);
+	free(run->saved);
+}
+
+static void page_out(struct test_pages *run, u32 index)
+{
+	void **page = entry(run, index);
+
+	if (!page || !*page)
+		return;
+	run->saved[index] = page_new();
+	memcpy(run->saved[index], *page, CORE_PAGE_SIZE);
+	free(*page);
+	*page = NULL;
+}
+
+void test_pages_evict(struct test_pages *run, u32 nr)
+{
+	while (nr-- && run->high)
+		page_out(run, test_below(&run->random, run->high));
+}
+
+void test_pages_evict_all(struct test_pages *run)
+{
+	u32 i;
+
+	for (i = 0; i < run->high; i++)
+		page_out(run, i);
+}
+
+void test_pages_trim(struct test_pages *run)
+{
+	while (run->high > run->pages.nr)
+		page_drop(run, --run->high);
+}
+
+u32 test_pages_count(const struct test_pages *run)
+{
+	u32 i, count = 0;
+
+	for (i = 0; i < run->high; i++)
+		count += run->saved[i] || core_page_peek(&run->pages, i);
+	return count;
+}

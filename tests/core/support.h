@@ -1,0 +1,143 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the tests of core/ share: cmocka, chance, an owner of pages that does
+ * everything an owner may do to the core, and a queue made of four such runs.
+ */
+#ifndef TESTS_CORE_SUPPORT_H
+#define TESTS_CORE_SUPPORT_H
+
+/* cmocka wants these before itself. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "timers.h"
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+#define SECOND		1000000000ULL
+#define MILLISECOND	1000000ULL
+
+/**
+ * struct test_faults - what page_in does, for all runs that share it
+ * @fail_in: the page_in that many from now fails; 0 = none does
+ * @for_good: and so do all after it, until @fail_in is set anew
+ * @error: with this
+ * @failed: how many have failed
+ * @ins: pages brought in
+ */
+struct test_faults {
+	u32 fail_in;
+	bool for_good;
+	int error;
+	u64 failed;
+	u64 ins;
+};
+
+/**
+ * struct test_pages - a run of pages and its owner
+ * @pages: what the core sees
+ * @faults: of this run and its neighbours
+ * @saved: the content of pages that are out of memory
+ * @high: no page from here on exists
+ * @random: for garbage and evictions
+ */
+struct test_pages {
+	struct core_pages pages;
+	struct test_faults *faults;
+	void **saved;
+	u32 high;
+	u64 random;
+};
+
+void test_pages_init(struct test_pages *run, u32 nr_max,
+		     struct test_faults *faults, u64 seed);
+void test_pages_free(struct test_pages *run);
+
+/* Take up to @nr pages out of memory, chosen by chance; all of them. Their
+ * content is kept, their addresses end: ASan sees who still uses one. */
+void test_pages_evict(struct test_pages *run, u32 nr);
+void test_pages_evict_all(struct test_pages *run);
+
+/* Take away what lies above pages.nr, content and all. */
+void test_pages_trim(struct test_pages *run);
+
+/* Pages that exist, in memory or not. */
+u32 test_pages_count(const struct test_pages *run);
+
+/**
+ * struct test_queue - a queue and its pages
+ */
+struct test_queue {
+	struct timers timers;
+	struct timers_config config;
+	struct test_faults faults;
+	struct test_pages runs[TIMERS_PAGES_NR];
+};
+
+void test_queue_init(struct test_queue *queue, u32 mode, u64 limit, u64 seed);
+void test_queue_free(struct test_queue *queue);
+void test_queue_evict(struct test_queue *queue, u32 nr);
+void test_queue_evict_all(struct test_queue *queue);
+void test_queue_trim(struct test_queue *queue);
+u32 test_queue_pages(const struct test_queue *queue);
+
+/* Submit one record; returns its status, or -EAGAIN if it was not processed. */
+int test_submit(struct test_queue *queue, struct expiry_record *record,
+		u64 now_ns);
+
+/* Shorthands for it: each returns the reply. */
+struct expiry_record test_arm(struct test_queue *queue, u64 id,
+			      u64 deadline_ns, u64 cookie, u32 period_ms);
+struct expiry_record test_refresh(struct test_queue *queue, u64 id,
+				  u64 deadline_ns, u8 flags);
+struct expiry_record test_op(struct test_queue *queue, u8 op, u64 id);
+
+/* Everything that is due at @now_ns and fits, in as many calls as it takes. */
+u32 test_deliver(struct test_queue *queue, struct expiry_record *records,
+		 u32 count, u64 now_ns);
+
+/* Rewind to its end. */
+void test_rewind(struct test_queue *queue);
+
+/* Settle to its end. */
+void test_settle(struct test_queue *queue);
+
+/* List everything, sorted by id; returns how many, at most @count. */
+u32 test_list(struct test_queue *queue, struct expiry_record *records,
+	      u32 count);
+
+/* The seed a program was called with, else one that is always the same, so
+ * that everybody runs the same test; printed. argv: [SEED [ROUNDS]] */
+extern u64 test_seed;
+extern u64 test_rounds;
+void test_arguments(int argc, char **argv, u64 rounds);
+
+/* The exit status for so many failed tests. Ends the program when there are
+ * any: what a failed test left behind is no leak to be told of. */
+int test_end(int failed);
+
+/* The next number of a sequence (splitmix64). */
+static inline u64 test_random(u64 *state)
+{
+	u64 z = *state += 0x9e3779b97f4a7c15ULL;
+
+	z = (z ^ (z >> 30)) * 0xbf58476d1ce4e5b9ULL;
+	z = (z ^ (z >> 27)) * 0x94d049bb133111ebULL;
+	return z ^ (z >> 31);
+}
+
+/* 0 to @n - 1. */
+static inline u64 test_below(u64 *state, u64 n)
+{
+	return test_random(state) % n;
+}
+
+static inline bool test_one_in(u64 *state, u64 n)
+{
+	return !test_below(state, n);
+}
+
+#endif /* TESTS_CORE_SUPPORT_H */

@@ -1,0 +1,619 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * What is bounded: nodes, pages, the work of a call, and what a fault may do.
+ */
+#include <stdlib.h>
+
+#include "support.h"
+
+#define ACK	EXPIRY_MODE_ACK
+#define KEYED	EXPIRY_MODE_KEYED
+#define NODES	BHEAP_NODES_PER_PAGE
+#define FAR	(1000 * SECOND)
+
+static const u32 modes[] = { 0, KEYED, ACK, KEYED | ACK };
+
+/* Twice what is live and a constant. */
+static void nodes_are_bounded(const struct test_queue *queue)
+{
+	assert_true(queue->timers.heap.nr <=
+		    2 * queue->timers.armed + 4 * NODES);
+}
+
+/* @n timers with deadlines from @from on; returns their ids. */
+static u64 *arm_many(struct test_queue *queue, u32 n, u64 from)
+{
+	u64 *ids = calloc(n, sizeof(*ids));
+	u64 random = test_seed;
+	u32 i;
+
+	assert_non_null(ids);
+	for (i = 0; i < n; i++) {
+		ids[i] = queue->config.mode & KEYED ? i + 1 : 0;
+		ids[i] = test_arm(queue, ids[i], from +
+				  test_below(&random, SECOND), i, 0).id;
+		assert_true(ids[i] != 0);
+	}
+	return ids;
+}
+
+static void shuffle(u64 *ids, u32 n)
+{
+	u64 random = test_seed, id;
+	u32 i, j;
+
+	for (i = n - 1; i > 0; i--) {
+		j = test_below(&random, i + 1);
+		id = ids[i];
+		ids[i] = ids[j];
+		ids[j] = id;
+	}
+}
+
+static void cancelled_timers_leave(void **state)
+{
+	u32 mode, i, n = 30000, left = n / 100, pages;
+	struct test_queue queue;
+	u64 *ids;
+
+	(void)state;
+	for (mode = 0; mode < ARRAY_SIZE(modes); mode++) {
+		test_queue_init(&queue, modes[mode], n, test_seed);
+		ids = arm_many(&queue, n, FAR);
+		pages = queue.timers.heap.pages->nr;
+		if (mode % 2)
+			shuffle(ids, n);
+		for (i = 0; i < n - left; i++) {
+			assert_int_equal(test_op(&queue, EXPIRY_OP_CANCEL,
+						 ids[i]).status, 0);
+			nodes_are_bounded(&queue);
+		}
+		assert_true(queue.timers.heap.pages->nr <=
+			    (2 * left) / NODES + 6);
+		assert_true(queue.timers.heap.pages->nr < pages);
+		assert_int_equal(timers_validate(&queue.timers), 0);
+		for (; i < n; i++)
+			test_op(&queue, EXPIRY_OP_CANCEL, ids[i]);
+		test_queue_trim(&queue);
+		assert_int_equal(test_queue_pages(&queue), 0);
+		test_queue_free(&queue);
+		free(ids);
+	}
+}
+
+/* Each refresh to earlier leaves a node behind; it must not stay. */
+static void refreshes_leave_nothing(void **state)
+{
+	u32 i, n = 100;
+	struct test_queue queue;
+	u64 *ids, random = test_seed;
+
+	(void)state;
+	test_queue_init(&queue, 0, n, test_seed);
+	ids = arm_many(&queue, n, FAR);
+	for (i = 0; i < 200000; i++) {
+		test_refresh(&queue, ids[test_below(&random, n)],
+			     FAR - i, 0);
+		nodes_are_bounded(&queue);
+	}
+	assert_int_equal(timers_validate(&queue.timers), 0);
+	test_queue_free(&queue);
+	free(ids);
+}
+
+/* The same in the biggest batch there is, on the smallest of queues. */
+static void big_batches_leave_nothing(void **state)
+{
+	u32 n = EXPIRY_BATCH_MAX, limit, i;
+	struct expiry_record *batch = calloc(n, sizeof(*batch));
+	struct test_queue queue;
+	u64 id;
+
+	(void)state;
+	assert_non_null(batch);
+	for (limit = 1; limit <= 1000; limit *= 1000) {
+		test_queue_init(&queue, 0, limit, test_seed);
+		id = test_arm(&queue, 0, FAR, 0, 0).id;
+		for (i = 0; i < n; i++)
+			batch[i] = (struct expiry_record) {
+				.op = EXPIRY_OP_REFRESH,
+				.id = id,
+				.deadline_ns = FAR - 1 - i,
+			};
+		assert_int_equal(timers_submit(&queue.timers, batch, n, 0), n);
+		for (i = 0; i < n; i++)
+			assert_int_equal(batch[i].status, 0);
+		nodes_are_bounded(&queue);
+		test_queue_free(&queue);
+	}
+	free(batch);
+}
+
+/* Cancelled ones that stand far behind leave though nobody asks for anything
+ * but what is due. */
+static void deliveries_sweep_too(void **state)
+{
+	u32 i, n = 10000, far = 3000, due = n - far - 100;
+	struct expiry_record *records = calloc(n, sizeof(*records));
+	struct test_queue queue;
+	u64 *ids;
+
+	(void)state;
+	assert_non_null(records);
+	test_queue_init(&queue, 0, n, test_seed);
+	ids = arm_many(&queue, far, 2 * FAR);
+	free(arm_many(&queue, 100, FAR));
+	free(arm_many(&queue, due, 0));
+	for (i = 0; i < far; i++)
+		test_op(&queue, EXPIRY_OP_CANCEL, ids[i]);
+	assert_true(queue.timers.heap.nr > 100 + due + far / 2);
+	for (i = 0; i < due; i += 100)
+		assert_int_equal(test_deliver(&queue, records, 100, SECOND),
+				 100);
+	assert_true(queue.timers.armed == 100);
+	nodes_are_bounded(&queue);
+	test_queue_free(&queue);
+	free(records);
+	free(ids);
+}
+
+/* Arm and cancel for ever: slots, nodes and entries are used again. */
+static void churn_uses_no_more_pages(void **state)
+{
+	u32 mode, i, n = 500, pages, slot;
+	struct test_queue queue;
+	u64 *ids, random = test_seed;
+
+	(void)state;
+	for (mode = 0; mode < 2; mode++) {
+		test_queue_init(&queue, modes[mode], n, test_seed);
+		ids = arm_many(&queue, n, FAR);
+		pages = 0;
+		for (i = 0; i < 100000; i++) {
+			slot = test_below(&random, n);
+			test_op(&queue, EXPIRY_OP_CANCEL, ids[slot]);
+			if (modes[mode] & KEYED)
+				ids[slot] = test_random(&random) | 1;
+			ids[slot] = test_arm(&queue, modes[mode] & KEYED ?
+					     ids[slot] : 0, FAR + i, 0, 0).id;
+			assert_true(ids[slot] != 0);
+			nodes_are_bounded(&queue);
+			if (i == 50000)
+				pages = test_queue_pages(&queue);
+		}
+		assert_true(test_queue_pages(&queue) <= pages + 4);
+		test_queue_free(&queue);
+		free(ids);
+	}
+}
+
+/* Filled to its limit, any queue: the runs have room for it. */
+static void room_for_the_limit(void **state)
+{
+	static const u32 limits[] = { 1, 2, 3, 7, 8, 9, 127, 128, 129, 1000,
+				      3071, 3072, 3073, 20000 };
+	struct test_queue queue;
+	u32 mode, l, i;
+	u64 *ids;
+
+	(void)state;
+	for (mode = 0; mode < ARRAY_SIZE(modes); mode++) {
+		for (l = 0; l < ARRAY_SIZE(limits); l++) {
+			test_queue_init(&queue, modes[mode], limits[l],
+					test_seed);
+			ids = arm_many(&queue, limits[l], FAR);
+			assert_int_equal(test_arm(&queue, modes[mode] & KEYED ?
+						  ~0U : 0, 1, 0, 0).status,
+					 -ENOSPC);
+			for (i = 0; i < limits[l]; i++)
+				assert_int_equal(test_refresh(&queue, ids[i],
+							      FAR - i,
+							      0).status, 0);
+			assert_int_equal(timers_validate(&queue.timers), 0);
+			test_queue_free(&queue);
+			free(ids);
+		}
+	}
+}
+
+static void drained_queues_have_no_pages(void **state)
+{
+	u32 mode, i, n = 2000;
+	struct expiry_record *records = calloc(n, sizeof(*records));
+	struct test_queue queue;
+
+	(void)state;
+	assert_non_null(records);
+	for (mode = 0; mode < ARRAY_SIZE(modes); mode++) {
+		test_queue_init(&queue, modes[mode], n, test_seed);
+		free(arm_many(&queue, n, FAR));
+		assert_int_equal(test_deliver(&queue, records, n, 2 * FAR), n);
+		if (modes[mode] & ACK)
+			for (i = 0; i < n; i++)
+				assert_int_equal(test_op(&queue, EXPIRY_OP_ACK,
+							 records[i].id).status,
+						 0);
+		test_queue_trim(&queue);
+		assert_int_equal(test_queue_pages(&queue), 0);
+		test_queue_free(&queue);
+	}
+	free(records);
+}
+
+/* However many cancelled ones stand before the first live: so many nodes a
+ * call, and none is skipped. */
+static void work_behind_cancelled_timers(void **state)
+{
+	u32 i, n = 20000, before, calls;
+	struct expiry_record record;
+	struct test_queue queue;
+	u64 *ids, last;
+	int ret;
+
+	(void)state;
+	test_queue_init(&queue, 0, 2 * n, test_seed);
+	ids = arm_many(&queue, n, 0);
+	last = test_arm(&queue, 0, FAR, 7, 0).id;
+	/* As many live ones behind, so that the sweep has no reason. */
+	free(arm_many(&queue, n - 1, 2 * FAR));
+	for (i = 0; i < n / 2; i++)
+		test_refresh(&queue, ids[i], 3 * FAR, 0);
+	for (; i < n; i++)
+		test_op(&queue, EXPIRY_OP_CANCEL, ids[i]);
+
+	assert_true(timers_next_ns(&queue.timers) < SECOND);
+	for (calls = 0; calls < 50; calls++) {
+		before = queue.timers.heap.nr;
+		assert_int_equal(timers_settle(&queue.timers, 10), 0);
+		assert_true(before - queue.timers.heap.nr <= 10);
+	}
+	for (calls = 0; timers_due(&queue.timers, FAR); calls++) {
+		before = queue.timers.heap.nr;
+		ret = timers_deliver(&queue.timers, &record, 1, FAR, false);
+		assert_in_range(ret, 0, 1);
+		assert_true(before - queue.timers.heap.nr <= 200);
+		if (ret)
+			assert_true(record.id == last);
+	}
+	assert_in_range(calls, 50, n);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_CANCEL, last).status,
+			 -ENOENT);
+	test_queue_free(&queue);
+	free(ids);
+}
+
+/* Pages that one request touches in a big queue, the sweep's steps included. */
+static void pages_touched_by_a_request(void **state)
+{
+	static const u8 ops[] = {
+		EXPIRY_OP_ARM, EXPIRY_OP_REFRESH, EXPIRY_OP_QUERY,
+		EXPIRY_OP_CANCEL,
+	};
+	u32 mode, n = 60000, i;
+	struct expiry_record record;
+	struct test_queue queue;
+	u64 *ids, random = test_seed, before;
+
+	(void)state;
+	for (mode = 0; mode < 2; mode++) {
+		test_queue_init(&queue, modes[mode], 2 * n, test_seed);
+		ids = arm_many(&queue, n, FAR);
+		for (i = 0; i < 60; i++) {
+			record = (struct expiry_record) {
+				.op = ops[i % 4],
+				.id = ids[i / 4],
+				.deadline_ns = test_below(&random, FAR),
+			};
+			if (record.op == EXPIRY_OP_ARM)
+				record.id = modes[mode] & KEYED ? ~(u64)i : 0;
+			test_queue_evict_all(&queue);
+			before = queue.faults.ins;
+			assert_int_equal(test_submit(&queue, &record, 0), 0);
+			assert_in_range(queue.faults.ins - before, 1, 32);
+		}
+		test_queue_free(&queue);
+		free(ids);
+	}
+}
+
+/* A whole that can be compared: what is in the queue, row by row. */
+struct picture {
+	struct expiry_record rows[64];
+	u32 nr;
+	u64 armed, unacked;
+};
+
+static struct picture picture_of(struct test_queue *queue)
+{
+	struct picture picture;
+
+	memset(&picture, 0, sizeof(picture));
+	picture.nr = test_list(queue, picture.rows, ARRAY_SIZE(picture.rows));
+	picture.armed = queue->timers.armed;
+	picture.unacked = queue->timers.unacked;
+	return picture;
+}
+
+/*
+ * A queue of forty timers with pages of its own for almost each, out of
+ * memory; the page_in number @k fails, alone or with all after it. Returns
+ * whether it came to that.
+ */
+static bool fault(u32 mode, struct expiry_record request, u32 k, bool for_good,
+		  int error)
+{
+	struct expiry_record reply, expired[8];
+	struct picture before, after;
+	struct test_queue queue;
+	u64 *ids;
+	int status;
+	bool failed;
+
+	test_queue_init(&queue, mode, 50, test_seed);
+	ids = arm_many(&queue, 40, FAR);
+	test_deliver(&queue, expired, 8, FAR + SECOND);
+	if (request.id == 1)
+		request.id = ids[39];
+	else if (request.id == 2)
+		request.id = mode & ACK ? expired[3].id : ids[1];
+	before = picture_of(&queue);
+
+	test_queue_evict_all(&queue);
+	queue.faults.fail_in = k;
+	queue.faults.for_good = for_good;
+	queue.faults.error = error;
+	reply = request;
+	status = test_submit(&queue, &reply, 0);
+	failed = queue.faults.failed;
+	queue.faults.fail_in = 0;
+	queue.faults.for_good = false;
+
+	assert_true(failed || !status);
+	if (status) {
+		assert_int_equal(status, error);
+		after = picture_of(&queue);
+		assert_memory_equal(&before, &after, sizeof(after));
+		reply.status = 0;
+		assert_memory_equal(&request, &reply, sizeof(reply));
+		assert_int_equal(timers_validate(&queue.timers), 0);
+		assert_int_equal(test_submit(&queue, &reply, 0), 0);
+	}
+	assert_int_equal(timers_validate(&queue.timers), 0);
+	test_queue_free(&queue);
+	free(ids);
+	return failed;
+}
+
+static void faults_change_nothing(void **state)
+{
+	static const int errors[] = { -ENOMEM, -EIO, -EAGAIN };
+	static const struct {
+		u32 mode;
+		struct expiry_record request;	/* id 1 armed, 2 unacked */
+	} cases[] = {
+		{ 0, { .op = EXPIRY_OP_ARM, .deadline_ns = 1 } },
+		{ 0, { .op = EXPIRY_OP_ARM, .deadline_ns = 2 * FAR } },
+		{ 0, { .op = EXPIRY_OP_REFRESH, .id = 1, .deadline_ns = 1 } },
+		{ 0, { .op = EXPIRY_OP_REFRESH, .id = 1,
+		       .deadline_ns = 2 * FAR } },
+		{ 0, { .op = EXPIRY_OP_CANCEL, .id = 1 } },
+		{ 0, { .op = EXPIRY_OP_QUERY, .id = 1 } },
+		{ ACK, { .op = EXPIRY_OP_ACK, .id = 2 } },
+		{ KEYED, { .op = EXPIRY_OP_ARM, .id = 99, .deadline_ns = 1 } },
+		{ KEYED, { .op = EXPIRY_OP_ARM, .id = 1, .deadline_ns = 1 } },
+		{ KEYED, { .op = EXPIRY_OP_CANCEL, .id = 1 } },
+		{ KEYED | ACK, { .op = EXPIRY_OP_ACK, .id = 2 } },
+		{ KEYED | ACK, { .op = EXPIRY_OP_ARM, .id = 2,
+				 .deadline_ns = 1 } },
+	};
+	u32 i, e, k, failures = 0;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		for (e = 0; e < 2 * ARRAY_SIZE(errors); e++) {
+			k = 1;
+			while (fault(cases[i].mode, cases[i].request, k,
+				     e % 2, errors[e / 2]))
+				k++;
+			assert_true(k > 1);
+			failures += k - 1;
+		}
+	}
+	assert_true(failures > 100);
+}
+
+/* A delivery that fails on the way has delivered what it says, and no more. */
+static void faults_in_deliveries(void **state)
+{
+	struct expiry_record records[40];
+	u32 mode, k, hold, nr, failures = 0;
+	struct test_queue queue;
+	int ret;
+
+	(void)state;
+	for (mode = 0; mode < ARRAY_SIZE(modes); mode++)
+		for (hold = 0; hold < 2; hold++)
+			for (k = 1; k < 40; k++) {
+				test_queue_init(&queue, modes[mode], 40,
+						test_seed);
+				free(arm_many(&queue, 40, 0));
+				test_queue_evict_all(&queue);
+				queue.faults.fail_in = k;
+				queue.faults.for_good = k % 2;
+				queue.faults.error = -EIO;
+				ret = timers_deliver(&queue.timers, records, 40,
+						     SECOND, hold);
+				failures += !!queue.faults.failed;
+				queue.faults.fail_in = 0;
+				nr = ret < 0 ? 0 : ret;
+				assert_true(ret >= 0 || ret == -EIO);
+				assert_int_equal(queue.timers.armed, 40 - nr);
+				assert_int_equal(timers_validate(&queue.timers),
+						 0);
+				nr += test_deliver(&queue, records, 40 - nr,
+						   SECOND);
+				assert_int_equal(nr, 40);
+				test_queue_free(&queue);
+			}
+	assert_true(failures > 4);
+}
+
+/* What reached its reader is forgotten though a page was missing at first. */
+static void faults_in_release(void **state)
+{
+	struct expiry_record records[20];
+	struct test_queue queue;
+	u32 mode, k;
+
+	(void)state;
+	for (mode = 0; mode < 2; mode++) {
+		for (k = 1; k < 8; k++) {
+			test_queue_init(&queue, modes[mode], 20, test_seed);
+			free(arm_many(&queue, 20, 0));
+			assert_int_equal(timers_deliver(&queue.timers, records,
+							20, SECOND, true), 20);
+			test_queue_evict_all(&queue);
+			queue.faults.fail_in = k;
+			queue.faults.error = -ENOMEM;
+			timers_release(&queue.timers, records, 20);
+			queue.faults.fail_in = 0;
+			timers_release(&queue.timers, records, 20);
+			assert_true(!timers_nr(&queue.timers));
+			test_queue_free(&queue);
+		}
+	}
+}
+
+static void a_scan_sees_each_once(void **state)
+{
+	u32 mode, i, n = 9000, calls, seen_twice = 0;
+	struct expiry_record rows[50], record;
+	struct test_queue queue;
+	u8 *seen = calloc(2 * n, 1);
+	u64 *ids, cursor, random = test_seed;
+	int ret;
+
+	(void)state;
+	assert_non_null(seen);
+	for (mode = 0; mode < ARRAY_SIZE(modes); mode++) {
+		memset(seen, 0, 2 * n);
+		test_queue_init(&queue, modes[mode], 2 * n, test_seed);
+		ids = arm_many(&queue, n, 0);
+		test_deliver(&queue, rows, 1, SECOND);
+		cursor = 0;
+		calls = 0;
+		do {
+			ret = timers_scan(&queue.timers, rows,
+					  test_below(&random, 50), &cursor);
+			assert_in_range(ret, 0, 49);
+			for (i = 0; i < (u32)ret; i++) {
+				assert_true(rows[i].cookie < 2 * n);
+				seen_twice += seen[rows[i].cookie]++;
+			}
+			/* The odd come and go; the even stay, refreshed. */
+			for (i = 0; i < 10; i++) {
+				u32 nr = test_below(&random, n);
+
+				if (nr % 2)
+					test_op(&queue, EXPIRY_OP_CANCEL,
+						ids[nr]);
+				else
+					test_refresh(&queue, ids[nr],
+						     test_random(&random), 0);
+			}
+			record = test_arm(&queue, modes[mode] & KEYED ?
+					  n + calls + 1 : 0, 5, n + calls, 0);
+			assert_int_equal(record.status, 0);
+			assert_true(calls++ < n);
+		} while (cursor);
+		assert_int_equal(seen_twice, 0);
+		for (i = 0; i < n; i += 2)
+			if (test_op(&queue, EXPIRY_OP_QUERY, ids[i]).status ==
+			    0)
+				assert_int_equal(seen[i], 1);
+		test_queue_free(&queue);
+		free(ids);
+	}
+	free(seen);
+}
+
+static void a_scan_does_bounded_work(void **state)
+{
+	u32 i, n = 20000, calls = 0, rows = 0;
+	struct expiry_record record;
+	struct test_queue queue;
+	u64 *ids, cursor = 0;
+
+	(void)state;
+	test_queue_init(&queue, 0, n, test_seed);
+	ids = arm_many(&queue, n, FAR);
+	for (i = 0; i + 1 < n; i++)
+		test_op(&queue, EXPIRY_OP_CANCEL, ids[i]);
+	assert_int_equal(timers_scan(&queue.timers, &record, 0, &cursor), 0);
+	do {
+		i = cursor;
+		rows += timers_scan(&queue.timers, &record, 1, &cursor);
+		assert_true(!cursor || cursor - i <= 4096);
+		calls++;
+	} while (cursor);
+	assert_int_equal(rows, 1);
+	assert_true(record.id == ids[n - 1]);
+	assert_in_range(calls, 4, 100);
+
+	/* A cursor that nobody gave out ends the scan. */
+	cursor = ~0ULL;
+	assert_int_equal(timers_scan(&queue.timers, &record, 1, &cursor), 0);
+	assert_true(cursor == 0);
+	cursor = ~0ULL;
+	assert_int_equal(timers_rewind(&queue.timers, &cursor), 0);
+	test_queue_free(&queue);
+	free(ids);
+}
+
+static void a_scan_with_faults(void **state)
+{
+	struct expiry_record rows[200];
+	struct test_queue queue;
+	u64 cursor = 0;
+	u32 nr = 0, k = 0;
+	int ret;
+
+	(void)state;
+	test_queue_init(&queue, 0, 200, test_seed);
+	free(arm_many(&queue, 200, FAR));
+	do {
+		test_queue_evict_all(&queue);
+		queue.faults.fail_in = 1 + k++ % 3;
+		queue.faults.error = -EAGAIN;
+		ret = timers_scan(&queue.timers, rows + nr, 200 - nr, &cursor);
+		assert_true(ret >= 0 || ret == -EAGAIN);
+		nr += ret > 0 ? ret : 0;
+	} while (ret < 0 || cursor);
+	assert_int_equal(nr, 200);
+	assert_true(queue.faults.failed > 0);
+	test_queue_free(&queue);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(cancelled_timers_leave),
+		cmocka_unit_test(refreshes_leave_nothing),
+		cmocka_unit_test(big_batches_leave_nothing),
+		cmocka_unit_test(deliveries_sweep_too),
+		cmocka_unit_test(churn_uses_no_more_pages),
+		cmocka_unit_test(room_for_the_limit),
+		cmocka_unit_test(drained_queues_have_no_pages),
+		cmocka_unit_test(work_behind_cancelled_timers),
+		cmocka_unit_test(pages_touched_by_a_request),
+		cmocka_unit_test(faults_change_nothing),
+		cmocka_unit_test(faults_in_deliveries),
+		cmocka_unit_test(faults_in_release),
+		cmocka_unit_test(a_scan_sees_each_once),
+		cmocka_unit_test(a_scan_does_bounded_work),
+		cmocka_unit_test(a_scan_with_faults),
+	};
+
+	test_arguments(argc, argv, 0);
+	return test_end(cmocka_run_group_tests(tests, NULL, NULL));
+}

@@ -1,0 +1,609 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Deliveries: when, in which order, how often, and how they come again.
+ */
+#include <stdlib.h>
+
+#include "support.h"
+
+#define ACK	EXPIRY_MODE_ACK
+#define KEYED	EXPIRY_MODE_KEYED
+#define MS	MILLISECOND
+
+static void expect(const struct expiry_record *record, u64 id, u64 deadline_ns,
+		   u32 period_ms, u8 flags)
+{
+	assert_int_equal(record->op, EXPIRY_OP_EXPIRED);
+	assert_int_equal(record->status, 0);
+	assert_int_equal(record->flags, flags);
+	assert_int_equal(record->period_ms, period_ms);
+	assert_true(record->id == id);
+	assert_true(record->deadline_ns == deadline_ns);
+}
+
+/* One delivery at @now_ns, or none: *@record says which. */
+static u32 one(struct test_queue *queue, struct expiry_record *record,
+	       u64 now_ns)
+{
+	memset(record, 0xee, sizeof(*record));
+	return test_deliver(queue, record, 1, now_ns);
+}
+
+static void in_order_of_deadline(void **state)
+{
+	struct expiry_record records[7];
+	u32 i, n = 3000, nr, done = 0;
+	struct test_queue queue;
+	u64 random = test_seed, last = 0, now = 0;
+	bool *seen = calloc(n, sizeof(*seen));
+
+	(void)state;
+	assert_non_null(seen);
+	test_queue_init(&queue, 0, n, test_seed);
+	for (i = 0; i < n; i++)
+		test_arm(&queue, 0, test_below(&random, 1000), i, 0);
+	for (now = 0; now < 1000; now += 1 + test_below(&random, 20)) {
+		do {
+			nr = test_deliver(&queue, records, ARRAY_SIZE(records),
+					  now);
+			for (i = 0; i < nr; i++) {
+				assert_in_range(records[i].deadline_ns, last,
+						now);
+				last = records[i].deadline_ns;
+				assert_false(seen[records[i].cookie]);
+				seen[records[i].cookie] = true;
+			}
+			done += nr;
+		} while (nr);
+		assert_false(timers_due(&queue.timers, now));
+	}
+	done += test_deliver(&queue, records, ARRAY_SIZE(records), 1000);
+	while (timers_nr(&queue.timers))
+		done += test_deliver(&queue, records, ARRAY_SIZE(records),
+				     1000);
+	assert_int_equal(done, n);
+	test_queue_free(&queue);
+	free(seen);
+}
+
+static void not_a_nanosecond_early(void **state)
+{
+	static const u64 deadlines[] = {
+		0, 1, 5 * SECOND, 1ULL << 63, EXPIRY_NEVER - 1,
+	};
+	struct expiry_record record;
+	struct test_queue queue;
+	u64 id;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(deadlines); i++) {
+		test_queue_init(&queue, 0, 10, test_seed);
+		id = test_arm(&queue, 0, deadlines[i], 0, 0).id;
+		if (deadlines[i])
+			assert_int_equal(one(&queue, &record,
+					     deadlines[i] - 1), 0);
+		assert_int_equal(one(&queue, &record, deadlines[i]), 1);
+		expect(&record, id, deadlines[i], 0, 0);
+		assert_int_equal(one(&queue, &record, EXPIRY_NEVER), 0);
+		test_queue_free(&queue);
+	}
+}
+
+static void never_is_never(void **state)
+{
+	struct expiry_record record;
+	struct test_queue queue;
+	u64 id;
+
+	(void)state;
+	test_queue_init(&queue, 0, 10, test_seed);
+	id = test_arm(&queue, 0, EXPIRY_NEVER, 1, 50).id;
+	assert_int_equal(timers_deliver(&queue.timers, &record, 1,
+					EXPIRY_NEVER, false), 0);
+	assert_false(timers_due(&queue.timers, EXPIRY_NEVER));
+	test_refresh(&queue, id, 10, 0);
+	assert_int_equal(one(&queue, &record, 10), 1);
+	test_refresh(&queue, id, EXPIRY_NEVER, 0);
+	assert_int_equal(timers_deliver(&queue.timers, &record, 1,
+					EXPIRY_NEVER, false), 0);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_CANCEL, id).status, 0);
+	test_queue_free(&queue);
+}
+
+static void refreshed_and_cancelled(void **state)
+{
+	struct expiry_record record;
+	struct test_queue queue;
+	u64 later, earlier, gone;
+
+	(void)state;
+	test_queue_init(&queue, 0, 10, test_seed);
+	later = test_arm(&queue, 0, 100, 0, 0).id;
+	earlier = test_arm(&queue, 0, 200, 0, 0).id;
+	gone = test_arm(&queue, 0, 50, 0, 0).id;
+	test_refresh(&queue, later, 300, 0);
+	test_refresh(&queue, earlier, 150, 0);
+	test_op(&queue, EXPIRY_OP_CANCEL, gone);
+	assert_int_equal(one(&queue, &record, 149), 0);
+	assert_int_equal(one(&queue, &record, 150), 1);
+	expect(&record, earlier, 150, 0, 0);
+	assert_int_equal(one(&queue, &record, 299), 0);
+	assert_int_equal(one(&queue, &record, 300), 1);
+	expect(&record, later, 300, 0, 0);
+	assert_true(!timers_nr(&queue.timers));
+	test_queue_free(&queue);
+}
+
+/* Until it is read it can be taken back, afterwards not. */
+static void armed_until_it_is_read(void **state)
+{
+	struct expiry_record record;
+	struct test_queue queue;
+	u64 a, b;
+
+	(void)state;
+	test_queue_init(&queue, 0, 10, test_seed);
+	a = test_arm(&queue, 0, 100, 0, 0).id;
+	b = test_arm(&queue, 0, 101, 0, 0).id;
+	assert_int_equal(one(&queue, &record, 1000), 1);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_CANCEL, a).status, -ENOENT);
+	assert_int_equal(test_refresh(&queue, a, 1, 0).status, -ENOENT);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_CANCEL, b).status, 0);
+	assert_int_equal(one(&queue, &record, 1000), 0);
+	test_queue_free(&queue);
+}
+
+static void periodic(void **state)
+{
+	struct expiry_record record, records[5];
+	struct test_queue queue;
+	u64 id;
+	u32 i;
+
+	(void)state;
+	test_queue_init(&queue, 0, 10, test_seed);
+	id = test_arm(&queue, 0, 10 * MS, 1, 10).id;
+	assert_int_equal(one(&queue, &record, 15 * MS), 1);
+	expect(&record, id, 10 * MS, 10, 0);
+	assert_int_equal(one(&queue, &record, 20 * MS - 1), 0);
+	assert_true(timers_next_ns(&queue.timers) == 20 * MS);
+
+	/* Whoever comes late gets each of them. */
+	assert_int_equal(test_deliver(&queue, records, 5, 55 * MS), 4);
+	for (i = 0; i < 4; i++)
+		expect(&records[i], id, (20 + 10 * i) * MS, 10, 0);
+
+	/* A refresh moves it and keeps the period. */
+	test_refresh(&queue, id, 61 * MS, 0);
+	assert_int_equal(test_deliver(&queue, records, 5, 71 * MS), 2);
+	expect(&records[0], id, 61 * MS, 10, 0);
+	expect(&records[1], id, 71 * MS, 10, 0);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_CANCEL, id).status, 0);
+	assert_true(!timers_nr(&queue.timers));
+
+	/* At the end of time there is no next. */
+	id = test_arm(&queue, 0, EXPIRY_NEVER - 5, 1, ~0U).id;
+	assert_int_equal(one(&queue, &record, EXPIRY_NEVER - 1), 1);
+	expect(&record, id, EXPIRY_NEVER - 5, ~0U, 0);
+	assert_int_equal(one(&queue, &record, EXPIRY_NEVER), 0);
+	record = test_op(&queue, EXPIRY_OP_QUERY, id);
+	assert_true(!record.status && record.deadline_ns == EXPIRY_NEVER);
+	test_queue_free(&queue);
+}
+
+static void acknowledged(void **state)
+{
+	struct expiry_record record;
+	struct test_queue queue;
+	u64 id;
+
+	(void)state;
+	test_queue_init(&queue, ACK, 10, test_seed);
+	id = test_arm(&queue, 0, 100, 9, 0).id;
+	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, id).status, -ENOENT);
+	assert_int_equal(one(&queue, &record, 100), 1);
+	assert_true(queue.timers.unacked == 1 && queue.timers.armed == 0);
+	assert_true(timers_nr(&queue.timers) == 1);
+	assert_int_equal(one(&queue, &record, EXPIRY_NEVER), 0);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, id).status, 0);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, id).status, -ENOENT);
+	assert_true(!timers_nr(&queue.timers));
+	test_rewind(&queue);
+	assert_int_equal(one(&queue, &record, EXPIRY_NEVER), 0);
+	test_queue_free(&queue);
+}
+
+static void rewound(void **state)
+{
+	struct expiry_record record, records[3];
+	struct test_queue queue;
+	u64 id[4];
+	u32 i;
+
+	(void)state;
+	test_queue_init(&queue, ACK, 10, test_seed);
+	for (i = 0; i < 4; i++)
+		id[i] = test_arm(&queue, 0, 100 + i, i, 0).id;
+	assert_int_equal(test_deliver(&queue, records, 3, 103), 3);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, id[1]).status, 0);
+	test_rewind(&queue);
+	assert_true(queue.timers.unacked == 0 && queue.timers.armed == 3);
+
+	/* Armed again: it can be asked for, and taken back. */
+	record = test_op(&queue, EXPIRY_OP_QUERY, id[0]);
+	assert_true(!record.status && record.deadline_ns == 100);
+	assert_int_equal(one(&queue, &record, 103), 1);
+	expect(&record, id[0], 100, 0, EXPIRY_F_REDELIVERED);
+	assert_true(record.cookie == 0);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_CANCEL, id[2]).status, 0);
+	assert_int_equal(one(&queue, &record, 103), 1);
+	expect(&record, id[3], 103, 0, 0);
+
+	/* Twice not acknowledged, twice again. */
+	test_rewind(&queue);
+	assert_int_equal(test_deliver(&queue, records, 3, 103), 2);
+	expect(&records[0], id[0], 100, 0, EXPIRY_F_REDELIVERED);
+	expect(&records[1], id[3], 103, 0, EXPIRY_F_REDELIVERED);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, id[0]).status, 0);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, id[3]).status, 0);
+	assert_true(!timers_nr(&queue.timers));
+	test_queue_free(&queue);
+}
+
+/* Armed for its next time and unacknowledged for its last: one timer. */
+static void periodic_and_acknowledged(void **state)
+{
+	struct expiry_record record, records[5];
+	struct test_queue queue;
+	u64 id;
+
+	(void)state;
+	test_queue_init(&queue, ACK, 1, test_seed);
+	id = test_arm(&queue, 0, 10 * MS, 1, 10).id;
+	assert_int_equal(test_deliver(&queue, records, 5, 30 * MS), 3);
+	assert_true(timers_nr(&queue.timers) == 1);
+	assert_true(queue.timers.armed == 1 && queue.timers.unacked == 1);
+	record = test_op(&queue, EXPIRY_OP_QUERY, id);
+	assert_true(!record.status && record.deadline_ns == 40 * MS);
+
+	/* The last is repeated, marked; those that follow are not marked. */
+	test_rewind(&queue);
+	assert_int_equal(test_deliver(&queue, records, 5, 45 * MS), 2);
+	expect(&records[0], id, 30 * MS, 10, EXPIRY_F_REDELIVERED);
+	expect(&records[1], id, 40 * MS, 10, 0);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, id).status, 0);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, id).status, -ENOENT);
+	test_rewind(&queue);
+	assert_int_equal(one(&queue, &record, 45 * MS), 0);
+
+	/* Cancelled while unacknowledged: that one delivery is left. */
+	assert_int_equal(one(&queue, &record, 50 * MS), 1);
+	record = test_op(&queue, EXPIRY_OP_CANCEL, id);
+	assert_true(!record.status && record.deadline_ns == 60 * MS);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_QUERY, id).status, -ENOENT);
+	test_rewind(&queue);
+	assert_int_equal(test_deliver(&queue, records, 5, SECOND), 1);
+	expect(&records[0], id, 50 * MS, 0, EXPIRY_F_REDELIVERED);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, id).status, 0);
+	assert_true(!timers_nr(&queue.timers));
+	test_queue_free(&queue);
+}
+
+/* A refresh may put the next time of a periodic timer before its first period
+ * is over on the clock: the last delivery is not lost by that. */
+static void rewound_near_zero(void **state)
+{
+	struct expiry_record record;
+	struct test_queue queue;
+	u32 cancel;
+	u64 id;
+
+	(void)state;
+	for (cancel = 0; cancel < 2; cancel++) {
+		test_queue_init(&queue, ACK, 1, test_seed);
+		id = test_arm(&queue, 0, 5 * MS, 1, 10).id;
+		assert_int_equal(one(&queue, &record, 6 * MS), 1);
+		test_refresh(&queue, id, 3 * MS, 0);
+		if (cancel)
+			test_op(&queue, EXPIRY_OP_CANCEL, id);
+		test_rewind(&queue);
+		assert_int_equal(one(&queue, &record, 6 * MS), 1);
+		assert_true(record.id == id);
+		assert_int_equal(record.flags, EXPIRY_F_REDELIVERED);
+		assert_true(record.deadline_ns <= 5 * MS);
+		test_queue_free(&queue);
+	}
+}
+
+/* Bounded work a call, and all of it in the end. */
+static void rewound_in_steps(void **state)
+{
+	u32 n = 5000, i, calls = 0, armed = 0;
+	struct expiry_record *records = calloc(n, sizeof(*records));
+	struct test_queue queue;
+	u64 cursor = 0;
+	int ret;
+
+	(void)state;
+	assert_non_null(records);
+	test_queue_init(&queue, ACK, n, test_seed);
+	for (i = 0; i < n; i++)
+		test_arm(&queue, 0, 100 + i % 7, 0, 0);
+	assert_int_equal(test_deliver(&queue, records, n, 200), n);
+	do {
+		ret = timers_rewind(&queue.timers, &cursor);
+		assert_true(ret == (queue.timers.unacked > 0));
+		assert_in_range(queue.timers.armed - armed, 1, 512);
+		armed = queue.timers.armed;
+		calls++;
+	} while (ret);
+	assert_true(calls > n / 1000);
+	assert_true(cursor == 0);
+	assert_int_equal(timers_validate(&queue.timers), 0);
+	assert_int_equal(test_deliver(&queue, records, n, 200), n);
+	for (i = 0; i < n; i++)
+		assert_int_equal(records[i].flags, EXPIRY_F_REDELIVERED);
+	test_queue_free(&queue);
+	free(records);
+}
+
+static void held_and_released(void **state)
+{
+	struct expiry_record records[2];
+	struct test_queue queue;
+	u64 a, b;
+
+	(void)state;
+	test_queue_init(&queue, 0, 10, test_seed);
+	a = test_arm(&queue, 0, 10, 0, 0).id;
+	b = test_arm(&queue, 0, 20, 0, 0).id;
+	assert_int_equal(timers_deliver(&queue.timers, records, 2, 20, true),
+			 2);
+	assert_true(timers_nr(&queue.timers) == 2);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_CANCEL, a).status, -ENOENT);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, a).status, -EINVAL);
+	timers_release(&queue.timers, records, 1);
+	assert_true(timers_nr(&queue.timers) == 1);
+	assert_int_equal(timers_restore(&queue.timers, records + 1, 1), 0);
+	assert_true(queue.timers.armed == 1 && !queue.timers.unacked);
+	assert_int_equal(one(&queue, records, 20), 1);
+	expect(records, b, 20, 0, 0);		/* as if never delivered */
+	assert_true(!timers_nr(&queue.timers));
+	test_queue_free(&queue);
+}
+
+/* An acknowledging queue keeps what was read; what was not is not marked. */
+static void held_on_an_acknowledging_queue(void **state)
+{
+	struct expiry_record records[3];
+	struct test_queue queue;
+	u64 a, b;
+
+	(void)state;
+	test_queue_init(&queue, ACK, 10, test_seed);
+	a = test_arm(&queue, 0, 10, 0, 0).id;
+	b = test_arm(&queue, 0, 20, 0, 0).id;
+	assert_int_equal(timers_deliver(&queue.timers, records, 2, 20, true),
+			 2);
+	assert_int_equal(timers_restore(&queue.timers, records + 1, 1), 0);
+	timers_release(&queue.timers, records, 1);
+	assert_true(queue.timers.armed == 1 && queue.timers.unacked == 1);
+	test_rewind(&queue);
+	assert_int_equal(test_deliver(&queue, records, 3, 20), 2);
+	expect(&records[0], a, 10, 0, EXPIRY_F_REDELIVERED);
+	expect(&records[1], b, 20, 0, 0);
+
+	/* A redelivery that failed is one still. */
+	test_rewind(&queue);
+	assert_int_equal(timers_deliver(&queue.timers, records, 3, 20, true),
+			 2);
+	assert_int_equal(timers_restore(&queue.timers, records, 2), 0);
+	assert_int_equal(test_deliver(&queue, records, 3, 20), 2);
+	expect(&records[0], a, 10, 0, EXPIRY_F_REDELIVERED);
+	expect(&records[1], b, 20, 0, EXPIRY_F_REDELIVERED);
+	test_queue_free(&queue);
+}
+
+/* A periodic timer that is in one read several times is due from the first
+ * that did not reach the reader. */
+static void restored_periodic(void **state)
+{
+	struct expiry_record records[5];
+	struct test_queue queue;
+	u32 reached;
+	u64 id;
+
+	(void)state;
+	for (reached = 0; reached <= 4; reached++) {
+		test_queue_init(&queue, 0, 10, test_seed);
+		id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
+		assert_int_equal(timers_deliver(&queue.timers, records, 4,
+						45 * MS, true), 4);
+		assert_int_equal(timers_restore(&queue.timers,
+						records + reached,
+						4 - reached), 0);
+		timers_release(&queue.timers, records, reached);
+		assert_true(queue.timers.armed == 1 && !queue.timers.unacked);
+		assert_int_equal(test_deliver(&queue, records, 5, 45 * MS),
+				 4 - reached);
+		if (reached < 4)
+			expect(&records[0], id, (1 + reached) * 10 * MS, 10,
+			       0);
+		test_queue_free(&queue);
+	}
+}
+
+/* While the copy was under way its timers were armed anew or cleared, and
+ * others have their slots: restore and release leave those alone. */
+static void overtaken_while_held(void **state)
+{
+	struct expiry_record records[2], record;
+	struct test_queue queue;
+	u32 release;
+
+	(void)state;
+	for (release = 0; release < 2; release++) {
+		test_queue_init(&queue, KEYED, 10, test_seed);
+		test_arm(&queue, 1, 10, 0, 0);
+		test_arm(&queue, 2, 20, 0, 0);
+		assert_int_equal(timers_deliver(&queue.timers, records, 2, 20,
+						true), 2);
+		test_arm(&queue, 1, 500, 77, 0);
+		if (release)
+			timers_release(&queue.timers, records, 2);
+		else
+			timers_restore(&queue.timers, records, 2);
+		record = test_op(&queue, EXPIRY_OP_QUERY, 1);
+		assert_true(!record.status && record.deadline_ns == 500);
+		record = test_op(&queue, EXPIRY_OP_QUERY, 2);
+		assert_int_equal(record.status, release ? -ENOENT : 0);
+		test_queue_free(&queue);
+
+		test_queue_init(&queue, 0, 10, test_seed);
+		test_arm(&queue, 0, 10, 0, 0);
+		test_arm(&queue, 0, 20, 0, 0);
+		assert_int_equal(timers_deliver(&queue.timers, records, 2, 20,
+						true), 2);
+		test_op(&queue, EXPIRY_OP_CLEAR, 0);
+		test_arm(&queue, 0, 500, 0, 0);
+		if (release)
+			timers_release(&queue.timers, records, 2);
+		else
+			timers_restore(&queue.timers, records, 2);
+		assert_true(timers_nr(&queue.timers) == 1);
+		assert_int_equal(one(&queue, &record, 499), 0);
+		assert_int_equal(one(&queue, &record, 500), 1);
+		test_queue_free(&queue);
+	}
+}
+
+/* Restored to later than it had been refreshed to meanwhile: the node on top
+ * is stale, and settle must not take it for the truth. */
+static void settled_after_restore(void **state)
+{
+	struct expiry_record record;
+	struct test_queue queue;
+	u64 id;
+
+	(void)state;
+	test_queue_init(&queue, 0, 10, test_seed);
+	id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
+	assert_int_equal(timers_deliver(&queue.timers, &record, 1, 10 * MS,
+					true), 1);
+	test_refresh(&queue, id, 5 * MS, 0);
+	assert_int_equal(timers_restore(&queue.timers, &record, 1), 0);
+	test_settle(&queue);
+	assert_true(timers_next_ns(&queue.timers) == 10 * MS);
+	test_queue_free(&queue);
+}
+
+static void settled_on_the_truth(void **state)
+{
+	u32 n = 1000, i;
+	struct test_queue queue;
+	u64 ids[1000];
+
+	(void)state;
+	test_queue_init(&queue, 0, n, test_seed);
+	test_settle(&queue);
+	assert_true(timers_next_ns(&queue.timers) == EXPIRY_NEVER);
+	for (i = 0; i < n; i++)
+		ids[i] = test_arm(&queue, 0, 100 + i, 0, 0).id;
+	for (i = 0; i + 1 < n; i++) {
+		assert_true(timers_next_ns(&queue.timers) <= 100 + i);
+		if (i % 3)
+			test_refresh(&queue, ids[i], 100000 + i, 0);
+		else
+			test_op(&queue, EXPIRY_OP_CANCEL, ids[i]);
+		if (i % 10 == 0) {
+			test_settle(&queue);
+			assert_true(timers_next_ns(&queue.timers) == 101 + i);
+		}
+	}
+	test_settle(&queue);
+	assert_true(timers_next_ns(&queue.timers) == 100 + n - 1);
+	test_queue_free(&queue);
+}
+
+static void lateness(void **state)
+{
+	static const struct {
+		u64 late;
+		u32 bucket;
+	} cases[] = {
+		{ 0, 0 }, { 1, 1 }, { 2, 2 }, { 3, 2 }, { 4, 3 }, { 7, 3 },
+		{ 8, 4 }, { 1ULL << 37, 38 }, { (1ULL << 38) - 1, 38 },
+		{ 1ULL << 38, 39 }, { 1ULL << 39, 39 }, { 1ULL << 45, 39 },
+		{ EXPIRY_NEVER - 2, 39 },
+	};
+	struct expiry_record record;
+	struct expiry_stat stat;
+	struct test_queue queue;
+	u32 i, j;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		test_queue_init(&queue, ACK, 10, test_seed);
+		test_arm(&queue, 0, 1, 0, 0);
+		assert_int_equal(one(&queue, &record, 1 + cases[i].late), 1);
+		test_rewind(&queue);
+		assert_int_equal(one(&queue, &record, EXPIRY_NEVER), 1);
+		timers_stat(&queue.timers, &stat);
+		assert_true(stat.lateness_max_ns == cases[i].late);
+		for (j = 0; j < EXPIRY_LATENESS_BUCKETS; j++)
+			assert_true(stat.lateness[j] == (j == cases[i].bucket));
+		assert_true(stat.delivered == 2 && stat.redelivered == 1);
+		test_queue_free(&queue);
+	}
+}
+
+/* Whether or not the reader's copy failed: the counts agree. */
+static void counts_agree_after_restore(void **state)
+{
+	struct expiry_record records[4];
+	struct expiry_stat stat;
+	struct test_queue queue;
+	u64 late = 0;
+	u32 i;
+
+	(void)state;
+	test_queue_init(&queue, 0, 10, test_seed);
+	test_arm(&queue, 0, 10 * MS, 0, 10);
+	assert_int_equal(timers_deliver(&queue.timers, records, 4, 45 * MS,
+					true), 4);
+	assert_int_equal(timers_restore(&queue.timers, records, 4), 0);
+	timers_stat(&queue.timers, &stat);
+	for (i = 0; i < EXPIRY_LATENESS_BUCKETS; i++)
+		late += stat.lateness[i];
+	assert_true(stat.delivered - stat.redelivered == late);
+	test_queue_free(&queue);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(in_order_of_deadline),
+		cmocka_unit_test(not_a_nanosecond_early),
+		cmocka_unit_test(never_is_never),
+		cmocka_unit_test(refreshed_and_cancelled),
+		cmocka_unit_test(armed_until_it_is_read),
+		cmocka_unit_test(periodic),
+		cmocka_unit_test(acknowledged),
+		cmocka_unit_test(rewound),
+		cmocka_unit_test(periodic_and_acknowledged),
+		cmocka_unit_test(rewound_near_zero),
+		cmocka_unit_test(rewound_in_steps),
+		cmocka_unit_test(held_and_released),
+		cmocka_unit_test(held_on_an_acknowledging_queue),
+		cmocka_unit_test(restored_periodic),
+		cmocka_unit_test(overtaken_while_held),
+		cmocka_unit_test(settled_after_restore),
+		cmocka_unit_test(settled_on_the_truth),
+		cmocka_unit_test(lateness),
+		cmocka_unit_test(counts_agree_after_restore),
+	};
+
+	test_arguments(argc, argv, 0);
+	return test_end(cmocka_run_group_tests(tests, NULL, NULL));
+}

@@ -1,0 +1,65 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Tests by layer; tests/README.md tells them apart. Each layer appends to
+# $(RESULTS), of which tests/run makes the last line.
+
+RESULTS := $(B)/check/results
+RUN_TESTS = mkdir -p $(dir $(RESULTS)) && tests/run --results $(RESULTS)
+
+CORE_TESTS := $(patsubst tests/core/%.c,%,$(wildcard tests/core/test-*.c))
+CORE_SUPPORT := $(wildcard tests/core/support*.c)
+CORE_PROGRAMS := $(CORE_TESTS:%=$(B)/tests/core/%) \
+	$(CORE_TESTS:%=$(B)/tests/core/%-p6)
+LIB_TESTS := $(patsubst tests/lib/%.c,%,$(wildcard tests/lib/test-*.c))
+LIB_PROGRAMS := $(LIB_TESTS:%=$(B)/tests/lib/%)
+
+$(B)/tests/core/%-p6: $(B)/obj/p6/tests/core/%.o \
+		$(call objects,p6,$(CORE) $(CORE_SUPPORT))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
+
+$(B)/tests/core/%: $(B)/obj/p12/tests/core/%.o \
+		$(call objects,p12,$(CORE) $(CORE_SUPPORT))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
+
+# The library's tests know it as a program does: by its header and its .so.
+$(B)/tests/lib/%: $(B)/obj/plain/tests/lib/%.o \
+		$(call objects,plain,$(wildcard tests/lib/support*.c)) \
+		$(B)/libexpiry.so.0
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
+		-Wl,-rpath,'$$ORIGIN/../..' -lcmocka -lpthread
+
+# expiryctl's parsers take what anybody writes: under the sanitizers.
+$(B)/tests/lib/test-parse: $(call objects,p12,tests/lib/test-parse.c \
+		tools/lines.c tools/parse-line.c tools/parse-time.c)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
+
+.PHONY: check check-core check-lib check-socket check-runner check-start \
+	check-user
+
+check: ## every test: core, library, daemon, then the module in a VM
+	@$(MAKE) --no-print-directory check-start
+	@status=0; $(MAKE) --no-print-directory -k check-user check-vm || \
+		status=1; \
+		tests/run --summary $(RESULTS) && exit $$status
+
+check-start:
+	@mkdir -p $(dir $(RESULTS))
+	@rm -f $(RESULTS)
+
+check-user: check-runner check-core check-lib check-socket ## the tests that need no module
+
+check-runner: ## the test runner notices what fails
+	@$(RUN_TESTS) tests/run-selftest
+
+check-core: $(CORE_PROGRAMS) ## heap, slots, index, timers against a naive model
+	@$(RUN_TESTS) $^
+
+check-lib: all $(LIB_PROGRAMS) ## libexpiry and expiryctl on the embedded engine
+	@$(RUN_TESTS) $(LIB_PROGRAMS) $(wildcard tests/lib/*.sh tests/lib/*.py)
+
+check-socket: all ## the daemon as an independent client sees it
+	@$(RUN_TESTS) $(wildcard tests/socket/test-*.py)
