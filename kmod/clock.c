@@ -1,0 +1,106 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The clocks that queues run on.
+ *
+ * Deadlines are on the host's clocks, also for a caller in a time namespace.
+ */
+#include <linux/ktime.h>
+#include <linux/lockdep.h>
+#include <linux/time.h>
+#include <linux/timekeeping.h>
+
+#include "clock.h"
+#include "queue.h"
+
+/**
+ * expiry_clock_valid - whether a queue can run on this clock
+ * @clock_id: as userspace gave it
+ */
+bool expiry_clock_valid(u32 clock_id)
+{
+	switch (clock_id) {
+	case CLOCK_REALTIME:
+	case CLOCK_MONOTONIC:
+	case CLOCK_BOOTTIME:
+		return true;
+	default:
+		return false;
+	}
+}
+
+/**
+ * expiry_clock_name - a clock's name for people
+ * @clock_id: a valid one
+ */
+const char *expiry_clock_name(clockid_t clock_id)
+{
+	switch (clock_id) {
+	case CLOCK_REALTIME:
+		return "realtime";
+	case CLOCK_MONOTONIC:
+		return "monotonic";
+	default:
+		return "boottime";
+	}
+}
+
+/**
+ * expiry_clock_now - nanoseconds on the queue's clock
+ * @queue: a configured one
+ */
+u64 expiry_clock_now(const struct expiry_queue *queue)
+{
+	switch (queue->clock_id) {
+	case CLOCK_REALTIME:
+		return ktime_get_real_ns();
+	case CLOCK_MONOTONIC:
+		return ktime_get_ns();
+	default:
+		return ktime_get_boottime_ns();
+	}
+}
+
+/*
+ * Changes when CLOCK_REALTIME is stepped (also by a leap second), but neither
+ * when it is slewed, which moves both clocks, nor by a suspend, which both
+ * count.
+ */
+static s64 clock_offset_ns(void)
+{
+	return ktime_to_ns(ktime_sub(ktime_mono_to_any(0, TK_OFFS_REAL),
+				     ktime_mono_to_any(0, TK_OFFS_BOOT)));
+}
+
+/**
+ * expiry_clock_start - steps of the clock are seen from here on
+ * @queue: that is being configured
+ */
+void expiry_clock_start(struct expiry_queue *queue)
+{
+	if (queue->clock_id == CLOCK_REALTIME)
+		queue->clock_offset_ns = clock_offset_ns();
+}
+
+/**
+ * expiry_clock_look_locked - see whether the clock was stepped
+ * @queue: a configured one
+ *
+ * The kernel tells modules nothing when the clock is set, but moves hrtimers
+ * itself; so it is enough to look when somebody reads. Sets queue->clock_set
+ * if the clock was stepped since the last look.
+ */
+void expiry_clock_look_locked(struct expiry_queue *queue)
+{
+	s64 offset_ns;
+
+	lockdep_assert_held(&queue->lock);
+
+	if (queue->clock_id != CLOCK_REALTIME)
+		return;
+	offset_ns = clock_offset_ns();
+	if (likely(offset_ns == queue->clock_offset_ns))
+		return;
+	queue->clock_offset_ns = offset_ns;
+	queue->clock_set = true;
+	queue->clock_sets++;
+}

@@ -1,0 +1,339 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Commands, by ioctl and by io_uring: what userspace hands in is copied once,
+ * checked, and only then acted upon. User memory is never touched under the
+ * queue's lock.
+ */
+#include <linux/align.h>
+#include <linux/build_bug.h>
+#include <linux/capability.h>
+#include <linux/errno.h>
+#include <linux/kernel.h>
+#include <linux/mutex.h>
+#include <linux/sched.h>
+#include <linux/sched/signal.h>
+#include <linux/uaccess.h>
+
+#include "clock.h"
+#include "cmd.h"
+#include "compat/compat.h"
+#include "params.h"
+#include "queue.h"
+
+/* The limit that a configuration asks for, or an error. */
+static s64 limit_of(const struct expiry_config *config)
+{
+	u64 most = READ_ONCE(expiry_param_timers_max);
+	u64 limit = config->limit;
+
+	if (!limit)
+		limit = min_t(u64, READ_ONCE(expiry_param_timers_default), most);
+	if (limit > most && !capable(CAP_SYS_RESOURCE))
+		return -EPERM;
+	return limit && limit <= TIMERS_MAX ? limit : -EINVAL;
+}
+
+static int cmd_config(struct expiry_queue *queue, void __user *arg)
+{
+	struct expiry_config config;
+	s64 limit;
+
+	if (copy_from_user(&config, arg, sizeof(config)))
+		return -EFAULT;
+	if (!expiry_clock_valid(config.clock_id) ||
+	    config.mode & ~EXPIRY_MODE_ALL || config.reserved)
+		return -EINVAL;
+	limit = limit_of(&config);
+	if (limit < 0)
+		return limit;
+	config.limit = limit;
+
+	/* Told before it is so: afterwards it would be too late to fail. */
+	if (expiry_queue_is_configured(queue))
+		return -EBUSY;
+	if (copy_to_user(arg, &config, sizeof(config)))
+		return -EFAULT;
+	return expiry_queue_configure(queue, &config);
+}
+
+static int check_batch(const struct expiry_queue *queue, u64 addr, u32 count,
+		       u32 flags)
+{
+	if (flags || !count || count > EXPIRY_BATCH_MAX ||
+	    !IS_ALIGNED(addr, sizeof(u64)))
+		return -EINVAL;
+	return expiry_queue_is_configured(queue) ? 0 : -ENOTCONN;
+}
+
+static struct expiry_record __user *user_records(u64 addr)
+{
+	return u64_to_user_ptr(addr);
+}
+
+/* Write a byte back where it was just read from: whether it can be written. */
+static bool is_writable(void __user *user, const void *kernel)
+{
+	return !put_user(*(const u8 *)kernel, (u8 __user *)user);
+}
+
+/*
+ * Copy records in whose replies can be copied out. Returns how many: fewer than
+ * @count where the memory ends. They lie in at most two pages, so that looking
+ * at the first byte and the last is enough.
+ */
+static u32 copy_in(struct expiry_record *records,
+		   struct expiry_record __user *user, u32 count)
+{
+	size_t size = count * sizeof(*records), page;
+
+	BUILD_BUG_ON(EXPIRY_CHUNK * sizeof(*records) > PAGE_SIZE);
+
+	size -= copy_from_user(records, user, size);
+	size = rounddown(size, sizeof(*records));
+	if (!size || !is_writable(user, records))
+		return 0;
+	if (!is_writable((void __user *)user + size - 1,
+			 (void *)records + size - 1)) {
+		page = PAGE_SIZE - offset_in_page((unsigned long)user);
+		size = min(size, rounddown(page, sizeof(*records)));
+	}
+	return size / sizeof(*records);
+}
+
+/*
+ * Process records @done and up of a batch, up to one chunk. Returns how many
+ * were processed, or an error: nothing was done then. -EAGAIN: it would have to
+ * wait for the lock or a page (@nowait), or is worth trying again at once.
+ */
+static int submit_chunk(struct expiry_queue *queue,
+			const struct expiry_batch *batch, u32 done, bool nowait)
+{
+	struct expiry_record __user *user = user_records(batch->addr) + done;
+	struct expiry_record records[EXPIRY_CHUNK];
+	size_t left;
+	u32 count;
+	int err;
+
+	count = copy_in(records, user, min(batch->count - done, EXPIRY_CHUNK));
+	if (!count)
+		return -EFAULT;
+
+	err = expiry_queue_lock(queue, nowait);
+	if (err)
+		return err;
+	count = expiry_queue_submit_locked(queue, records, count);
+	expiry_queue_unlock(queue);
+	if (!count)
+		return -EAGAIN;
+
+	/* Can fail only where another thread took the memory away just now. */
+	left = copy_to_user(user, records, count * sizeof(*records));
+	count -= DIV_ROUND_UP(left, sizeof(*records));
+	return count ?: -EFAULT;
+}
+
+/**
+ * submit - process a batch
+ * @queue: a configured one
+ * @batch: checked, in kernel memory
+ * @done: in: where to begin; out: where it ended
+ * @nowait: return rather than wait
+ *
+ * Returns 0 when it came to the end of the batch, else why it did not.
+ */
+static int submit(struct expiry_queue *queue, const struct expiry_batch *batch,
+		  u32 *done, bool nowait)
+{
+	int ret;
+
+	while (*done < batch->count) {
+		if (fatal_signal_pending(current))
+			return -EINTR;
+		ret = submit_chunk(queue, batch, *done, nowait);
+		if (ret > 0)
+			*done += ret;
+		else if (ret != -EAGAIN || nowait)
+			return ret;
+		cond_resched();
+	}
+	return 0;
+}
+
+static int cmd_submit(struct expiry_queue *queue, const void __user *arg)
+{
+	struct expiry_batch batch;
+	u32 done = 0;
+	int err;
+
+	if (copy_from_user(&batch, arg, sizeof(batch)))
+		return -EFAULT;
+	err = check_batch(queue, batch.addr, batch.count, batch.flags);
+	if (err)
+		return err;
+	err = submit(queue, &batch, &done, false);
+	return done ?: err;
+}
+
+static int cmd_stat(struct expiry_queue *queue, void __user *arg)
+{
+	struct expiry_stat stat;
+	int err;
+
+	if (!expiry_queue_is_configured(queue))
+		return -ENOTCONN;
+	err = expiry_queue_lock(queue, false);
+	if (err)
+		return err;
+	expiry_queue_stat_locked(queue, &stat);
+	expiry_queue_unlock(queue);
+	return copy_to_user(arg, &stat, sizeof(stat)) ? -EFAULT : 0;
+}
+
+static int cmd_rewind(struct expiry_queue *queue)
+{
+	int err;
+
+	if (!expiry_queue_is_configured(queue))
+		return -ENOTCONN;
+	if (!(queue->timers.mode & EXPIRY_MODE_ACK))
+		return -EINVAL;
+	if (mutex_lock_killable(&queue->read_lock))
+		return -EINTR;
+	err = expiry_queue_rewind(queue);
+	mutex_unlock(&queue->read_lock);
+	return err;
+}
+
+/*
+ * List up to one chunk of timers. Returns how many, or an error; *@cursor moves
+ * on only when they have reached the caller.
+ */
+static int scan_chunk(struct expiry_queue *queue,
+		      struct expiry_record __user *user, u32 count, u64 *cursor)
+{
+	struct expiry_record records[EXPIRY_CHUNK];
+	u64 next = *cursor;
+	int ret;
+
+	ret = expiry_queue_lock(queue, false);
+	if (ret)
+		return ret;
+	ret = expiry_queue_scan_locked(queue, records,
+				       min(count, EXPIRY_CHUNK), &next);
+	expiry_queue_unlock(queue);
+	if (ret < 0)
+		return ret;
+	if (copy_to_user(user, records, ret * sizeof(*records)))
+		return -EFAULT;
+	*cursor = next;
+	return ret;
+}
+
+static int cmd_scan(struct expiry_queue *queue, void __user *arg)
+{
+	struct expiry_scan __user *user = arg;
+	struct expiry_scan scan;
+	u32 done = 0;
+	int ret;
+
+	if (copy_from_user(&scan, user, sizeof(scan)))
+		return -EFAULT;
+	ret = check_batch(queue, scan.addr, scan.count, scan.flags);
+	if (ret)
+		return ret;
+	do {
+		ret = scan_chunk(queue, user_records(scan.addr) + done,
+				 scan.count - done, &scan.cursor);
+		if (ret > 0)
+			done += ret;
+		else if (ret && ret != -EAGAIN)
+			break;
+		cond_resched();
+	} while (done < scan.count && (scan.cursor || ret == -EAGAIN) &&
+		 !signal_pending(current));
+
+	if (ret < 0 && !done)
+		return ret;
+	return put_user(scan.cursor, &user->cursor) ? -EFAULT : done;
+}
+
+/**
+ * expiry_cmd_ioctl - a command by ioctl
+ * @queue: the file's
+ * @cmd: EXPIRY_IOC_*
+ * @arg: its argument
+ *
+ * Returns what the command returns, -ENOTTY if there is no such command.
+ */
+long expiry_cmd_ioctl(struct expiry_queue *queue, unsigned int cmd,
+		      void __user *arg)
+{
+	BUILD_BUG_ON(sizeof(struct expiry_record) != 32);
+	BUILD_BUG_ON(sizeof(struct expiry_config) != 32);
+	BUILD_BUG_ON(sizeof(struct expiry_batch) != 16);
+	BUILD_BUG_ON(sizeof(struct expiry_scan) != 24);
+	BUILD_BUG_ON(sizeof(struct expiry_stat) != 512);
+
+	switch (cmd) {
+	case EXPIRY_IOC_CONFIG:
+		return cmd_config(queue, arg);
+	case EXPIRY_IOC_SUBMIT:
+		return cmd_submit(queue, arg);
+	case EXPIRY_IOC_STAT:
+		return cmd_stat(queue, arg);
+	case EXPIRY_IOC_SCAN:
+		return cmd_scan(queue, arg);
+	case EXPIRY_IOC_REWIND:
+		return cmd_rewind(queue);
+	default:
+		return -ENOTTY;
+	}
+}
+
+/* A batch by io_uring, kept in its command while a worker takes over. */
+struct uring_batch {
+	struct expiry_batch batch;
+	u32 done;
+};
+
+/**
+ * expiry_cmd_uring - a command by io_uring
+ * @queue: the file's
+ * @cmd: its area of 16 bytes holds a struct expiry_batch
+ * @issue_flags: of io_uring
+ *
+ * First issued in the submitter's context, where it must not wait: what has to
+ * is handed to a worker by -EAGAIN, which goes on where this ended.
+ *
+ * Returns -EAGAIN, -EIOCBQUEUED (completed), or -EOPNOTSUPP, -EINVAL, -ENOTCONN.
+ */
+int expiry_cmd_uring(struct expiry_queue *queue, struct io_uring_cmd *cmd,
+		     unsigned int issue_flags)
+{
+	struct uring_batch *state = (struct uring_batch *)cmd->pdu;
+	bool nowait = issue_flags & IO_URING_F_NONBLOCK;
+	const struct expiry_batch *batch;
+	int err;
+
+	BUILD_BUG_ON(sizeof(*state) > sizeof(cmd->pdu));
+
+	if (cmd->cmd_op != EXPIRY_IOC_SUBMIT)
+		return -EOPNOTSUPP;
+	if (!compat_cmd_resumed(cmd)) {
+		batch = compat_cmd_batch(cmd);
+		state->batch.addr = READ_ONCE(batch->addr);
+		state->batch.count = READ_ONCE(batch->count);
+		state->batch.flags = READ_ONCE(batch->flags);
+		state->done = 0;
+		err = check_batch(queue, state->batch.addr, state->batch.count,
+				  state->batch.flags);
+		if (err)
+			return err;
+	}
+	err = submit(queue, &state->batch, &state->done, nowait);
+	if (err == -EAGAIN) {
+		compat_cmd_will_resume(cmd);
+		return err;
+	}
+	return compat_cmd_done(cmd, state->done ?: err, issue_flags);
+}

@@ -1,0 +1,206 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * One spelling for what kernels from 6.1 on spell differently. Kbuild.include
+ * finds out which spelling the headers at hand have.
+ */
+#ifndef EXPIRY_COMPAT_H
+#define EXPIRY_COMPAT_H
+
+#include <linux/bits.h>
+#include <linux/expiry.h>
+#include <linux/hrtimer.h>
+#include <linux/list_lru.h>
+#include <linux/memcontrol.h>
+#include <linux/mm.h>
+#include <linux/sched.h>
+#include <linux/shmem_fs.h>
+#include <linux/shrinker.h>
+#include <linux/slab.h>
+#ifdef EXPIRY_HAVE_IO_URING_CMD_H
+#include <linux/io_uring/cmd.h>
+#else
+#include <linux/io_uring.h>
+#endif
+
+/*
+ * The 16 bytes of the SQE that are the command's. The ring is shared with its
+ * user: read every field once.
+ */
+static inline const struct expiry_batch *
+compat_cmd_batch(const struct io_uring_cmd *cmd)
+{
+#if defined(EXPIRY_HAVE_SQE_CMD_TYPED)
+	return io_uring_sqe_cmd(cmd->sqe, struct expiry_batch);
+#elif defined(EXPIRY_HAVE_SQE_CMD)
+	return io_uring_sqe_cmd(cmd->sqe);
+#else
+	return cmd->cmd;
+#endif
+}
+
+/*
+ * To be returned by the handler: on 6.1 a count returned as such would pass
+ * for a failure and break the links of the request.
+ */
+static inline int compat_cmd_done(struct io_uring_cmd *cmd, int ret,
+				  unsigned int issue_flags)
+{
+#ifdef EXPIRY_HAVE_CMD_DONE_ONE
+	io_uring_cmd_done(cmd, ret, issue_flags);
+#else
+	io_uring_cmd_done(cmd, ret, 0, issue_flags);
+#endif
+	return -EIOCBQUEUED;
+}
+
+/*
+ * Whether this command was issued before and answered -EAGAIN, so that its pdu
+ * holds what was left there. Nobody clears the pdu of a new command; the flags
+ * are set anew for each.
+ */
+#ifdef EXPIRY_HAVE_CMD_REISSUE
+static inline bool compat_cmd_resumed(const struct io_uring_cmd *cmd)
+{
+	return cmd->flags & IORING_URING_CMD_REISSUE;
+}
+
+static inline void compat_cmd_will_resume(struct io_uring_cmd *cmd)
+{
+}
+#else
+#define COMPAT_CMD_RESUMED	BIT(29)	/* io_uring uses 0, 1 and 30 */
+
+static inline bool compat_cmd_resumed(const struct io_uring_cmd *cmd)
+{
+	return cmd->flags & COMPAT_CMD_RESUMED;
+}
+
+static inline void compat_cmd_will_resume(struct io_uring_cmd *cmd)
+{
+	cmd->flags |= COMPAT_CMD_RESUMED;
+}
+#endif
+
+static inline void
+compat_hrtimer_setup(struct hrtimer *timer,
+		     enum hrtimer_restart (*function)(struct hrtimer *),
+		     clockid_t clock_id, enum hrtimer_mode mode)
+{
+#ifdef EXPIRY_HAVE_HRTIMER_SETUP
+	hrtimer_setup(timer, function, clock_id, mode);
+#else
+	hrtimer_init(timer, clock_id, mode);
+	timer->function = function;
+#endif
+}
+
+/* A file of pageable memory that is paid for page by page. */
+static inline struct file *compat_shmem_file(const char *name, loff_t size)
+{
+#ifdef EXPIRY_HAVE_VMA_FLAGS
+	return shmem_file_setup(name, size, mk_vma_flags(VMA_NORESERVE_BIT));
+#else
+	return shmem_file_setup(name, size, VM_NORESERVE);
+#endif
+}
+
+/*
+ * The caller's memory cgroup, referenced, or NULL where there is none to be
+ * had: then whoever touches a page first pays for it.
+ */
+static inline struct mem_cgroup *compat_memcg_get_current(void)
+{
+#ifdef EXPIRY_HAVE_MEMCG_FROM_MM
+	return get_mem_cgroup_from_mm(current->mm);
+#else
+	return NULL;
+#endif
+}
+
+/*
+ * A shrinker that lets go of what is in a list by memory cgroup and node, made
+ * and registered in one go with its list; NULL if that failed. It may be called
+ * before it is returned.
+ */
+typedef unsigned long compat_shrinker_t(struct shrinker *shrinker,
+					struct shrink_control *sc);
+
+#ifdef EXPIRY_HAVE_SHRINKER_ALLOC
+static inline struct shrinker *
+compat_shrinker_new(const char *name, struct list_lru *list,
+		    compat_shrinker_t *count, compat_shrinker_t *scan)
+{
+	struct shrinker *shrinker;
+
+	shrinker = shrinker_alloc(SHRINKER_MEMCG_AWARE | SHRINKER_NUMA_AWARE,
+				  "%s", name);
+	if (!shrinker)
+		return NULL;
+	if (list_lru_init_memcg(list, shrinker)) {
+		shrinker_free(shrinker);
+		return NULL;
+	}
+	shrinker->count_objects = count;
+	shrinker->scan_objects = scan;
+	shrinker->seeks = 0;
+	shrinker_register(shrinker);
+	return shrinker;
+}
+
+static inline void compat_shrinker_free(struct shrinker *shrinker,
+					struct list_lru *list)
+{
+	shrinker_free(shrinker);
+	list_lru_destroy(list);
+}
+#else
+static inline struct shrinker *
+compat_shrinker_new(const char *name, struct list_lru *list,
+		    compat_shrinker_t *count, compat_shrinker_t *scan)
+{
+	struct shrinker *shrinker = kzalloc(sizeof(*shrinker), GFP_KERNEL);
+
+	if (!shrinker)
+		return NULL;
+	shrinker->count_objects = count;
+	shrinker->scan_objects = scan;
+	shrinker->flags = SHRINKER_MEMCG_AWARE | SHRINKER_NUMA_AWARE;
+	if (register_shrinker(shrinker, "%s", name))
+		goto out_free;
+	/* The list asks for the number that the shrinker has got by that. */
+	if (list_lru_init_memcg(list, shrinker))
+		goto out_unregister;
+	return shrinker;
+
+out_unregister:
+	unregister_shrinker(shrinker);
+out_free:
+	kfree(shrinker);
+	return NULL;
+}
+
+static inline void compat_shrinker_free(struct shrinker *shrinker,
+					struct list_lru *list)
+{
+	unregister_shrinker(shrinker);
+	list_lru_destroy(list);
+	kfree(shrinker);
+}
+#endif
+
+#ifdef EXPIRY_HAVE_LIST_LRU_OBJ
+#define compat_list_lru_add	list_lru_add_obj
+#define compat_list_lru_del	list_lru_del_obj
+#else
+#define compat_list_lru_add	list_lru_add
+#define compat_list_lru_del	list_lru_del
+#endif
+
+/* What stands between the list and the context of a list_lru_walk_cb. */
+#ifdef EXPIRY_HAVE_LIST_LRU_LOCK
+#define COMPAT_LIST_LRU_LOCK	spinlock_t *lock,
+#else
+#define COMPAT_LIST_LRU_LOCK
+#endif
+
+#endif /* EXPIRY_COMPAT_H */

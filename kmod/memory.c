@@ -1,0 +1,391 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The memory of a queue: see memory.h.
+ */
+#include <linux/err.h>
+#include <linux/file.h>
+#include <linux/fs.h>
+#include <linux/gfp.h>
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/sched/mm.h>
+#include <linux/slab.h>
+#include <linux/swap.h>
+#include <linux/xarray.h>
+
+#include "compat/compat.h"
+#include "memory.h"
+
+/*
+ * Pages kept above what is in use, and one in so many more, so that a queue
+ * which breathes does not give back and take again.
+ */
+#define SPARE_PAGES	4U
+#define SPARE_SHARE	8U
+
+static inline struct page *page_of(void *address)
+{
+	return virt_to_page(address);
+}
+
+static u32 tables_of(const struct core_pages *pages)
+{
+	return DIV_ROUND_UP(pages->nr_max, CORE_DIR_SIZE);
+}
+
+/* Whether unpinning could help the current call, now or a moment later. */
+static bool can_relieve(const struct expiry_memory *memory)
+{
+	return memory->file && memory->pinned && !memory->relieved;
+}
+
+/*
+ * The last attempt tries hard, short of the OOM killer: the caller can be told
+ * that there is no memory, its innocent neighbours cannot.
+ */
+static gfp_t gfp_of(const struct expiry_memory *memory)
+{
+	bool last = !memory->nowait && !can_relieve(memory);
+
+	return GFP_KERNEL | __GFP_NOWARN |
+	       (last ? __GFP_RETRY_MAYFAIL : __GFP_NORETRY);
+}
+
+static struct page *file_page(const struct expiry_run *run, u32 index)
+{
+	struct expiry_memory *memory = run->memory;
+	struct address_space *mapping = memory->file->f_mapping;
+	pgoff_t offset = run->offset + index;
+
+	/* What is neither in memory nor in swap is made without waiting. */
+	if (memory->nowait && xa_is_value(xa_load(&mapping->i_pages, offset)))
+		return ERR_PTR(-EAGAIN);
+	return shmem_read_mapping_page_gfp(mapping, offset,
+					   gfp_of(memory) | __GFP_RECLAIMABLE);
+}
+
+static struct page *plain_page(const struct expiry_run *run)
+{
+	struct page *page = alloc_page(gfp_of(run->memory) | __GFP_ACCOUNT);
+
+	return page ?: ERR_PTR(-ENOMEM);
+}
+
+/* The page, pinned, with a table to enter it in. */
+static struct page *get_page_and_table(struct expiry_run *run, u32 index)
+{
+	void ***table = &run->pages.dir[index >> CORE_DIR_SHIFT];
+
+	if (!*table) {
+		*table = kcalloc(CORE_DIR_SIZE, sizeof(**table),
+				 gfp_of(run->memory) | __GFP_ACCOUNT);
+		if (!*table)
+			return ERR_PTR(-ENOMEM);
+	}
+	return run->memory->file ? file_page(run, index) : plain_page(run);
+}
+
+/* What the core is told for what went wrong. */
+static int page_error(struct expiry_memory *memory, int err)
+{
+	switch (err) {
+	case -EAGAIN:
+		return err;
+	case -ENOMEM:
+	case -ENOSPC:	/* the kernel's limit of all memory */
+		/* Let the caller see what can be done and come again. */
+		return memory->nowait || can_relieve(memory) ? -EAGAIN : -ENOMEM;
+	default:
+		return -EIO;
+	}
+}
+
+/* core_page_in_t; may sleep, and wait for I/O unless memory->nowait is set. */
+static void *page_in(struct core_pages *pages, u32 index)
+{
+	struct expiry_run *run = container_of(pages, struct expiry_run, pages);
+	struct expiry_memory *memory = run->memory;
+	struct mem_cgroup *old;
+	struct page *page;
+	void *address;
+
+	old = set_active_memcg(memory->memcg);
+	page = get_page_and_table(run, index);
+	set_active_memcg(old);
+
+	if (IS_ERR(page)) {
+		pages->error = page_error(memory, PTR_ERR(page));
+		if (pages->error == -EAGAIN && memory->nowait) {
+			memory->wanted = run;
+			memory->wanted_index = index;
+		}
+		return NULL;
+	}
+	address = page_address(page);
+	pages->dir[index >> CORE_DIR_SHIFT][index & (CORE_DIR_SIZE - 1)] =
+		address;
+	if (index >= run->made)
+		run->made = index + 1;
+	memory->pinned++;
+	return address;
+}
+
+/*
+ * The reference that page_in() took. What is pinned may have been written at
+ * any time, and a clean page would be dropped instead of swapped out.
+ */
+static void put_address(struct expiry_memory *memory, void *address)
+{
+	struct folio *folio = page_folio(page_of(address));
+
+	memory->pinned--;
+	if (memory->file) {
+		folio_mark_dirty(folio);
+		folio_mark_accessed(folio);
+	}
+	folio_put(folio);
+}
+
+/*
+ * Unpin pages @from and up of one table of a run; the table goes with the last.
+ * Returns how many. Plain pages are thereby freed.
+ */
+static u32 put_table(struct expiry_run *run, u32 nr, u32 from)
+{
+	void **table = run->pages.dir[nr];
+	u32 i, put = 0;
+
+	if (!table)
+		return 0;
+	for (i = from; i < CORE_DIR_SIZE; i++) {
+		if (!table[i])
+			continue;
+		put_address(run->memory, table[i]);
+		table[i] = NULL;
+		put++;
+	}
+	if (!from) {
+		run->pages.dir[nr] = NULL;
+		kfree(table);
+	}
+	return put;
+}
+
+/**
+ * expiry_memory_unpin - let go of the pages of one table
+ * @memory: of a queue with pageable memory
+ *
+ * Goes round: each call takes the next table that has pages. Bounded by
+ * CORE_DIR_SIZE pages. Returns how many were unpinned, 0 when none are pinned.
+ */
+u32 expiry_memory_unpin(struct expiry_memory *memory)
+{
+	struct expiry_run *run;
+	u32 put;
+
+	if (!memory->file || memory->held)
+		return 0;
+	while (memory->pinned) {
+		run = &memory->run[memory->hand_run];
+		if (memory->hand_table >= tables_of(&run->pages)) {
+			memory->hand_table = 0;
+			memory->hand_run = (memory->hand_run + 1) %
+					   TIMERS_PAGES_NR;
+			continue;
+		}
+		put = put_table(run, memory->hand_table++, 0);
+		if (put)
+			return put;
+	}
+	return 0;
+}
+
+/**
+ * expiry_memory_relieve - make room after a call that returned -EAGAIN
+ * @memory: of the queue
+ *
+ * No page could be had while others were pinned: let go of them all, so that
+ * the kernel can page them out. Returns whether the call is worth repeating;
+ * when it fails again, it fails with -ENOMEM. If not, and the caller may wait,
+ * records are on their way to a reader, which does not last: unlock, and come
+ * again.
+ */
+bool expiry_memory_relieve(struct expiry_memory *memory)
+{
+	if (memory->nowait || memory->held || !can_relieve(memory))
+		return false;
+	while (expiry_memory_unpin(memory))
+		cond_resched();
+	memory->relieved = true;
+	return true;
+}
+
+/**
+ * expiry_memory_fetch - bring in the page that a call could not wait for
+ * @memory: of the queue
+ *
+ * Returns 0 (also when no page is wanted) or the error of the page, which is
+ * then no longer wanted unless that was -EAGAIN.
+ */
+int expiry_memory_fetch(struct expiry_memory *memory)
+{
+	struct expiry_run *run = memory->wanted;
+	int err = 0;
+
+	if (!run)
+		return 0;
+	if (!core_page(&run->pages, memory->wanted_index))
+		err = run->pages.error;
+	if (err != -EAGAIN)
+		memory->wanted = NULL;
+	return err;
+}
+
+/* Pages of a run to be left in peace. */
+static u64 keep_of(const struct expiry_run *run)
+{
+	return (u64)run->pages.nr + run->pages.nr / SPARE_SHARE + SPARE_PAGES;
+}
+
+/* Give back pages @from and up of a run, all in one table. */
+static void give_back(struct expiry_run *run, u32 from)
+{
+	struct file *file = run->memory->file;
+	loff_t start = (loff_t)(run->offset + from) << PAGE_SHIFT;
+	loff_t end = (loff_t)(run->offset + run->made) << PAGE_SHIFT;
+
+	put_table(run, from >> CORE_DIR_SHIFT, from & (CORE_DIR_SIZE - 1));
+	if (file)
+		shmem_truncate_range(file_inode(file), start, end - 1);
+	run->made = from;
+}
+
+/**
+ * expiry_memory_trim - give back some of what is no longer in use
+ * @memory: of the queue
+ *
+ * Bounded by CORE_DIR_SIZE pages. Returns whether it did anything: call again.
+ */
+bool expiry_memory_trim(struct expiry_memory *memory)
+{
+	struct expiry_run *run;
+	u32 i, from;
+
+	if (memory->held)
+		return false;
+	for (i = 0; i < TIMERS_PAGES_NR; i++) {
+		run = &memory->run[i];
+		if (run->made <= keep_of(run))
+			continue;
+		from = max_t(u32, keep_of(run),
+			     (run->made - 1) & ~(CORE_DIR_SIZE - 1));
+		give_back(run, from);
+		return true;
+	}
+	return false;
+}
+
+/**
+ * expiry_memory_idle - whether there is nothing to unpin nor to give back
+ * @memory: of the queue
+ */
+bool expiry_memory_idle(const struct expiry_memory *memory)
+{
+	u32 i;
+
+	if (memory->file && memory->pinned)
+		return false;
+	for (i = 0; i < TIMERS_PAGES_NR; i++)
+		if (memory->run[i].made > keep_of(&memory->run[i]))
+			return false;
+	return true;
+}
+
+/**
+ * expiry_memory_resident - pages that are in memory, pinned or not
+ * @memory: of the queue
+ */
+u64 expiry_memory_resident(const struct expiry_memory *memory)
+{
+	if (!memory->file)
+		return memory->pinned;
+	return READ_ONCE(memory->file->f_mapping->nrpages);
+}
+
+/**
+ * expiry_memory_destroy - free everything
+ * @memory: may be half made or never made (all zero); is all zero afterwards
+ */
+void expiry_memory_destroy(struct expiry_memory *memory)
+{
+	struct expiry_run *run;
+	u32 i, nr;
+
+	for (i = 0; i < TIMERS_PAGES_NR; i++) {
+		run = &memory->run[i];
+		if (!run->pages.dir)
+			continue;
+		for (nr = 0; nr < tables_of(&run->pages); nr++) {
+			put_table(run, nr, 0);
+			cond_resched();
+		}
+		kvfree(run->pages.dir);
+	}
+	WARN_ON_ONCE(memory->pinned);
+	if (memory->file)
+		fput(memory->file);
+	memset(memory, 0, sizeof(*memory));
+}
+
+/**
+ * expiry_memory_init - make the runs of a queue, empty
+ * @memory: all zero
+ * @config: tells how large they may become
+ * @memcg: who pays, must outlive @memory; or NULL
+ * @pageable: whether pages may be paged out
+ *
+ * Returns 0 or -ENOMEM, -ENFILE; then @memory is all zero again.
+ */
+int expiry_memory_init(struct expiry_memory *memory,
+		       const struct timers_config *config,
+		       struct mem_cgroup *memcg, bool pageable)
+{
+	struct expiry_run *run;
+	struct file *file;
+	pgoff_t offset = 0;
+	int i, err = 0;
+
+	BUILD_BUG_ON(CORE_PAGE_SIZE != PAGE_SIZE);
+
+	memory->memcg = memcg;
+	for (i = 0; i < TIMERS_PAGES_NR; i++) {
+		run = &memory->run[i];
+		run->memory = memory;
+		run->offset = offset;
+		run->pages.page_in = page_in;
+		run->pages.nr_max = timers_pages_max(config, i);
+		offset += run->pages.nr_max;
+		if (!run->pages.nr_max)
+			continue;
+		run->pages.dir = kvcalloc(tables_of(&run->pages),
+					  sizeof(*run->pages.dir),
+					  GFP_KERNEL_ACCOUNT);
+		if (!run->pages.dir) {
+			err = -ENOMEM;
+			goto out_destroy;
+		}
+	}
+	if (pageable) {
+		file = compat_shmem_file("expiry", (loff_t)offset << PAGE_SHIFT);
+		if (IS_ERR(file)) {
+			err = PTR_ERR(file);
+			goto out_destroy;
+		}
+		memory->file = file;
+	}
+	return 0;
+
+out_destroy:
+	expiry_memory_destroy(memory);
+	return err;
+}

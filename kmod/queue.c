@@ -1,0 +1,326 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Queues: making, configuring and freeing them, and every use of core/.
+ *
+ * Locking
+ *
+ * queue->read_lock (mutex) makes readers and REWIND take turns. It is held
+ *	while expirations that have left the heap are copied to their reader,
+ *	so that nobody rewinds what is on its way, and keeps the records of two
+ *	readers from mixing. Held while waiting for user memory; never while
+ *	waiting for a timer to become due.
+ *
+ * queue->lock (mutex) protects the timers and their pages: all of core/ is
+ *	called under it. Held for a bounded number of heap steps, during which a
+ *	page may have to come back from swap; never while user memory is
+ *	touched. Taken by expiry_queue_lock(), whose nowait form neither waits
+ *	for the lock nor, under it, for a page. expiry_queue_unlock() makes the
+ *	hrtimer and @due follow before anybody else gets in: whenever the lock
+ *	is free, they tell the truth, or a work item is on its way to see to it.
+ *
+ * users_lock (mutex, user.c) protects the counts of queues.
+ *
+ * The list of queues that have pages pinned has a spinlock of its own
+ * (list_lru, see shrink.c), which also keeps a queue in it from being freed.
+ *
+ * queue->wait.lock (spinlock) is the innermost; the hrtimer's interrupt takes
+ *	it, under nothing, to wake.
+ *
+ * Order: read_lock, lock, the list's spinlock. The shrinker runs inside of any
+ * allocation of memory, under any of the mutexes, and goes the other way: under
+ * the list's spinlock it tries lock.
+ *
+ * Contexts: system calls and io_uring's workers (both locks), the work items
+ * of fire.c (lock), the shrinker (tries lock), the hrtimer's interrupt (sets
+ * @due and wakes), poll (reads @due, takes nothing).
+ *
+ * While records are on their way to a reader (memory.held) pages stay pinned:
+ * what is to be done with the records when the copy has ended needs them.
+ * That copy does not fault, so it does not last, and who needs memory that
+ * only unpinning could give unlocks and comes again.
+ *
+ * Lifetime: a queue is its open file. Whoever calls in holds the file, so that
+ * release comes last; the file holds the module. What runs by itself is
+ * stopped by release before anything is freed.
+ */
+#include <linux/capability.h>
+#include <linux/cred.h>
+#include <linux/jiffies.h>
+#include <linux/lockdep.h>
+#include <linux/memcontrol.h>
+#include <linux/printk.h>
+#include <linux/random.h>
+#include <linux/sched.h>
+
+#include "bheap.h"
+#include "clock.h"
+#include "compat/compat.h"
+#include "fire.h"
+#include "params.h"
+#include "queue.h"
+#include "shrink.h"
+#include "user.h"
+
+/* Tables of pages unpinned at the end of a use that finds too many pinned. */
+#define UNPIN_TABLES	4
+
+static atomic_t serials;
+
+/**
+ * expiry_queue_new - make a queue for the calling process, not yet configured
+ *
+ * Returns it, or -EMFILE (the user has too many), -ENOMEM.
+ */
+struct expiry_queue *expiry_queue_new(void)
+{
+	struct expiry_queue *queue;
+	int err;
+
+	queue = expiry_shrink_queue_new();
+	if (!queue)
+		return ERR_PTR(-ENOMEM);
+	queue->owner = current_uid();
+	err = expiry_user_charge(queue->owner);
+	if (err)
+		goto out_free;
+	queue->serial = atomic_inc_return(&serials);
+	queue->memcg = compat_memcg_get_current();
+	mutex_init(&queue->read_lock);
+	mutex_init(&queue->lock);
+	expiry_fire_open(queue);
+	pr_debug("queue %u: created\n", queue->serial);
+	return queue;
+
+out_free:
+	expiry_shrink_queue_free(queue);
+	return ERR_PTR(err);
+}
+
+/**
+ * expiry_queue_free - remove a queue with its timers
+ * @queue: that nobody else knows any more. May sleep.
+ */
+void expiry_queue_free(struct expiry_queue *queue)
+{
+	expiry_fire_close(queue);
+	expiry_shrink_remove(queue);
+	expiry_memory_destroy(&queue->memory);
+	mem_cgroup_put(queue->memcg);
+	expiry_user_uncharge(queue->owner);
+	pr_debug("queue %u: destroyed\n", queue->serial);
+	mutex_destroy(&queue->lock);
+	mutex_destroy(&queue->read_lock);
+	expiry_shrink_queue_free(queue);
+}
+
+/* What configuring consists of; on failure nothing has happened. */
+static int configure_locked(struct expiry_queue *queue,
+			    const struct expiry_config *config)
+{
+	struct core_pages *pages[TIMERS_PAGES_NR];
+	struct timers_config timers = {
+		.mode = config->mode,
+		.limit = config->limit,
+		.layout = &bheap_subtree,
+	};
+	int i, err;
+
+	lockdep_assert_held(&queue->lock);
+
+	if (queue->configured)
+		return -EBUSY;
+	get_random_bytes(timers.seed, sizeof(timers.seed));
+	err = expiry_memory_init(&queue->memory, &timers, queue->memcg,
+				 READ_ONCE(expiry_param_pageable));
+	if (err)
+		return err;
+	for (i = 0; i < TIMERS_PAGES_NR; i++)
+		pages[i] = &queue->memory.run[i].pages;
+	err = timers_init(&queue->timers, &timers, pages);
+	if (err)
+		goto out_memory;
+
+	queue->clock_id = config->clock_id;
+	queue->slack_ns = min_t(u64, config->slack_ns, KTIME_MAX);
+	expiry_clock_start(queue);
+	expiry_fire_configure(queue);
+	/* Pairs with expiry_queue_is_configured(). */
+	smp_store_release(&queue->configured, true);
+	return 0;
+
+out_memory:
+	expiry_memory_destroy(&queue->memory);
+	return err;
+}
+
+/**
+ * expiry_queue_configure - give a queue its clock, mode, slack and limit
+ * @queue: a new one
+ * @config: checked, with the limit to be in force. May sleep.
+ *
+ * Returns 0, -EBUSY (it is configured), -EINVAL, -ENOMEM, -ENFILE, -EINTR.
+ */
+int expiry_queue_configure(struct expiry_queue *queue,
+			   const struct expiry_config *config)
+{
+	int err;
+
+	err = mutex_lock_killable(&queue->lock);
+	if (err)
+		return err;
+	err = configure_locked(queue, config);
+	mutex_unlock(&queue->lock);
+	if (!err)
+		pr_debug("queue %u: %s, mode %#x, limit %llu\n", queue->serial,
+			 expiry_clock_name(queue->clock_id), config->mode,
+			 config->limit);
+	return err;
+}
+
+/**
+ * expiry_queue_relock - take the lock, whatever it takes
+ * @queue: a configured one
+ */
+void expiry_queue_relock(struct expiry_queue *queue)
+{
+	mutex_lock(&queue->lock);
+	queue->used = jiffies;
+	queue->memory.nowait = false;
+	queue->memory.relieved = false;
+}
+
+/**
+ * expiry_queue_lock - take the lock to use the queue
+ * @queue: a configured one
+ * @nowait: do not wait for the lock, and let core/ fail with -EAGAIN where it
+ *	would have to wait for a page
+ *
+ * Returns 0, -EAGAIN (the lock is taken), -EINTR (killed while waiting).
+ */
+int expiry_queue_lock(struct expiry_queue *queue, bool nowait)
+{
+	if (nowait) {
+		if (!mutex_trylock(&queue->lock))
+			return -EAGAIN;
+	} else if (mutex_lock_killable(&queue->lock)) {
+		return -EINTR;
+	}
+	queue->used = jiffies;
+	queue->memory.nowait = nowait;
+	queue->memory.relieved = false;
+	return 0;
+}
+
+/**
+ * expiry_queue_unlock - end a use of the queue
+ * @queue: locked by expiry_queue_lock() or _relock()
+ */
+void expiry_queue_unlock(struct expiry_queue *queue)
+{
+	int tables = UNPIN_TABLES;
+
+	expiry_fire_update_locked(queue);
+	while (queue->memory.pinned > READ_ONCE(expiry_param_pin_max) &&
+	       tables-- && expiry_memory_unpin(&queue->memory))
+		;
+	expiry_fire_tend_locked(queue);
+	expiry_shrink_update_locked(queue);
+	mutex_unlock(&queue->lock);
+}
+
+/**
+ * expiry_queue_submit_locked - process records in place
+ * @queue: a configured one
+ * @records: in kernel memory
+ * @count: how many
+ *
+ * Returns how many were processed: all, unless the queue was locked not to
+ * wait or it is worth unlocking and coming again (memory.held).
+ */
+u32 expiry_queue_submit_locked(struct expiry_queue *queue,
+			       struct expiry_record *records, u32 count)
+{
+	u64 now_ns = expiry_clock_now(queue);
+	u32 done;
+
+	lockdep_assert_held(&queue->lock);
+
+	done = timers_submit(&queue->timers, records, count, now_ns);
+	while (done < count && expiry_memory_relieve(&queue->memory))
+		done += timers_submit(&queue->timers, records + done,
+				      count - done, now_ns);
+	WARN_ON_ONCE(done < count && !queue->memory.nowait &&
+		     !queue->memory.held);
+	return done;
+}
+
+/**
+ * expiry_queue_scan_locked - list timers
+ * @queue: a configured one
+ * @records: room for @count rows, in kernel memory
+ * @count: how many
+ * @cursor: where to go on
+ *
+ * As timers_scan(), also -EAGAIN: unlock and come again (memory.held).
+ */
+int expiry_queue_scan_locked(struct expiry_queue *queue,
+			     struct expiry_record *records, u32 count,
+			     u64 *cursor)
+{
+	int ret;
+
+	lockdep_assert_held(&queue->lock);
+
+	do {
+		ret = timers_scan(&queue->timers, records, count, cursor);
+	} while (ret == -EAGAIN && expiry_memory_relieve(&queue->memory));
+	return ret;
+}
+
+/**
+ * expiry_queue_rewind - all that was delivered and not acknowledged is due again
+ * @queue: a configured one; the caller holds @read_lock. May sleep.
+ *
+ * Returns 0, or -EINTR, -ENOMEM, -EIO when only a part could be done.
+ */
+int expiry_queue_rewind(struct expiry_queue *queue)
+{
+	u64 cursor = 0;
+	int ret;
+
+	lockdep_assert_held(&queue->read_lock);
+
+	do {
+		ret = expiry_queue_lock(queue, false);
+		if (ret)
+			return ret;
+		do {
+			ret = timers_rewind(&queue->timers, &cursor);
+		} while (ret == -EAGAIN &&
+			 expiry_memory_relieve(&queue->memory));
+		if (!ret)
+			queue->rewind = false;
+		expiry_queue_unlock(queue);
+		cond_resched();
+	} while (ret > 0);
+	return ret;
+}
+
+/**
+ * expiry_queue_stat_locked - what is in the queue
+ * @queue: a configured one
+ * @stat: all of it is written
+ */
+void expiry_queue_stat_locked(struct expiry_queue *queue,
+			      struct expiry_stat *stat)
+{
+	lockdep_assert_held(&queue->lock);
+
+	memset(stat, 0, sizeof(*stat));
+	timers_stat(&queue->timers, stat);
+	expiry_clock_look_locked(queue);
+	stat->now_ns = expiry_clock_now(queue);
+	stat->pages_resident = expiry_memory_resident(&queue->memory);
+	stat->clock_sets = queue->clock_sets;
+	stat->clock_id = queue->clock_id;
+}

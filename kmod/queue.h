@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A queue: what an open file of /dev/expiry is. Locking is told in queue.c.
+ */
+#ifndef EXPIRY_QUEUE_H
+#define EXPIRY_QUEUE_H
+
+#include <linux/compiler.h>
+#include <linux/hrtimer.h>
+#include <linux/list.h>
+#include <linux/mutex.h>
+#include <linux/types.h>
+#include <linux/uidgid.h>
+#include <linux/wait.h>
+#include <linux/workqueue.h>
+
+#include "memory.h"
+#include "timers.h"
+
+/* Records handled under one hold of the lock, and kept on the stack: 1 KiB. */
+#define EXPIRY_CHUNK	32U
+
+/**
+ * struct expiry_queue - a queue
+ *
+ * Const after open:
+ * @owner: who opened it, charged for one queue
+ * @serial: names it in fdinfo and debugging messages
+ * @memcg: of the opener, charged for its memory; may be NULL
+ *
+ * Const once @configured:
+ * @configured: the queue has a clock and timers; release and acquire
+ * @clock_id: of its deadlines
+ * @slack_ns: how much later than asked @timer may fire
+ *
+ * Under @lock:
+ * @timers: the core's part of the queue
+ * @memory: the pages @timers lives in
+ * @programmed_ns: what @timer was last set to
+ * @error: of a page that the work items could not bring in, for the next
+ *	reader; 0 = none
+ * @rewind: some timers could be neither delivered nor restored: the next
+ *	reader brings them back
+ * @listed: @pinner is in its list
+ * @used: jiffies when somebody last used the queue
+ * @clock_offset_ns: of REALTIME against BOOTTIME when last looked
+ * @clock_set: the reader is owed a CLOCK_SET record
+ * @clock_sets: steps of the clock seen
+ *
+ * Written under @lock and by @timer's interrupt, read by everybody:
+ * @due: an expiration can be read now
+ *
+ * With their own locking:
+ * @read_lock: see queue.c
+ * @wait: readers and pollers waiting for @due
+ * @timer: the one hrtimer, set for the earliest deadline
+ * @settle: brings in what a caller could not wait for, see fire.c
+ * @tend: lets go of memory after a while of no use, see fire.c
+ * @pinner: in the list of queues with pages pinned, see shrink.c
+ */
+struct expiry_queue {
+	kuid_t owner;
+	u32 serial;
+	struct mem_cgroup *memcg;
+
+	bool configured;
+	clockid_t clock_id;
+	u64 slack_ns;
+
+	struct mutex read_lock;		/* taken before @lock */
+	struct mutex lock;		/* the fields down to @clock_sets */
+	struct timers timers;
+	struct expiry_memory memory;
+	u64 programmed_ns;
+	int error;
+	bool rewind;
+	bool clock_set;
+	bool listed;
+	unsigned long used;
+	s64 clock_offset_ns;
+	u64 clock_sets;
+
+	bool due ____cacheline_aligned;
+	wait_queue_head_t wait;
+	struct hrtimer timer;
+	struct work_struct settle;
+	struct delayed_work tend;
+	struct list_head pinner;
+};
+
+struct expiry_queue *expiry_queue_new(void);
+void expiry_queue_free(struct expiry_queue *queue);
+int expiry_queue_configure(struct expiry_queue *queue,
+			   const struct expiry_config *config);
+
+int expiry_queue_lock(struct expiry_queue *queue, bool nowait);
+void expiry_queue_relock(struct expiry_queue *queue);
+void expiry_queue_unlock(struct expiry_queue *queue);
+
+u32 expiry_queue_submit_locked(struct expiry_queue *queue,
+			       struct expiry_record *records, u32 count);
+int expiry_queue_rewind(struct expiry_queue *queue);
+int expiry_queue_scan_locked(struct expiry_queue *queue,
+			     struct expiry_record *records, u32 count,
+			     u64 *cursor);
+void expiry_queue_stat_locked(struct expiry_queue *queue,
+			      struct expiry_stat *stat);
+
+/* Whether the queue has been configured: all it is can be relied on then. */
+static inline bool expiry_queue_is_configured(const struct expiry_queue *queue)
+{
+	/* Pairs with configure_locked(). */
+	return smp_load_acquire(&queue->configured);
+}
+
+#endif /* EXPIRY_QUEUE_H */

@@ -1,0 +1,213 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * Reading expirations.
+ *
+ * Some records at a time are taken out of the heap, held as delivered and not
+ * acknowledged, copied to the reader without the queue's lock, and then let go
+ * of, or put back if they did not arrive. So an expiration is never lost to a
+ * bad buffer, and a reader killed at any point takes none with it.
+ */
+#include <linux/errno.h>
+#include <linux/fs.h>
+#include <linux/lockdep.h>
+#include <linux/mutex.h>
+#include <linux/pagemap.h>
+#include <linux/sched/signal.h>
+#include <linux/uaccess.h>
+#include <linux/uio.h>
+
+#include "clock.h"
+#include "queue.h"
+#include "read.h"
+
+/*
+ * Times that memory just faulted in may have gone away again before it is
+ * taken for bad.
+ */
+#define COPY_TRIES	8
+
+/*
+ * Up to @room records for the reader, of which the first may be a CLOCK_SET:
+ * their number, which may be 0 although something is due, or an error.
+ */
+static int take_locked(struct expiry_queue *queue,
+		       struct expiry_record *records, u32 room)
+{
+	u64 now_ns;
+	u32 nr = 0;
+	int ret;
+
+	lockdep_assert_held(&queue->lock);
+
+	if (queue->error) {
+		ret = queue->error;
+		queue->error = 0;
+		return ret;
+	}
+	expiry_clock_look_locked(queue);
+	now_ns = expiry_clock_now(queue);
+	if (queue->clock_set)
+		records[nr++] = (struct expiry_record) {
+			.op = EXPIRY_OP_CLOCK_SET,
+			.deadline_ns = now_ns,
+		};
+	if (nr == room)
+		return nr;
+	do {
+		ret = timers_deliver(&queue->timers, records + nr, room - nr,
+				     now_ns, true);
+	} while (ret == -EAGAIN && expiry_memory_relieve(&queue->memory));
+	return nr || ret > 0 ? nr + max(ret, 0) : ret;
+}
+
+/* The first @given of @nr records reached the reader. */
+static void settle_locked(struct expiry_queue *queue,
+			  const struct expiry_record *records, u32 nr, u32 given)
+{
+	lockdep_assert_held(&queue->lock);
+
+	if (records->op == EXPIRY_OP_CLOCK_SET) {
+		if (!given)
+			queue->clock_set = true;
+		else
+			given--;
+		records++;
+		nr--;
+	}
+	if (given < nr &&
+	    timers_restore(&queue->timers, records + given, nr - given))
+		queue->rewind = true;
+	/* Cannot fail: the pages it needs were touched, and held since. */
+	timers_release(&queue->timers, records, given);
+	queue->memory.held = false;
+}
+
+/* Copy whole records without faulting; returns how many. */
+static u32 copy_records(const struct expiry_record *records, u32 nr,
+			struct iov_iter *to)
+{
+	size_t copied;
+
+	pagefault_disable();
+	copied = copy_to_iter(records, nr * sizeof(*records), to);
+	pagefault_enable();
+	iov_iter_revert(to, copied % sizeof(*records));
+	return copied / sizeof(*records);
+}
+
+/*
+ * Give the reader up to one chunk of what is due. Returns the number of
+ * records, 0 if there is more to be had by calling again, -EAGAIN if nothing
+ * is due or (@nowait) it would have to wait, or another error.
+ */
+static int read_chunk(struct expiry_queue *queue, struct iov_iter *to,
+		      bool nowait)
+{
+	struct expiry_record records[EXPIRY_CHUNK];
+	size_t size;
+	u32 room, given;
+	int nr, err;
+
+	room = min_t(size_t, iov_iter_count(to) / sizeof(*records),
+		     EXPIRY_CHUNK);
+	size = room * sizeof(*records);
+	size -= fault_in_iov_iter_writeable(to, size);
+	room = size / sizeof(*records);
+	if (!room)
+		return -EFAULT;
+
+	err = expiry_queue_lock(queue, nowait);
+	if (err)
+		return err;
+	nr = take_locked(queue, records, room);
+	if (nr > 0) {
+		queue->memory.held = true;
+		if (records->op == EXPIRY_OP_CLOCK_SET)
+			queue->clock_set = false;
+	}
+	expiry_queue_unlock(queue);
+	/* None, though one is due: the stale ones above it were too many. */
+	if (!nr)
+		return READ_ONCE(queue->due) ? 0 : -EAGAIN;
+	if (nr < 0)
+		return nr;
+
+	given = copy_records(records, nr, to);
+
+	expiry_queue_relock(queue);
+	settle_locked(queue, records, nr, given);
+	expiry_queue_unlock(queue);
+	return given ?: -EFAULT;
+}
+
+/* Fill the buffer with what is due: bytes, or an error if that is none. */
+static ssize_t read_due(struct expiry_queue *queue, struct iov_iter *to,
+			bool nowait)
+{
+	int tries = COPY_TRIES, ret = 0;
+	ssize_t done = 0;
+
+	while (iov_iter_count(to) >= sizeof(struct expiry_record)) {
+		ret = read_chunk(queue, to, nowait);
+		if (ret > 0)
+			done += ret * sizeof(struct expiry_record);
+		else if (ret && (ret != -EFAULT || !tries--))
+			break;
+		if (fatal_signal_pending(current)) {
+			ret = -EINTR;
+			break;
+		}
+		cond_resched();
+	}
+	return done ?: ret;
+}
+
+/* The same, alone. */
+static ssize_t read_in_turn(struct expiry_queue *queue, struct iov_iter *to,
+			    bool nowait)
+{
+	ssize_t ret = 0;
+
+	if (nowait) {
+		if (!mutex_trylock(&queue->read_lock))
+			return -EAGAIN;
+	} else if (mutex_lock_interruptible(&queue->read_lock)) {
+		return -ERESTARTSYS;
+	}
+	/* What could not be restored, see settle_locked(). */
+	if (unlikely(READ_ONCE(queue->rewind)))
+		ret = expiry_queue_rewind(queue);
+	if (!ret)
+		ret = read_due(queue, to, nowait);
+	mutex_unlock(&queue->read_lock);
+	return ret;
+}
+
+/**
+ * expiry_read - read what is due
+ * @queue: a configured one
+ * @to: the reader's buffer
+ * @nonblock: do not wait for a timer to become due
+ * @nowait: nor for anything else
+ *
+ * Returns bytes, of whole records; -EINVAL (no room for one), -EFAULT, -EAGAIN
+ * (nothing is due, or @nowait), -ERESTARTSYS, -EINTR, -ENOMEM or -EIO (a page
+ * cannot be had; nothing is lost).
+ */
+ssize_t expiry_read(struct expiry_queue *queue, struct iov_iter *to,
+		    bool nonblock, bool nowait)
+{
+	ssize_t ret;
+
+	if (iov_iter_count(to) < sizeof(struct expiry_record))
+		return -EINVAL;
+	for (;;) {
+		ret = read_in_turn(queue, to, nowait);
+		if (ret != -EAGAIN || nonblock || nowait)
+			return ret;
+		ret = wait_event_interruptible(queue->wait,
+					       READ_ONCE(queue->due));
+		if (ret)
+			return ret;
+	}
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * When memory is short, in the machine or in a memory cgroup, queues let go of
+ * what they have pinned, so that it can be paged out.
+ *
+ * Queues that have pages pinned are in a list of the memory cgroup that they
+ * are charged to. The list finds that out from the queue's own memory; hence
+ * the slab cache.
+ */
+#include <linux/list_lru.h>
+#include <linux/lockdep.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+
+#include "compat/compat.h"
+#include "queue.h"
+#include "shrink.h"
+
+static struct kmem_cache *cache;	/* of queues */
+static struct list_lru pinners;		/* queues with pages pinned */
+static struct shrinker *shrinker;
+static bool ready;			/* @pinners can be used */
+
+/* A queue counts as one table of pages, which is what it is asked for. */
+static unsigned long count(struct shrinker *unused, struct shrink_control *sc)
+{
+	unsigned long nr;
+
+	/* Pairs with expiry_shrink_init(). */
+	if (!smp_load_acquire(&ready))
+		return SHRINK_EMPTY;
+	nr = list_lru_shrink_count(&pinners, sc);
+	return nr ? nr * CORE_DIR_SIZE : SHRINK_EMPTY;
+}
+
+/*
+ * Under the list's spinlock, which keeps the queue from being freed, and
+ * wherever memory is asked for, so also under the lock of a queue: it is tried,
+ * never waited for.
+ */
+static enum lru_status unpin(struct list_head *item, struct list_lru_one *list,
+			     COMPAT_LIST_LRU_LOCK void *unpinned)
+{
+	struct expiry_queue *queue =
+		container_of(item, struct expiry_queue, pinner);
+	enum lru_status status = LRU_ROTATE;
+
+	if (!mutex_trylock(&queue->lock))
+		return LRU_SKIP;
+	*(unsigned long *)unpinned += expiry_memory_unpin(&queue->memory);
+	if (!queue->memory.pinned) {
+		list_lru_isolate(list, item);
+		queue->listed = false;
+		status = LRU_REMOVED;
+	}
+	mutex_unlock(&queue->lock);
+	return status;
+}
+
+static unsigned long scan(struct shrinker *unused, struct shrink_control *sc)
+{
+	unsigned long nr = DIV_ROUND_UP(sc->nr_to_scan, CORE_DIR_SIZE);
+	unsigned long unpinned = 0;
+
+	list_lru_walk_one(&pinners, sc->nid, sc->memcg, unpin, &unpinned, &nr);
+	return unpinned ?: SHRINK_STOP;
+}
+
+/**
+ * expiry_shrink_queue_new - memory for a queue, charged to the caller
+ *
+ * Returns it, all zero but for the list head, or NULL.
+ */
+struct expiry_queue *expiry_shrink_queue_new(void)
+{
+	struct expiry_queue *queue;
+
+	queue = kmem_cache_alloc_lru(cache, &pinners, GFP_KERNEL | __GFP_ZERO);
+	if (queue)
+		INIT_LIST_HEAD(&queue->pinner);
+	return queue;
+}
+
+/**
+ * expiry_shrink_queue_free - give it back
+ * @queue: not in the list
+ */
+void expiry_shrink_queue_free(struct expiry_queue *queue)
+{
+	kmem_cache_free(cache, queue);
+}
+
+/**
+ * expiry_shrink_update_locked - have the queue asked if it has pages pinned
+ * @queue: that was just used
+ */
+void expiry_shrink_update_locked(struct expiry_queue *queue)
+{
+	bool pins = queue->memory.file && queue->memory.pinned;
+
+	lockdep_assert_held(&queue->lock);
+
+	if (pins == queue->listed)
+		return;
+	if (pins)
+		compat_list_lru_add(&pinners, &queue->pinner);
+	else
+		compat_list_lru_del(&pinners, &queue->pinner);
+	queue->listed = pins;
+}
+
+/**
+ * expiry_shrink_remove - the queue is not asked any more, nor being asked
+ * @queue: that nobody else uses any more
+ */
+void expiry_shrink_remove(struct expiry_queue *queue)
+{
+	compat_list_lru_del(&pinners, &queue->pinner);
+}
+
+/**
+ * expiry_shrink_init - at the loading of the module
+ *
+ * Returns 0 or -ENOMEM.
+ */
+int expiry_shrink_init(void)
+{
+	cache = KMEM_CACHE(expiry_queue, SLAB_ACCOUNT);
+	if (!cache)
+		return -ENOMEM;
+	shrinker = compat_shrinker_new("expiry", &pinners, count, scan);
+	if (!shrinker) {
+		kmem_cache_destroy(cache);
+		return -ENOMEM;
+	}
+	smp_store_release(&ready, true);
+	return 0;
+}
+
+/**
+ * expiry_shrink_exit - at its unloading, when there are no queues left
+ */
+void expiry_shrink_exit(void)
+{
+	compat_shrinker_free(shrinker, &pinners);
+	kmem_cache_destroy(cache);
+}
