@@ -1,0 +1,427 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
+/*
+ * libexpiry: timers in a queue of expiryd (or of /dev/expiry itself), by the
+ * same calls.
+ *
+ * Caveats, first:
+ *
+ * - A handle belongs to one thread at a time. Two threads open two handles; the
+ *   library has no thread, no lock and no global state of its own.
+ * - Nothing is printed, no signal is raised, errno is left alone. Calls return
+ *   0 or more, or a negative errno. A request that the queue refused is not an
+ *   error of the call: its record carries the errno in ->status.
+ * - All times are nanoseconds, absolute, on the queue's own clock (not the
+ *   machine's default one): see expiry_now(). EXPIRY_NEVER is never; a deadline
+ *   in the past is due at once.
+ * - Poll the handle's fd only after expiry_next() returned less than it had
+ *   room for: the handle may hold records that the fd does not tell of.
+ * - What expiry_post() took may wait in the handle: expiry_flush() at the end
+ *   of a turn, or any call that waits, sends it.
+ * - An expiration and the reply to a request can cross on their way. A keyed
+ *   timer that was armed again while its expiration travelled is told apart by
+ *   deadline_ns.
+ * - A broken connection stays broken: every later call returns the same errno,
+ *   and the handle can only be closed. Named queues outlive connections: open
+ *   another handle. Which unanswered requests were carried out is not known; on
+ *   a keyed queue ARM can simply be sent again.
+ * - After fork() only one of the two processes may use the handle.
+ *
+ * Memory is taken in expiry_open() and nowhere else.
+ *
+ * A minimal consumer:
+ *
+ *	struct expiry_options options = {
+ *		.size = sizeof(options),
+ *		.queue = "sessions",
+ *		.flags = EXPIRY_OPEN_CONSUME,
+ *	};
+ *	struct expiry_record due[64];
+ *	struct expiry *h = NULL;
+ *	int i, nr;
+ *
+ *	nr = expiry_open(&h, NULL, &options);
+ *	while (nr >= 0) {
+ *		nr = expiry_receive(h, due, 64, -1);
+ *		for (i = 0; i < nr; i++)
+ *			forget(due[i].cookie);
+ *	}
+ *	expiry_close(h);
+ */
+#ifndef EXPIRY_EXPIRY_H
+#define EXPIRY_EXPIRY_H
+
+#include <stddef.h>
+#include <stdint.h>
+#include <linux/expiry.h>
+#include <expiry/wire.h>
+
+#ifdef __cplusplus
+extern "C" {
+#endif
+
+struct expiry;	/* a handle: one connection, or one open device */
+
+/* ------------------------------------------------------------------------
+ * Opening
+ */
+
+#define EXPIRY_OPEN_CONSUME	0x01	/* this handle takes the expirations */
+#define EXPIRY_OPEN_ACK		0x02	/* at least once: EXPIRY_MODE_ACK */
+#define EXPIRY_OPEN_KEYED	0x08	/* own ids: EXPIRY_MODE_KEYED */
+#define EXPIRY_OPEN_MANUAL	0x100	/* no credit but by expiry_credit() */
+
+#define EXPIRY_CREDIT_DEFAULT	1024
+#define EXPIRY_CREDIT_MAX	1048576
+#define EXPIRY_WINDOW_MAX	65536
+
+/**
+ * struct expiry_options - which queue, and how
+ * @size: sizeof(struct expiry_options); a program built with a later header
+ *	runs with this library as long as what it does not know is zero
+ * @flags: EXPIRY_OPEN_*
+ * @queue: the queue's name, [A-Za-z0-9._-], at most EXPIRY_NAME_MAX bytes; NULL
+ *	or "" = an anonymous queue, which dies with the handle. A device's queue
+ *	is always anonymous. Only read during expiry_open().
+ * @clock_id: CLOCK_REALTIME (0), CLOCK_MONOTONIC or CLOCK_BOOTTIME
+ * @credit: most expirations that may have been sent to this handle and not yet
+ *	been handed to the program; 32 bytes each. 0 = EXPIRY_CREDIT_DEFAULT; at
+ *	most EXPIRY_CREDIT_MAX. Without EXPIRY_OPEN_MANUAL the handle asks for
+ *	more whenever half of them are used up.
+ * @window: most requests in flight; 0 = as many as the server takes, at most
+ *	EXPIRY_WINDOW_MAX
+ * @timeout_ms: longest time a call waits for the server without hearing from
+ *	it, connecting included; 0 = for ever. A call that timed out breaks the
+ *	connection.
+ * @slack_ns: device only, as in struct expiry_config
+ * @limit: device only, as in struct expiry_config
+ */
+struct expiry_options {
+	uint32_t size;
+	uint32_t flags;
+	const char *queue;
+	uint32_t clock_id;
+	uint32_t credit;
+	uint32_t window;
+	uint32_t timeout_ms;
+	uint64_t slack_ns;
+	uint64_t limit;
+};
+
+/**
+ * expiry_open - attach to a queue, making it if it is not there
+ * @handle: where the handle goes; untouched on failure
+ * @address: "unix:PATH", "device:PATH", or NULL for the daemon's default
+ *	socket (EXPIRY_SOCKET_DEFAULT)
+ * @options: NULL = an anonymous REALTIME queue, producing only
+ *
+ * Blocks until the server has answered, at most timeout_ms.
+ *
+ * Returns 0, or:
+ * -EINVAL	an option or the address is malformed; or the queue exists with
+ *		another clock or mode
+ * -E2BIG	options hold something this library does not know
+ * -EACCES	the socket, the device or the queue belongs to another user
+ * -EBUSY	the queue has a consumer already
+ * -ENOSPC, -EDQUOT, -EMFILE, -ENFILE, -EPERM
+ *		a limit of the server's, the user's or the process's
+ * -EOPNOTSUPP	a queue name on a device, slack or limit on a socket, or the
+ *		server speaks another version of the protocol
+ * -ENOENT, -ECONNREFUSED
+ *		nobody is there
+ * -ENAMETOOLONG	the path does not fit a socket address
+ * -ECONNRESET	the server ended the connection without an answer: it is at
+ *		its limit of connections, or stopping
+ * -ETIMEDOUT	no answer within timeout_ms
+ * -EPROTO	what answered is not expiryd
+ * -ENOMEM	no memory
+ */
+int expiry_open(struct expiry **handle, const char *address,
+		const struct expiry_options *options);
+
+/**
+ * expiry_close - end the connection and free the handle
+ * @h: NULL is allowed
+ *
+ * What expiry_post() left in the handle is not sent. Never blocks. An anonymous
+ * queue and its timers are gone; a named one stays. On an acknowledging queue,
+ * expirations that the handle still held are delivered again.
+ */
+void expiry_close(struct expiry *h);
+
+/**
+ * struct expiry_info - what was opened
+ * @clock_id: the queue's clock; likewise @mode, EXPIRY_MODE_*
+ * @window: most requests in flight
+ * @credit: most expirations on their way or held
+ * @timers: timers in the queue when it was opened
+ * @device: 1 = a device, 0 = a socket
+ * @reserved: 0
+ */
+struct expiry_info {
+	uint32_t clock_id;
+	uint32_t mode;
+	uint32_t window;
+	uint32_t credit;
+	uint64_t timers;
+	uint32_t device;
+	uint32_t reserved;
+};
+
+/* Fill in at most @size bytes of @info. Never blocks, never fails. */
+void expiry_info(const struct expiry *h, struct expiry_info *info, size_t size);
+
+/* Now on the queue's clock, in nanoseconds. Never blocks, never fails. */
+uint64_t expiry_now(const struct expiry *h);
+
+/* ------------------------------------------------------------------------
+ * Synchronous calls: they return when the answer is there. Expirations that
+ * arrive meanwhile stay in the handle for expiry_next() or expiry_receive().
+ *
+ * Errors common to all calls from here on, which say that the handle is of no
+ * use any more:
+ * -ECONNRESET	the server ended the connection
+ * -ETIMEDOUT	it was silent for timeout_ms while an answer was due
+ * -EPROTO	it broke the protocol
+ */
+
+/**
+ * expiry_submit - have records processed, in order
+ * @records: changed in place into their replies; the caller's throughout
+ * @count: 0 to INT32_MAX; any number, the window is the library's care
+ *
+ * Blocks. Signals do not end it.
+ *
+ * Returns how many records were answered, each with its own status. Less than
+ * @count only if the connection broke after the first answer: the records
+ * behind are as they were, and the next call returns the errno. Or:
+ * -EINVAL	@count, or a record whose op is one of the protocol's own (64 on)
+ *		or one of EXPIRED and CLOCK_SET; nothing was sent
+ * -EFAULT	device: @records is no writable memory
+ * -ENOTCONN	device: not configured
+ */
+int expiry_submit(struct expiry *h, struct expiry_record *records,
+		  uint32_t count);
+
+/*
+ * One timer each. @flags: EXPIRY_F_*. Pointers named ret_* may be NULL and are
+ * untouched on failure. Each returns 0, or the status of its record, or an
+ * errno of expiry_submit().
+ */
+
+/**
+ * expiry_arm - arm a timer
+ * @id: keyed queue: in, the timer's id, not 0. Plain queue: out, the id given;
+ *	untouched on failure.
+ * @deadline_ns: when; from now with EXPIRY_F_RELATIVE
+ * @period_ms: 0 = once, else again every so many milliseconds
+ * @cookie: comes back with the expiration
+ * @flags: EXPIRY_F_RELATIVE; keyed queues also _NEW and _LATER
+ *
+ * -EINVAL	flags, or an id of 0 on a keyed queue
+ * -EEXIST	EXPIRY_F_NEW, and the id is armed
+ * -ENOSPC	the queue is full; -EDQUOT the user's timers are
+ * -ENOMEM	the server has no memory
+ */
+int expiry_arm(struct expiry *h, uint64_t *id, uint64_t deadline_ns,
+	       uint32_t period_ms, uint64_t cookie, unsigned int flags);
+
+/**
+ * expiry_refresh - move a timer's deadline, earlier or later
+ * @ret_deadline_ns: the deadline in force, absolute
+ * @flags: EXPIRY_F_RELATIVE, EXPIRY_F_LATER
+ *
+ * -ENOENT: it has expired, was cancelled, or never was.
+ */
+int expiry_refresh(struct expiry *h, uint64_t id, uint64_t deadline_ns,
+		   unsigned int flags, uint64_t *ret_deadline_ns);
+
+/* Cancel a timer; @ret_timer: the deadline, period and cookie it had.
+ * -ENOENT as above: its expiration may be on its way.
+ */
+int expiry_cancel(struct expiry *h, uint64_t id,
+		  struct expiry_record *ret_timer);
+
+/* Look at a timer. -ENOENT as above. */
+int expiry_query(struct expiry *h, uint64_t id,
+		 struct expiry_record *ret_timer);
+
+/* Acknowledge an expiration of an acknowledging queue. -ENOENT: not delivered,
+ * or acknowledged before; -EINVAL: not an acknowledging queue.
+ */
+int expiry_ack(struct expiry *h, uint64_t id);
+
+/* Cancel and forget every timer of the queue. */
+int expiry_clear(struct expiry *h, uint64_t *ret_count);
+
+/**
+ * expiry_scan - list the timers of the queue
+ * @cursor: in: 0 to start, else what the last call left; out: where to go on, 0
+ *	when everything was seen
+ * @rows: one record a timer, op EXPIRY_OP_QUERY, in no order; one that is
+ *	delivered and not acknowledged carries EXPIRY_F_REDELIVERED
+ * @max: room for so many, at least 1
+ *
+ * Blocks. A timer armed during the whole scan is seen exactly once.
+ *
+ * Returns the number of rows, which may be 0 before the end, or:
+ * -EINVAL	@max, or a cursor the server never gave
+ */
+int expiry_scan(struct expiry *h, uint64_t *cursor,
+		struct expiry_record *rows, uint32_t max);
+
+/**
+ * expiry_stat - counters of the queue and of the daemon
+ * @stat: always filled in
+ * @server: may be NULL; all zero when no daemon is between (device)
+ * @server_size: sizeof(*server): a later library or daemon that has more
+ *	writes no more than this
+ *
+ * Blocks. Returns 0 or an errno common to all.
+ */
+int expiry_stat(struct expiry *h, struct expiry_stat *stat,
+		struct expiry_server_stat *server, size_t server_size);
+
+/**
+ * expiry_drop - remove this named queue and its timers, for everybody
+ *
+ * Blocks. The handle is then good for expiry_close() alone; all else returns
+ * -ENOTCONN.
+ *
+ * -EINVAL	the queue has no name
+ * -EBUSY	others are attached to it
+ * -EOPNOTSUPP	a device
+ */
+int expiry_drop(struct expiry *h);
+
+/**
+ * expiry_rewind - make what was delivered and not acknowledged due again
+ *
+ * Device only; a daemon's queue does so by itself when a consumer attaches.
+ *
+ * -EINVAL	not an acknowledging queue
+ * -ENOMEM	done in part, may be called again
+ * -EOPNOTSUPP	a socket
+ */
+int expiry_rewind(struct expiry *h);
+
+/* ------------------------------------------------------------------------
+ * Non-blocking calls
+ */
+
+/**
+ * expiry_post - send requests without waiting for their replies
+ * @records: read during the call only; the caller's again when it returns
+ *
+ * Never blocks. Replies come by expiry_next(), in the order of the requests.
+ * Small batches are gathered in the handle until expiry_flush(). On a device
+ * requests are carried out at once.
+ *
+ * Returns how many records were taken, from the first on: less than @count, even
+ * 0, when the window or the socket is full. Then take replies, poll, try again.
+ * -EINVAL as in expiry_submit(): nothing was taken.
+ */
+int expiry_post(struct expiry *h, const struct expiry_record *records,
+		uint32_t count);
+
+/**
+ * expiry_flush - send what the handle has gathered
+ *
+ * Never blocks. Returns 0 if all of it is on its way, 1 if the socket is full:
+ * call again when the fd is writable.
+ */
+int expiry_flush(struct expiry *h);
+
+/**
+ * expiry_next - take what has arrived
+ * @records: replies to expiry_post(), in order, and expirations; those have op
+ *	EXPIRY_OP_EXPIRED (or EXPIRY_OP_CLOCK_SET)
+ * @max: room for so many, at least 1
+ *
+ * Never blocks. Also flushes, and tops up the credit.
+ *
+ * Returns the number of records; 0 = nothing is there now; -EINVAL: @max is 0.
+ * After a connection broke, what had arrived is handed out first.
+ */
+int expiry_next(struct expiry *h, struct expiry_record *records, uint32_t max);
+
+/* The handle's file descriptor, for poll, epoll, sd-event or IORING_OP_POLL_ADD.
+ * It stays the same, and the handle's: do not read, write or close it.
+ */
+int expiry_fd(const struct expiry *h);
+
+/* What to poll the fd for: POLLIN, and POLLOUT while requests wait to be sent or
+ * the last expiry_post() found the socket full. Ask again after every call on
+ * the handle.
+ */
+short expiry_events(const struct expiry *h);
+
+/* Records that expiry_next() can hand out at once, without the fd being
+ * readable.
+ */
+uint32_t expiry_pending(const struct expiry *h);
+
+/**
+ * expiry_wait - wait until expiry_next() has something, or more can be posted
+ * @timeout_ms: milliseconds; 0 = look only, -1 = for ever
+ *
+ * Blocks. Also flushes.
+ *
+ * Returns 1 if something is there: a record to take, room in the socket again
+ * for requests, or an errno to be told; now and then in vain. 0: time is up.
+ * -EINTR: a signal.
+ */
+int expiry_wait(struct expiry *h, int timeout_ms);
+
+/* ------------------------------------------------------------------------
+ * Receiving
+ */
+
+/**
+ * expiry_receive - take expirations, waiting for the first
+ * @records: op EXPIRY_OP_EXPIRED, in order of deadline; on a REALTIME queue
+ *	also EXPIRY_OP_CLOCK_SET
+ * @max: room for so many, at least 1
+ * @timeout_ms: milliseconds; 0 = do not wait, -1 = for ever
+ *
+ * Returns the number of expirations; 0 = time is up; or:
+ * -EINVAL	@max, or a handle opened without EXPIRY_OPEN_CONSUME
+ * -EBUSY	replies to expiry_post() are outstanding: take them with
+ *		expiry_next()
+ * -EINTR	a signal came while it waited
+ */
+int expiry_receive(struct expiry *h, struct expiry_record *records,
+		   uint32_t max, int timeout_ms);
+
+/**
+ * expiry_credit - be willing to take @nr more expirations
+ *
+ * For handles with EXPIRY_OPEN_MANUAL; others do it themselves. Never blocks;
+ * goes out with the next flush, which it tries itself.
+ *
+ * Returns 0, or:
+ * -EINVAL	the handle does not consume, or sees to its credit itself
+ * -ENOBUFS	more than options.credit would be on their way or held
+ */
+int expiry_credit(struct expiry *h, uint32_t nr);
+
+/* ------------------------------------------------------------------------
+ * Words
+ */
+
+/**
+ * expiry_explain - what an errno means here, and what to do about it
+ * @error: negative or positive errno, of a call or of a record's status
+ * @op: EXPIRY_OP_* it was the answer to; EXPIRY_OP_HELLO for expiry_open()
+ *
+ * Returns a constant English phrase without capital or full stop, never NULL.
+ */
+const char *expiry_explain(int error, unsigned int op);
+
+/* The library's version, as in "0.1.0". */
+const char *expiry_version(void);
+
+#ifdef __cplusplus
+}
+#endif
+
+#endif /* EXPIRY_EXPIRY_H */

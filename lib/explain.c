@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * What an errno means here, and what to do about it.
+ */
+#include <errno.h>
+#include <stddef.h>
+#include <string.h>
+
+#include "internal.h"
+
+#define ANY	0	/* any op */
+
+struct explanation {
+	unsigned int op;
+	int error;
+	const char *text;
+};
+
+/* Sorted by op; within it in the order one would look for. */
+static const struct explanation explanations[] = {
+	{ EXPIRY_OP_HELLO, EINVAL,
+	  "the queue exists with another clock or mode, or its name is not of A-Z a-z 0-9 . _ -; attach with the clock and mode it was made with" },
+	{ EXPIRY_OP_HELLO, EACCES,
+	  "it belongs to another user; ask to be allowed to use it (group expiry), or take another queue" },
+	{ EXPIRY_OP_HELLO, EBUSY,
+	  "the queue has a consumer already; end that one, or attach without consuming" },
+	{ EXPIRY_OP_HELLO, ENOENT,
+	  "nothing is there; start the daemon with: systemctl start expiryd" },
+	{ EXPIRY_OP_HELLO, ECONNREFUSED,
+	  "no daemon answers; start it with: systemctl start expiryd" },
+	{ EXPIRY_OP_HELLO, ECONNRESET,
+	  "the daemon ended the connection: it is stopping, or has as many connections as it allows; its log says which" },
+	{ EXPIRY_OP_HELLO, EDQUOT,
+	  "you have as many queues as one user may; drop one, or raise the daemon's limit" },
+	{ EXPIRY_OP_HELLO, ENOSPC,
+	  "the daemon has as many queues as it may; drop one, or raise its limit" },
+	{ EXPIRY_OP_HELLO, EOPNOTSUPP,
+	  "that kind of queue cannot be had there, or library and daemon are of different versions" },
+	{ EXPIRY_OP_HELLO, EPROTO,
+	  "what answers there is not expiryd; look at the path" },
+	{ EXPIRY_OP_HELLO, EPERM,
+	  "the limit asked for is above the module's maximum" },
+	{ EXPIRY_OP_ARM, EINVAL,
+	  "flags or id are wrong for this queue: a keyed one wants an id that is not 0, a plain one gives the ids itself" },
+	{ EXPIRY_OP_ARM, EEXIST, "that id is armed already" },
+	{ EXPIRY_OP_ARM, ENOSPC,
+	  "the queue is full; cancel or acknowledge timers, or raise its limit" },
+	{ EXPIRY_OP_ARM, EDQUOT,
+	  "you have as many timers as one user may; cancel some, or raise the daemon's limit" },
+	{ EXPIRY_OP_ACK, ENOENT,
+	  "not delivered, or acknowledged before" },
+	{ EXPIRY_OP_ACK, EINVAL,
+	  "not an acknowledging queue: there is nothing to acknowledge" },
+	{ EXPIRY_OP_SCAN, EINVAL,
+	  "not a cursor this queue gave" },
+	{ EXPIRY_OP_DROP, EINVAL,
+	  "the queue has no name: it goes with its connection" },
+	{ EXPIRY_OP_DROP, EBUSY,
+	  "others are attached to it; end them first" },
+	{ ANY, ENOENT,
+	  "no such timer is armed: it expired, was cancelled, or never was" },
+	{ ANY, EINVAL,
+	  "a field is wrong for this request: flags, status or id" },
+	{ ANY, EOPNOTSUPP, "the server does not know this request" },
+	{ ANY, ENOMEM, "the machine is short of memory; nothing was changed" },
+	{ ANY, EACCES, "it belongs to another user" },
+	{ ANY, EBUSY, "replies are outstanding; take them first" },
+	{ ANY, ENOBUFS, "more than was agreed would be on its way" },
+	{ ANY, ECONNRESET,
+	  "the daemon ended the connection; its log says why; connect again" },
+	{ ANY, ETIMEDOUT,
+	  "the daemon does not answer; it is stopped or overloaded" },
+	{ ANY, EPROTO, "the daemon broke the protocol; connect again" },
+	{ ANY, ENOTCONN, "the queue is gone, or was never set up" },
+};
+
+EXPORT const char *expiry_explain(int error, unsigned int op)
+{
+	const struct explanation *e;
+	const char *name;
+	size_t i;
+
+	if (error < 0)
+		error = -error;
+	if (!error)
+		return "done";
+	for (i = 0; i < sizeof(explanations) / sizeof(*explanations); i++) {
+		e = &explanations[i];
+		if (e->error == error && (e->op == op || e->op == ANY))
+			return e->text;
+	}
+	name = strerrordesc_np(error);
+	return name ? name : "unknown error";
+}

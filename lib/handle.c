@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Opening and closing a handle, and what it says of itself.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "internal.h"
+
+#define OPEN_ALL (EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_ACK | \
+		  EXPIRY_OPEN_KEYED | EXPIRY_OPEN_MANUAL)
+
+/* The first version of struct expiry_options; it never gets smaller. */
+#define OPTIONS_SIZE_MIN	48
+
+_Static_assert(sizeof(struct expiry_options) >= OPTIONS_SIZE_MIN, "options");
+_Static_assert(EXPIRY_OPEN_CONSUME == EXPIRY_HELLO_CONSUME, "flags are HELLO's");
+_Static_assert(EXPIRY_OPEN_ACK == EXPIRY_MODE_ACK, "flags are modes");
+_Static_assert(EXPIRY_OPEN_KEYED == EXPIRY_MODE_KEYED, "flags are modes");
+
+/* What the caller gave, in the size this library knows. */
+static int options_copy(struct expiry_options *to,
+			const struct expiry_options *from)
+{
+	const unsigned char *bytes = (const void *)from;
+	uint32_t i;
+
+	memset(to, 0, sizeof(*to));
+	if (!from)
+		return 0;
+	if (from->size < OPTIONS_SIZE_MIN)
+		return -EINVAL;
+	for (i = sizeof(*to); i < from->size; i++) {
+		if (bytes[i])
+			return -E2BIG;
+	}
+	memcpy(to, from, from->size < sizeof(*to) ? from->size : sizeof(*to));
+	return 0;
+}
+
+static bool name_ok(const char *name)
+{
+	size_t len = strlen(name);
+
+	return len <= EXPIRY_NAME_MAX &&
+	       len == strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				   "abcdefghijklmnopqrstuvwxyz"
+				   "0123456789._-");
+}
+
+static int options_check(const struct expiry_options *options)
+{
+	if (options->flags & ~OPEN_ALL)
+		return -EINVAL;
+	if ((options->flags & EXPIRY_OPEN_MANUAL) &&
+	    !(options->flags & EXPIRY_OPEN_CONSUME))
+		return -EINVAL;
+	if (options->clock_id != CLOCK_REALTIME &&
+	    options->clock_id != CLOCK_MONOTONIC &&
+	    options->clock_id != CLOCK_BOOTTIME)
+		return -EINVAL;
+	if (options->credit > EXPIRY_CREDIT_MAX ||
+	    options->window > EXPIRY_WINDOW_MAX ||
+	    options->timeout_ms > INT32_MAX)
+		return -EINVAL;
+	if (options->queue && !name_ok(options->queue))
+		return -EINVAL;
+	return 0;
+}
+
+static const struct transport *address_split(const char *address,
+					     const char **path)
+{
+	if (!address) {
+		*path = EXPIRY_SOCKET_DEFAULT;
+		return &transport_unix;
+	}
+	*path = strchr(address, ':');
+	if (!*path || !*++*path)
+		return NULL;
+	if (strncmp(address, "unix:", *path - address) == 0)
+		return &transport_unix;
+	if (strncmp(address, "device:", *path - address) == 0)
+		return &transport_device;
+	return NULL;
+}
+
+EXPORT int expiry_open(struct expiry **handle, const char *address,
+		       const struct expiry_options *given)
+{
+	struct expiry_options options;
+	struct expiry *h;
+	const char *path;
+	int ret;
+
+	ret = options_copy(&options, given);
+	if (!ret)
+		ret = options_check(&options);
+	if (ret)
+		return ret;
+
+	h = calloc(1, sizeof(*h));
+	if (!h)
+		return -ENOMEM;
+	h->transport = address_split(address, &path);
+	if (!h->transport) {
+		ret = -EINVAL;
+		goto err_free;
+	}
+	h->mode = options.flags & EXPIRY_MODE_ALL;
+	h->clock_id = options.clock_id;
+	h->consume = options.flags & EXPIRY_OPEN_CONSUME;
+	h->manual = options.flags & EXPIRY_OPEN_MANUAL;
+	h->timeout_ms = options.timeout_ms;
+	if (h->consume)
+		h->credit = options.credit ?: EXPIRY_CREDIT_DEFAULT;
+
+	ret = h->transport->open(h, path, &options);
+	if (ret)
+		goto err_free;
+	/* One more for a CLOCK_SET, which takes no credit. */
+	ret = ring_init(&h->kept, h->window + h->credit + 1);
+	if (ret)
+		goto err_close;
+	credit_top_up(h);
+	/* If this could not be sent now, a later call will find out why. */
+	(void)h->transport->flush(h);
+	*handle = h;
+	return 0;
+
+err_close:
+	h->transport->close(h);
+err_free:
+	free(h);
+	return ret;
+}
+
+EXPORT void expiry_close(struct expiry *h)
+{
+	if (!h)
+		return;
+	h->transport->close(h);
+	ring_free(&h->kept);
+	free(h);
+}
+
+EXPORT void expiry_info(const struct expiry *h, struct expiry_info *info,
+			size_t size)
+{
+	const struct expiry_info all = {
+		.clock_id = h->clock_id,
+		.mode = h->mode,
+		.window = h->window,
+		.credit = h->credit,
+		.timers = h->timers,
+		.device = h->transport == &transport_device,
+	};
+
+	memset(info, 0, size);
+	memcpy(info, &all, size < sizeof(all) ? size : sizeof(all));
+}
+
+EXPORT uint64_t expiry_now(const struct expiry *h)
+{
+	struct timespec ts;
+
+	clock_gettime(h->clock_id, &ts);
+	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+EXPORT int expiry_fd(const struct expiry *h)
+{
+	return h->fd;
+}
+
+EXPORT const char *expiry_version(void)
+{
+	return EXPIRY_VERSION;
+}

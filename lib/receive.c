@@ -1,0 +1,111 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Taking what arrived, and the credit that lets it come.
+ */
+#include <errno.h>
+#include <time.h>
+
+#include "internal.h"
+
+static void grant(struct expiry *h, uint32_t nr)
+{
+	h->granted += nr;
+	h->credit_due += nr;
+}
+
+void credit_top_up(struct expiry *h)
+{
+	uint32_t open = h->granted + h->held;
+
+	if (h->consume && !h->manual && open <= h->credit / 2)
+		grant(h, h->credit - open);
+}
+
+EXPORT int expiry_credit(struct expiry *h, uint32_t nr)
+{
+	if (h->error)
+		return h->error;
+	if (!h->manual)
+		return -EINVAL;
+	if (nr > h->credit - h->granted - h->held)
+		return -ENOBUFS;
+	grant(h, nr);
+	(void)h->transport->flush(h);
+	return h->error;
+}
+
+/* What waited in the handle goes to the program, and out of the books. */
+static uint32_t take_kept(struct expiry *h, struct expiry_record *records,
+			  uint32_t max)
+{
+	uint32_t i, nr = ring_take(&h->kept, records, max);
+
+	for (i = 0; i < nr; i++) {
+		if (records[i].op == EXPIRY_OP_EXPIRED)
+			h->held--;
+		else if (records[i].op == EXPIRY_OP_CLOCK_SET)
+			h->clock_set_held = false;
+		else
+			h->posted--;
+	}
+	return nr;
+}
+
+EXPORT int expiry_next(struct expiry *h, struct expiry_record *records,
+		       uint32_t max)
+{
+	uint32_t nr;
+	int ret = 0;
+
+	if (!max)
+		return -EINVAL;
+	if (max > INT32_MAX)
+		max = INT32_MAX;
+	nr = take_kept(h, records, max);
+	if (nr < max && !h->error)
+		ret = h->transport->take(h, records + nr, max - nr);
+	if (ret > 0)
+		nr += ret;
+	if (!h->error) {
+		credit_top_up(h);
+		(void)h->transport->flush(h);
+	}
+	if (nr)
+		return nr;
+	return ret < 0 ? ret : h->error;
+}
+
+static int64_t now_ms(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+}
+
+EXPORT int expiry_receive(struct expiry *h, struct expiry_record *records,
+			  uint32_t max, int timeout_ms)
+{
+	int64_t end = 0;
+	int ret;
+
+	if (!h->consume)
+		return -EINVAL;
+	if (h->posted)
+		return -EBUSY;
+	ret = expiry_next(h, records, max);
+	if (ret || !timeout_ms)
+		return ret;
+
+	if (timeout_ms > 0)
+		end = now_ms() + timeout_ms;
+	do {
+		ret = expiry_wait(h, timeout_ms);
+		if (ret < 0)
+			return ret;
+		ret = expiry_next(h, records, max);
+		if (timeout_ms > 0)
+			timeout_ms = end > now_ms() ? end - now_ms() : 0;
+	} while (!ret && timeout_ms);
+	return ret;
+}

@@ -1,0 +1,156 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Synchronous calls.
+ */
+#include <errno.h>
+
+#include "internal.h"
+
+bool request_ok(const struct expiry_record *records, uint32_t count)
+{
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		if (records[i].op >= EXPIRY_OP_HELLO || is_event(&records[i]))
+			return false;
+	}
+	return true;
+}
+
+EXPORT int expiry_submit(struct expiry *h, struct expiry_record *records,
+			 uint32_t count)
+{
+	if (h->error)
+		return h->error;
+	if (count > INT32_MAX || !request_ok(records, count))
+		return -EINVAL;
+	return h->transport->submit(h, records, count);
+}
+
+/* One record: its status, or why there is none. */
+static int submit_one(struct expiry *h, struct expiry_record *record)
+{
+	int ret;
+
+	if (h->error)
+		return h->error;
+	ret = h->transport->submit(h, record, 1);
+	return ret < 0 ? ret : record->status;
+}
+
+EXPORT int expiry_arm(struct expiry *h, uint64_t *id, uint64_t deadline_ns,
+		      uint32_t period_ms, uint64_t cookie, unsigned int flags)
+{
+	struct expiry_record record = {
+		.op = EXPIRY_OP_ARM,
+		.flags = flags,
+		.period_ms = period_ms,
+		.id = h->mode & EXPIRY_MODE_KEYED ? *id : 0,
+		.deadline_ns = deadline_ns,
+		.cookie = cookie,
+	};
+	int ret;
+
+	if (flags > UINT8_MAX)
+		return -EINVAL;
+	ret = submit_one(h, &record);
+	if (!ret)
+		*id = record.id;
+	return ret;
+}
+
+EXPORT int expiry_refresh(struct expiry *h, uint64_t id, uint64_t deadline_ns,
+			  unsigned int flags, uint64_t *ret_deadline_ns)
+{
+	struct expiry_record record = {
+		.op = EXPIRY_OP_REFRESH,
+		.flags = flags,
+		.id = id,
+		.deadline_ns = deadline_ns,
+	};
+	int ret;
+
+	if (flags > UINT8_MAX)
+		return -EINVAL;
+	ret = submit_one(h, &record);
+	if (!ret && ret_deadline_ns)
+		*ret_deadline_ns = record.deadline_ns;
+	return ret;
+}
+
+static int submit_id(struct expiry *h, uint8_t op, uint64_t id,
+		     struct expiry_record *ret_timer)
+{
+	struct expiry_record record = { .op = op, .id = id };
+	int ret;
+
+	ret = submit_one(h, &record);
+	if (!ret && ret_timer)
+		*ret_timer = record;
+	return ret;
+}
+
+EXPORT int expiry_cancel(struct expiry *h, uint64_t id,
+			 struct expiry_record *ret_timer)
+{
+	return submit_id(h, EXPIRY_OP_CANCEL, id, ret_timer);
+}
+
+EXPORT int expiry_query(struct expiry *h, uint64_t id,
+			struct expiry_record *ret_timer)
+{
+	return submit_id(h, EXPIRY_OP_QUERY, id, ret_timer);
+}
+
+EXPORT int expiry_ack(struct expiry *h, uint64_t id)
+{
+	return submit_id(h, EXPIRY_OP_ACK, id, NULL);
+}
+
+EXPORT int expiry_clear(struct expiry *h, uint64_t *ret_count)
+{
+	struct expiry_record reply;
+	int ret;
+
+	ret = submit_id(h, EXPIRY_OP_CLEAR, 0, &reply);
+	if (!ret && ret_count)
+		*ret_count = reply.cookie;
+	return ret;
+}
+
+EXPORT int expiry_scan(struct expiry *h, uint64_t *cursor,
+		       struct expiry_record *rows, uint32_t max)
+{
+	int i, nr;
+
+	if (h->error)
+		return h->error;
+	if (!max || max > INT32_MAX)
+		return -EINVAL;
+	nr = h->transport->scan(h, cursor, rows, max);
+	for (i = 0; i < nr; i++)
+		rows[i].op = EXPIRY_OP_QUERY;
+	return nr;
+}
+
+EXPORT int expiry_stat(struct expiry *h, struct expiry_stat *stat,
+		       struct expiry_server_stat *server, size_t server_size)
+{
+	if (h->error)
+		return h->error;
+	return h->transport->stat(h, stat, server, server_size);
+}
+
+EXPORT int expiry_drop(struct expiry *h)
+{
+	if (h->error)
+		return h->error;
+	return h->transport->drop(h);
+}
+
+EXPORT int expiry_rewind(struct expiry *h)
+{
+	if (h->error)
+		return h->error;
+	return h->transport->rewind(h);
+}

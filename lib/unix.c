@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Transport: expiryd's protocol over a Unix socket.
+ *
+ * What arrives is one stream of three things: expirations (to whoever takes
+ * them next), replies to posted requests (h->awaited of them come before any
+ * other reply), and replies to the synchronous call that waits. While a call
+ * waits the first two go to h->kept, which has room for all that may come: the
+ * window bounds the replies and the credit bounds the expirations.
+ *
+ * A synchronous call receives whenever it cannot send, so two full sockets
+ * never face each other.
+ */
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+
+#include "internal.h"
+
+/* Fewer records than this are worth a copy to save system calls. */
+#define DIRECT_MIN	64
+
+static int fail(struct expiry *h, int error)
+{
+	h->error = error;
+	return error;
+}
+
+/* Account for one expiration or CLOCK_SET. Neither comes before HELLO's reply,
+ * when there is no ring yet.
+ */
+static int event_arrived(struct expiry *h, const struct expiry_record *record)
+{
+	if (!h->consume || !h->kept.records)
+		return -EPROTO;
+	if (record->op == EXPIRY_OP_EXPIRED) {
+		if (!h->granted)
+			return -EPROTO;
+		h->granted--;
+	}
+	return 0;
+}
+
+static void event_keep(struct expiry *h, const struct expiry_record *record)
+{
+	if (record->op == EXPIRY_OP_EXPIRED) {
+		h->held++;
+		ring_put(&h->kept, record);
+		return;
+	}
+	/* Of several steps the program need know only the last. */
+	if (h->clock_set_held) {
+		h->kept.records[h->clock_set & h->kept.mask] = *record;
+		return;
+	}
+	h->clock_set = h->kept.tail;
+	h->clock_set_held = true;
+	ring_put(&h->kept, record);
+}
+
+/*
+ * Sort what is in the buffer until @max replies to the waiting call have gone to
+ * @replies; what stands behind them stays, for it may be the body of the last
+ * one. With @max 0 all that is no such reply is sorted. Returns their number.
+ */
+static int unix_sort(struct expiry *h, struct expiry_record *replies,
+		     uint32_t max)
+{
+	const struct expiry_record *record = stream_units(&h->stream);
+	uint32_t nr = stream_nr(&h->stream);
+	uint32_t i, found = 0;
+
+	for (i = 0; i < nr && (!max || found < max); i++, record++) {
+		if (is_event(record)) {
+			if (event_arrived(h, record))
+				return fail(h, -EPROTO);
+			event_keep(h, record);
+		} else if (h->awaited) {
+			h->awaited--;
+			ring_put(&h->kept, record);
+		} else if (max) {
+			replies[found++] = *record;
+		} else {
+			break;
+		}
+	}
+	stream_skip(&h->stream, i);
+	return found;
+}
+
+static int unix_flush(struct expiry *h)
+{
+	struct expiry_record credit = { .op = EXPIRY_OP_CREDIT };
+	int ret;
+
+	if (h->credit_due && stream_room(&h->stream)) {
+		credit.period_ms = h->credit_due;
+		stream_put(&h->stream, &credit, 1);
+		h->credit_due = 0;
+	}
+	if (!stream_unsent(&h->stream))
+		return 0;
+	ret = stream_flush(&h->stream);
+	return ret < 0 ? fail(h, ret) : ret;
+}
+
+/*
+ * One step of a synchronous call that has nothing to send or cannot: wait for
+ * the server, and sort what it says. @blocked: requests wait for the socket.
+ */
+static int unix_step(struct expiry *h, bool blocked,
+		     struct expiry_record *replies, uint32_t max)
+{
+	int ret;
+
+	/* Nothing to send: let recv() do the waiting. */
+	if (blocked) {
+		ret = stream_wait(&h->stream, true, h->timeout_ms);
+		if (ret)
+			return fail(h, ret);
+	}
+	ret = stream_fill(&h->stream, !blocked);
+	if (ret < 0)
+		return fail(h, ret);
+	return unix_sort(h, replies, max);
+}
+
+static int unix_submit(struct expiry *h, struct expiry_record *records,
+		       uint32_t count)
+{
+	uint32_t sent = 0, done = 0, room;
+	bool full;
+	int ret;
+
+	while (done < count) {
+		ret = unix_flush(h);
+		if (ret < 0)
+			break;
+		room = h->window - h->awaited - (sent - done);
+		if (room > count - sent)
+			room = count - sent;
+		if (!ret && room) {
+			ret = stream_send(&h->stream, records + sent, room);
+			if (ret < 0) {
+				fail(h, ret);
+				break;
+			}
+			sent += ret;
+			full = (uint32_t)ret < room || stream_unsent(&h->stream);
+		} else {
+			full = ret;
+		}
+
+		/* What came before, then wait for more. */
+		ret = unix_sort(h, records + done, sent - done);
+		if (!ret)
+			ret = unix_step(h, full && !h->stream.send_dead,
+					records + done, sent - done);
+		if (ret < 0)
+			break;
+		done += ret;
+	}
+	return done ? (int)done : h->error;
+}
+
+/* Send from @records without a copy: how many, 0 if the socket is full. */
+static int post_directly(struct expiry *h, const struct expiry_record *records,
+			 uint32_t count)
+{
+	int ret;
+
+	ret = unix_flush(h);
+	if (ret)
+		return ret < 0 ? ret : 0;
+	ret = stream_send(&h->stream, records, count);
+	return ret < 0 ? fail(h, ret) : ret;
+}
+
+static int unix_post(struct expiry *h, const struct expiry_record *records,
+		     uint32_t count)
+{
+	uint32_t done = 0, room;
+	int ret = 0;
+
+	if (count > h->window - h->posted)
+		count = h->window - h->posted;
+	while (done < count) {
+		room = stream_room(&h->stream);
+		if (count - done >= DIRECT_MIN || !room) {
+			ret = post_directly(h, records + done, count - done);
+			if (ret < 0)
+				break;
+			done += ret;
+			if (ret)
+				continue;
+			room = stream_room(&h->stream);
+			if (!room)
+				break;
+		}
+		if (room > count - done)
+			room = count - done;
+		stream_put(&h->stream, records + done, room);
+		done += room;
+	}
+	h->posted += done;
+	h->awaited += done;
+	h->post_short = done < count;
+	return done ? (int)done : ret;
+}
+
+/* Account for what goes straight to the program. Returns 0 or -EPROTO. */
+static int arrived(struct expiry *h, const struct expiry_record *records,
+		   uint32_t nr)
+{
+	uint32_t i;
+
+	for (i = 0; i < nr; i++) {
+		if (is_event(&records[i])) {
+			if (event_arrived(h, &records[i]))
+				return -EPROTO;
+		} else if (h->awaited) {
+			h->awaited--;
+			h->posted--;
+		} else {
+			return -EPROTO;
+		}
+	}
+	return 0;
+}
+
+static int unix_take(struct expiry *h, struct expiry_record *records,
+		     uint32_t max)
+{
+	uint32_t nr = 0, some;
+	int ret = 0;
+
+	/* A small @max is served from the buffer, which is filled at most once;
+	 * a large one is received into directly.
+	 */
+	if (!stream_nr(&h->stream) && max < DIRECT_MIN)
+		ret = stream_fill(&h->stream, false);
+	some = stream_nr(&h->stream);
+	if (some) {
+		nr = some < max ? some : max;
+		memcpy(records, stream_units(&h->stream),
+		       nr * sizeof(*records));
+		stream_skip(&h->stream, nr);
+	}
+	if (max - nr >= DIRECT_MIN) {
+		ret = stream_receive(&h->stream, records + nr, max - nr);
+		if (ret > 0)
+			nr += ret;
+	}
+	if (arrived(h, records, nr))
+		return fail(h, -EPROTO);
+	if (ret < 0)
+		fail(h, ret);
+	return nr ? (int)nr : h->error;
+}
+
+static uint32_t unix_pending(const struct expiry *h)
+{
+	return stream_nr(&h->stream);
+}
+
+static short unix_events(const struct expiry *h)
+{
+	bool out = stream_unsent(&h->stream) || h->credit_due || h->post_short;
+
+	return POLLIN | (out && !h->stream.send_dead ? POLLOUT : 0);
+}
+
+/* Wait for at least one more reply to a request that has several. */
+static int unix_more(struct expiry *h, struct expiry_record *replies,
+		     uint32_t max)
+{
+	int ret;
+
+	ret = unix_sort(h, replies, max);
+	while (!ret)
+		ret = unix_step(h, false, replies, max);
+	return ret;
+}
+
+/* Send one request of the protocol's own and wait for its first reply: 0, or
+ * its status, or what broke the connection.
+ */
+static int unix_call(struct expiry *h, struct expiry_record *record)
+{
+	uint8_t op = record->op;
+	int ret;
+
+	ret = unix_submit(h, record, 1);
+	if (ret < 0)
+		return ret;
+	if (record->op != op || record->status > 0)
+		return fail(h, -EPROTO);
+	return record->status;
+}
+
+static int unix_open(struct expiry *h, const char *path,
+		     const struct expiry_options *options)
+{
+	union {
+		struct expiry_hello hello;
+		struct expiry_record reply;
+	} u = {
+		.hello.op = EXPIRY_OP_HELLO,
+		.hello.flags = options->flags &
+			       (EXPIRY_HELLO_CONSUME | EXPIRY_MODE_ALL),
+		.hello.version = EXPIRY_WIRE_VERSION,
+		.hello.clock_id = options->clock_id,
+	};
+	int ret;
+
+	if (options->slack_ns || options->limit)
+		return -EOPNOTSUPP;
+	if (options->queue)
+		memcpy(u.hello.name, options->queue, strlen(options->queue));
+	ret = stream_open(&h->stream, path, options->timeout_ms);
+	if (ret)
+		return ret;
+	h->fd = h->stream.fd;
+
+	h->window = 1;
+	ret = unix_call(h, &u.reply);
+	if (!ret && !u.reply.cookie)
+		ret = -EPROTO;
+	if (ret) {
+		stream_close(&h->stream);
+		return ret;
+	}
+	h->timers = u.reply.id;
+	h->window = options->window ?: EXPIRY_WINDOW_MAX;
+	if (h->window > u.reply.cookie)
+		h->window = u.reply.cookie;
+	return 0;
+}
+
+static void unix_close(struct expiry *h)
+{
+	stream_close(&h->stream);
+}
+
+static int unix_scan(struct expiry *h, uint64_t *cursor,
+		     struct expiry_record *rows, uint32_t max)
+{
+	struct expiry_record next = {
+		.op = EXPIRY_OP_SCAN,
+		.id = *cursor,
+		.period_ms = max,
+	};
+	uint32_t nr = 0;
+	int ret;
+
+	ret = unix_call(h, &next);
+	while (!ret && next.id) {
+		if (nr == max)
+			return fail(h, -EPROTO);
+		rows[nr++] = next;
+		ret = unix_more(h, &next, 1);
+		if (ret < 0)
+			return ret;
+		ret = next.op == EXPIRY_OP_SCAN ? next.status :
+						  fail(h, -EPROTO);
+	}
+	if (ret)
+		return ret;
+	*cursor = next.cookie;
+	return nr;
+}
+
+/* Receive @units raw ones, the first @size bytes of them to @to. */
+static int unix_body(struct expiry *h, void *to, size_t size, uint32_t units)
+{
+	size_t left = (size_t)units * sizeof(struct expiry_record);
+	size_t len, some;
+	uint32_t nr;
+	int ret;
+
+	if (size)
+		memset(to, 0, size);
+	while (left) {
+		nr = stream_nr(&h->stream);
+		if (!nr) {
+			ret = stream_fill(&h->stream, true);
+			if (ret < 0)
+				return fail(h, ret);
+			continue;
+		}
+		len = (size_t)nr * sizeof(struct expiry_record);
+		if (len > left)
+			len = left;
+		if (size) {
+			some = len < size ? len : size;
+			memcpy(to, stream_units(&h->stream), some);
+			to = (char *)to + some;
+			size -= some;
+		}
+		stream_skip(&h->stream, len / sizeof(struct expiry_record));
+		left -= len;
+	}
+	return 0;
+}
+
+static int unix_stat(struct expiry *h, struct expiry_stat *stat,
+		     struct expiry_server_stat *server, size_t server_size)
+{
+	struct expiry_record head = { .op = EXPIRY_OP_STAT };
+	const uint32_t stat_units = sizeof(*stat) / sizeof(head);
+	int ret;
+
+	_Static_assert(sizeof(*stat) % sizeof(head) == 0, "whole units");
+	ret = unix_call(h, &head);
+	if (ret)
+		return ret;
+	if (head.period_ms < stat_units)
+		return fail(h, -EPROTO);
+	ret = unix_body(h, stat, sizeof(*stat), stat_units);
+	if (!ret)
+		ret = unix_body(h, server, server ? server_size : 0,
+				head.period_ms - stat_units);
+	return ret;
+}
+
+static int unix_drop(struct expiry *h)
+{
+	struct expiry_record record = { .op = EXPIRY_OP_DROP };
+	int ret;
+
+	ret = unix_call(h, &record);
+	if (!ret)
+		h->error = -ENOTCONN;
+	return ret;
+}
+
+static int unix_rewind(struct expiry *h)
+{
+	(void)h;
+	return -EOPNOTSUPP;
+}
+
+const struct transport transport_unix = {
+	.open = unix_open,
+	.close = unix_close,
+	.submit = unix_submit,
+	.post = unix_post,
+	.flush = unix_flush,
+	.take = unix_take,
+	.pending = unix_pending,
+	.events = unix_events,
+	.scan = unix_scan,
+	.stat = unix_stat,
+	.drop = unix_drop,
+	.rewind = unix_rewind,
+};
