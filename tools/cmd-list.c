@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * expiryctl list: the timers of a queue, in no order.
+ */
+#include "ctl.h"
+
+#define ROWS	512
+
+static void print_row(const struct ctl *ctl, const struct expiry_record *row,
+		      uint64_t now_ns)
+{
+	bool delivered = row->flags & EXPIRY_F_REDELIVERED;
+
+	if (!ctl->json) {
+		print_timer(ctl, row, now_ns, delivered ? "delivered" : "");
+		return;
+	}
+	putchar('{');
+	print_timer_json(ctl, row);
+	printf(", \"delivered\": %s}\n", delivered ? "true" : "false");
+}
+
+static int run_list(struct ctl *ctl, char **args)
+{
+	uint64_t left = ctl->given & CTL_LIMIT ? ctl->limit : UINT64_MAX;
+	struct expiry_record rows[ROWS];
+	uint64_t cursor = 0, now_ns;
+	int i, nr, ret;
+
+	(void)args;
+	ret = ctl_open(ctl, ctl_queue(ctl), 0, 0);
+	if (ret)
+		return ret;
+	print_timer_head(ctl);
+	do {
+		nr = expiry_scan(ctl->handle, &cursor, rows,
+				 left < ROWS ? left : ROWS);
+		if (nr < 0)
+			return ctl_refused(ctl_queue(ctl), nr, EXPIRY_OP_SCAN);
+		now_ns = expiry_now(ctl->handle);
+		for (i = 0; i < nr; i++)
+			print_row(ctl, &rows[i], now_ns);
+		left -= nr;
+	} while (cursor && left);
+	return 0;
+}
+
+const struct command cmd_list = {
+	.name = "list",
+	.args = "",
+	.summary = "list the timers of a queue, in no order",
+	.examples =
+		"  expiryctl list --queue leases --limit 20\n"
+		"  expiryctl list --json | jq -r .id\n",
+	.options = CTL_LIMIT,
+	.run = run_list,
+};

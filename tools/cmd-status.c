@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * expiryctl status: is the daemon there, how is it, and how is one queue.
+ */
+#include <inttypes.h>
+
+#include "ctl.h"
+
+static const char *engine_text(uint32_t engine)
+{
+	switch (engine) {
+	case EXPIRY_ENGINE_EMBEDDED:
+		return "embedded";
+	case EXPIRY_ENGINE_KERNEL:
+		return "kernel";
+	}
+	return "unknown";
+}
+
+static void print_server(const struct ctl *ctl,
+			 const struct expiry_server_stat *server)
+{
+	bool embedded = server->engine == EXPIRY_ENGINE_EMBEDDED;
+	char text[TIME_TEXT];
+
+	printf("%sexpiryd%s at %s, up %s\n", bold(ctl), plain(ctl), ctl->path,
+	       span_text(text, server->uptime_ns));
+	printf("  engine       %s%s%s%s\n", embedded ? yellow(ctl) : "",
+	       engine_text(server->engine), plain(ctl),
+	       embedded ? ": queues live in the daemon and end with it" :
+	       server->engine == EXPIRY_ENGINE_KERNEL ?
+	       ": queues live in the kernel module" : "");
+	printf("  queues       %" PRIu64 "\n", (uint64_t)server->queues);
+	printf("  connections  %" PRIu64 "\n", (uint64_t)server->connections);
+	printf("  requests     %" PRIu64 "\n", (uint64_t)server->records);
+	printf("  expirations  %" PRIu64 "\n", (uint64_t)server->expirations);
+	printf("  refused      %" PRIu64 " connections, %" PRIu64
+	       " queues, %" PRIu64 " timers\n",
+	       (uint64_t)server->refused_connections,
+	       (uint64_t)server->refused_queues,
+	       (uint64_t)server->refused_timers);
+	printf("  ended        %" PRIu64 " connections, for breaking the protocol\n",
+	       (uint64_t)server->closed_protocol);
+}
+
+static void print_queue(const struct ctl *ctl, const struct expiry_stat *stat,
+			const struct expiry_server_stat *server)
+{
+	char when[TIME_TEXT], span[TIME_TEXT];
+
+	printf("%squeue%s %s\n", bold(ctl), plain(ctl),
+	       ctl->device ? "(of the device)" : ctl->queue);
+	printf("  clock        %s\n", clock_name(stat->clock_id));
+	printf("  kind         %s, %s\n",
+	       stat->mode & EXPIRY_MODE_KEYED ? "keyed" : "plain",
+	       stat->mode & EXPIRY_MODE_ACK ? "acknowledging" : "at most once");
+	printf("  timers       %" PRIu64 " armed, %" PRIu64
+	       " unacknowledged, %" PRIu64 " at most\n", (uint64_t)stat->armed,
+	       (uint64_t)stat->unacked, (uint64_t)stat->limit);
+	printf("  next         %s", time_text(when, stat->next_ns,
+					      stat->clock_id, 3));
+	if (stat->next_ns != EXPIRY_NEVER && stat->next_ns > stat->now_ns)
+		printf(" (in %s)",
+		       span_text(span, stat->next_ns - stat->now_ns));
+	printf("\n");
+	if (!ctl->device)
+		printf("  consumer     %s\n", server->consumers ? "yes" : "no");
+}
+
+static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
+		       const struct expiry_server_stat *server)
+{
+	fputs("{\"address\": ", stdout);
+	print_string_json(ctl->address);
+	if (!ctl->device)
+		printf(", \"engine\": \"%s\", \"uptime_ns\": %" PRIu64
+		       ", \"queues\": %" PRIu64 ", \"connections\": %" PRIu64
+		       ", \"records\": %" PRIu64 ", \"expirations\": %" PRIu64
+		       ", \"refused_connections\": %" PRIu64
+		       ", \"refused_queues\": %" PRIu64
+		       ", \"refused_timers\": %" PRIu64
+		       ", \"closed_protocol\": %" PRIu64,
+		       engine_text(server->engine), (uint64_t)server->uptime_ns,
+		       (uint64_t)server->queues, (uint64_t)server->connections,
+		       (uint64_t)server->records, (uint64_t)server->expirations,
+		       (uint64_t)server->refused_connections,
+		       (uint64_t)server->refused_queues,
+		       (uint64_t)server->refused_timers,
+		       (uint64_t)server->closed_protocol);
+	if (ctl->queue || ctl->device) {
+		if (ctl->queue)
+			printf(", \"queue\": \"%s\", \"consumer\": %s",
+			       ctl->queue, server->consumers ? "true" : "false");
+		printf(", \"clock\": \"%s\", \"keyed\": %s, \"ack\": %s, "
+		       "\"armed\": %" PRIu64 ", \"unacked\": %" PRIu64
+		       ", \"limit\": %" PRIu64 ", ", clock_name(stat->clock_id),
+		       stat->mode & EXPIRY_MODE_KEYED ? "true" : "false",
+		       stat->mode & EXPIRY_MODE_ACK ? "true" : "false",
+		       (uint64_t)stat->armed, (uint64_t)stat->unacked,
+		       (uint64_t)stat->limit);
+		print_time_json("next", stat->next_ns, stat->clock_id);
+		fputs(", ", stdout);
+		print_time_json("now", stat->now_ns, stat->clock_id);
+	}
+	puts("}");
+}
+
+static int run_status(struct ctl *ctl, char **args)
+{
+	struct expiry_server_stat server;
+	struct expiry_stat stat;
+	int ret;
+
+	(void)args;
+	if (ctl->device && ctl->queue)
+		return ctl_usage("status: a device's queues have no names; leave --queue out");
+	ret = ctl_open(ctl, ctl->queue, 0, 0);
+	if (ret)
+		return ret;
+	ret = expiry_stat(ctl->handle, &stat, &server, sizeof(server));
+	if (ret)
+		return ctl_refused(ctl->path, ret, EXPIRY_OP_STAT);
+	if (ctl->json) {
+		print_json(ctl, &stat, &server);
+		return 0;
+	}
+	if (ctl->device)
+		printf("%s answers\n", ctl->path);
+	else
+		print_server(ctl, &server);
+	if (ctl->queue || ctl->device)
+		print_queue(ctl, &stat, &server);
+	return 0;
+}
+
+const struct command cmd_status = {
+	.name = "status",
+	.args = "",
+	.summary = "the daemon, and with --queue one of its queues",
+	.examples =
+		"  expiryctl status\n"
+		"  expiryctl status --queue leases --json\n",
+	.device = true,
+	.run = run_status,
+};

@@ -1,0 +1,202 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * expiryctl watch: consume a queue's expirations and print them.
+ *
+ * Credit is given by hand, so that no more are asked for than are printed; on
+ * an acknowledging queue each is acknowledged once it is written.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <poll.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/signalfd.h>
+#include <unistd.h>
+
+#include "ctl.h"
+
+#define CREDIT	256
+
+/**
+ * struct watch
+ * @left: expirations still wanted
+ * @granted: of these, asked for
+ */
+struct watch {
+	struct ctl *ctl;
+	int signal_fd;
+	bool ack;
+	uint64_t left;
+	uint64_t granted;
+};
+
+static void print_event(const struct ctl *ctl,
+			const struct expiry_record *event, uint64_t now_ns)
+{
+	bool again = event->flags & EXPIRY_F_REDELIVERED;
+	char text[TIME_TEXT];
+
+	if (event->op == EXPIRY_OP_CLOCK_SET) {
+		if (ctl->json) {
+			fputs("{\"event\": \"clock-set\", ", stdout);
+			print_time_json("now", event->deadline_ns,
+					ctl_clock(ctl));
+			puts("}");
+		} else {
+			printf("%sthe clock was set: it is now %s%s\n",
+			       yellow(ctl),
+			       time_text(text, event->deadline_ns,
+					 ctl_clock(ctl), 3), plain(ctl));
+		}
+	} else if (ctl->json) {
+		fputs("{\"event\": \"expired\", ", stdout);
+		print_timer_json(ctl, event);
+		printf(", \"late_ns\": %" PRId64 ", \"redelivered\": %s}\n",
+		       (int64_t)(now_ns - event->deadline_ns),
+		       again ? "true" : "false");
+	} else {
+		print_timer(ctl, event, now_ns, again ? "redelivered" : "");
+	}
+}
+
+/* Acknowledge what was written. 0 or -errno. */
+static int acknowledge(struct watch *w, struct expiry_record *events, int nr)
+{
+	int i, acks = 0, ret;
+
+	for (i = 0; i < nr; i++) {
+		if (events[i].op != EXPIRY_OP_EXPIRED)
+			continue;
+		events[acks++] = (struct expiry_record){
+			.op = EXPIRY_OP_ACK,
+			.id = events[i].id,
+		};
+	}
+	/* A refusal means that somebody else armed or acknowledged it. */
+	ret = expiry_submit(w->ctl->handle, events, acks);
+	return ret < 0 ? ret : 0;
+}
+
+/* Print what has arrived: how many records, or -errno. */
+static int take(struct watch *w)
+{
+	struct expiry_record events[CREDIT];
+	uint64_t now_ns;
+	int i, nr, ret;
+
+	nr = expiry_next(w->ctl->handle, events, CREDIT);
+	if (nr <= 0)
+		return nr;
+	now_ns = expiry_now(w->ctl->handle);
+	for (i = 0; i < nr; i++) {
+		print_event(w->ctl, &events[i], now_ns);
+		if (events[i].op == EXPIRY_OP_EXPIRED) {
+			w->left--;
+			w->granted--;
+		}
+	}
+	if (fflush(stdout))
+		return -errno;
+	if (w->ack) {
+		ret = acknowledge(w, events, nr);
+		if (ret)
+			return ret;
+	}
+	return nr;
+}
+
+static int ask(struct watch *w)
+{
+	uint64_t want = w->left < CREDIT ? w->left : CREDIT;
+	int ret;
+
+	if (w->granted == want || (w->granted > CREDIT / 2))
+		return 0;
+	ret = expiry_credit(w->ctl->handle, want - w->granted);
+	if (!ret)
+		w->granted = want;
+	return ret;
+}
+
+/* Wait for the daemon: 0, 1 when a signal says stop, or -errno. */
+static int pause_for(const struct watch *w)
+{
+	struct pollfd fds[] = {
+		{ .fd = expiry_fd(w->ctl->handle),
+		  .events = expiry_events(w->ctl->handle) },
+		{ .fd = w->signal_fd, .events = POLLIN },
+	};
+
+	if (poll(fds, 2, -1) < 0)
+		return errno == EINTR ? 0 : -errno;
+	return fds[1].revents != 0;
+}
+
+static int watch(struct watch *w)
+{
+	int ret;
+
+	while (w->left) {
+		ret = ask(w);
+		if (ret)
+			return ret;
+		ret = take(w);
+		if (!ret)
+			ret = pause_for(w);
+		else if (ret > 0)
+			continue;
+		if (ret < 0)
+			return ret;
+		if (ret)
+			break;
+	}
+	/* What came meanwhile was taken from the queue: it is printed. */
+	do
+		ret = take(w);
+	while (ret > 0);
+	return ret;
+}
+
+static int run_watch(struct ctl *ctl, char **args)
+{
+	struct watch w = {
+		.ctl = ctl,
+		.left = ctl->given & CTL_COUNT ? ctl->count : UINT64_MAX,
+	};
+	sigset_t signals;
+	int ret;
+
+	(void)args;
+	ret = ctl_open(ctl, ctl_queue(ctl),
+		       EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_MANUAL, CREDIT);
+	if (ret)
+		return ret;
+	w.ack = ctl_is_ack(ctl);
+
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	sigprocmask(SIG_BLOCK, &signals, NULL);
+	w.signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
+	if (w.signal_fd < 0)
+		return ctl_error("watch: %s", strerror(errno));
+
+	print_timer_head(ctl);
+	fflush(stdout);
+	ret = watch(&w);
+	close(w.signal_fd);
+	if (ferror(stdout))
+		return ctl_error("standard output: %s", strerror(errno));
+	return ret ? ctl_refused(ctl_queue(ctl), ret, 0) : 0;
+}
+
+const struct command cmd_watch = {
+	.name = "watch",
+	.args = "",
+	.summary = "print expirations as they come, until Ctrl-C",
+	.examples =
+		"  expiryctl watch --queue leases\n"
+		"  expiryctl watch --count 1 --json\n",
+	.options = CTL_COUNT,
+	.run = run_watch,
+};

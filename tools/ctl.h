@@ -1,0 +1,157 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What expiryctl's commands share: the command line as it was given, the
+ * connection, and how things are printed.
+ */
+#ifndef TOOLS_CTL_H
+#define TOOLS_CTL_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <expiry/expiry.h>
+
+#include "parse-time.h"
+
+#define EXIT_REFUSED	1
+#define EXIT_USAGE	2
+
+/* Options a command takes besides the global ones. */
+#define CTL_ID		0x01
+#define CTL_PERIOD	0x02
+#define CTL_NEW		0x04
+#define CTL_LATER	0x08
+#define CTL_COUNT	0x10
+#define CTL_LIMIT	0x20
+#define CTL_IDS		0x40
+
+/**
+ * struct ctl - the command line, checked
+ * @address: "unix:PATH" or "device:PATH"
+ * @path: of it
+ * @device: it is a device
+ * @queue: the queue's name, NULL if none was given
+ * @clock_id: likewise @keyed, @ack, as given
+ * @clock_given: --clock was there: no other will do; likewise @mode_given, the
+ *	EXPIRY_MODE_* that were
+ * @json: one JSON object a line
+ * @colour: the output is a terminal and nobody minds
+ * @given: CTL_* that were there
+ * @id, @period_ms, @count, @limit: their values, 0 if not given
+ * @handle: set by ctl_open()
+ */
+struct ctl {
+	char *address;
+	const char *path;
+	bool device;
+	const char *queue;
+	uint32_t clock_id;
+	bool clock_given;
+	uint32_t mode_given;
+	bool json;
+	bool colour;
+	unsigned int given;
+	uint64_t id;
+	uint32_t period_ms;
+	uint64_t count;
+	uint64_t limit;
+	struct expiry *handle;
+};
+
+/**
+ * struct command - one subcommand, in tools/cmd-NAME.c
+ * @args: of the usage line
+ * @summary: one line
+ * @examples: whole lines, each with its end
+ * @min, @max: number of arguments; @max < 0 = any
+ * @options: CTL_* it takes
+ * @device: works on a device, too
+ * @run: returns the exit status; args end with NULL
+ */
+struct command {
+	const char *name;
+	const char *args;
+	const char *summary;
+	const char *examples;
+	int min;
+	int max;
+	unsigned int options;
+	bool device;
+	int (*run)(struct ctl *ctl, char **args);
+};
+
+extern const struct command cmd_arm;
+extern const struct command cmd_cancel;
+extern const struct command cmd_drop;
+extern const struct command cmd_list;
+extern const struct command cmd_load;
+extern const struct command cmd_query;
+extern const struct command cmd_refresh;
+extern const struct command cmd_stats;
+extern const struct command cmd_status;
+extern const struct command cmd_watch;
+
+/* session.c: the connection */
+
+#define CTL_QUEUE_DEFAULT	"default"
+
+/* Attach to the queue @name (NULL: an anonymous one) with EXPIRY_OPEN_* @flags
+ * and credit for @credit expirations, in whatever clock and mode it has as far
+ * as the command line leaves that open. 0, or an exit status with the reason
+ * printed.
+ */
+int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,
+	     uint32_t credit);
+
+/* The queue's name as given, or CTL_QUEUE_DEFAULT. */
+const char *ctl_queue(const struct ctl *ctl);
+
+bool ctl_is_keyed(const struct ctl *ctl);
+bool ctl_is_ack(const struct ctl *ctl);
+uint32_t ctl_clock(const struct ctl *ctl);
+
+/* A deadline as the record wants it: EXPIRY_F_RELATIVE or 0, or -EINVAL with
+ * *why when the queue's clock knows no dates.
+ */
+int ctl_deadline(const struct ctl *ctl, const struct deadline *deadline,
+		 const char **why);
+
+/* Print "expiryctl: WHAT: why and what to do"; returns EXIT_REFUSED. */
+int ctl_refused(const char *what, int error, unsigned int op);
+
+/* Print a line on stderr; return EXIT_REFUSED or EXIT_USAGE. */
+__attribute__((format(printf, 1, 2)))
+int ctl_error(const char *format, ...);
+__attribute__((format(printf, 1, 2)))
+int ctl_usage(const char *format, ...);
+
+/* print.c: how things look */
+
+#define TIME_TEXT	40	/* bytes that hold any time or duration */
+
+/* A time on a clock: RFC 3339 in UTC with @digits decimals, or @seconds. */
+const char *time_text(char *text, uint64_t ns, uint32_t clock_id, int digits);
+/* A length of time, short: 12.3ms. */
+const char *span_text(char *text, uint64_t ns);
+const char *clock_name(uint32_t clock_id);
+
+/* A timer as a table's row with a word behind it, or as JSON; the table's head
+ * goes to a terminal only.
+ */
+void print_timer_head(const struct ctl *ctl);
+void print_timer(const struct ctl *ctl, const struct expiry_record *timer,
+		 uint64_t now_ns, const char *note);
+/* The members of a timer's JSON object, without the braces. */
+void print_timer_json(const struct ctl *ctl,
+		      const struct expiry_record *timer);
+/* A deadline as JSON: "name_ns": 1, "name": "..." or null. */
+void print_time_json(const char *name, uint64_t ns, uint32_t clock_id);
+/* A string as JSON, quotes included; bytes that are not ASCII as U+FFFD. */
+void print_string_json(const char *text);
+
+/* Around what is to stand out on a terminal; "" elsewhere. */
+const char *bold(const struct ctl *ctl);
+const char *yellow(const struct ctl *ctl);
+const char *plain(const struct ctl *ctl);
+
+#endif /* TOOLS_CTL_H */

@@ -1,0 +1,38 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * One request an argument.
+ */
+#include "each-id.h"
+#include "parse-line.h"
+
+int each_id(struct ctl *ctl, uint8_t op, char **args)
+{
+	int status = 0, ret;
+	uint64_t id;
+	char **arg;
+
+	/* A wrong call does nothing at all. */
+	for (arg = args; *arg; arg++) {
+		if (parse_number(*arg, &id))
+			return ctl_usage("%s: expected an id: a number from 1 to 2^64-1",
+					 *arg);
+	}
+	ret = ctl_open(ctl, ctl_queue(ctl), 0, 0);
+	if (ret)
+		return ret;
+	print_timer_head(ctl);
+	for (arg = args; *arg; arg++) {
+		struct expiry_record timer = { .op = op };
+
+		parse_number(*arg, &id);
+		timer.id = id;
+		ret = expiry_submit(ctl->handle, &timer, 1);
+		if (ret < 0)
+			return ctl_refused(*arg, ret, op);
+		if (timer.status)
+			status = ctl_refused(*arg, timer.status, op);
+		else
+			print_timer(ctl, &timer, expiry_now(ctl->handle), "");
+	}
+	return status;
+}

@@ -1,0 +1,334 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * expiryctl: what people do with expiryd. One table of commands, one file each.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl.h"
+#include "parse-line.h"
+
+static const struct command *const commands[] = {
+	&cmd_status,
+	&cmd_stats,
+	&cmd_arm,
+	&cmd_refresh,
+	&cmd_cancel,
+	&cmd_query,
+	&cmd_watch,
+	&cmd_list,
+	&cmd_load,
+	&cmd_drop,
+};
+
+enum {
+	OPT_QUEUE = 256, OPT_SOCKET, OPT_DEVICE, OPT_CLOCK, OPT_KEYED, OPT_ACK,
+	OPT_JSON, OPT_VERSION, OPT_ID, OPT_PERIOD, OPT_NEW, OPT_LATER,
+	OPT_COUNT, OPT_LIMIT, OPT_IDS,
+};
+
+static const struct option long_options[] = {
+	{ "queue", required_argument, NULL, OPT_QUEUE },
+	{ "socket", required_argument, NULL, OPT_SOCKET },
+	{ "device", required_argument, NULL, OPT_DEVICE },
+	{ "clock", required_argument, NULL, OPT_CLOCK },
+	{ "keyed", no_argument, NULL, OPT_KEYED },
+	{ "ack", no_argument, NULL, OPT_ACK },
+	{ "json", no_argument, NULL, OPT_JSON },
+	{ "help", no_argument, NULL, 'h' },
+	{ "version", no_argument, NULL, OPT_VERSION },
+	{ "id", required_argument, NULL, OPT_ID },
+	{ "period", required_argument, NULL, OPT_PERIOD },
+	{ "new", no_argument, NULL, OPT_NEW },
+	{ "later", no_argument, NULL, OPT_LATER },
+	{ "count", required_argument, NULL, OPT_COUNT },
+	{ "limit", required_argument, NULL, OPT_LIMIT },
+	{ "ids", no_argument, NULL, OPT_IDS },
+	{ NULL, 0, NULL, 0 },
+};
+
+static const struct {
+	unsigned int bit;
+	const char *name;
+	const char *usage;
+	const char *what;
+} command_options[] = {
+	{ CTL_ID, "--id", "--id ID", "the timer's own id (makes a new queue keyed)" },
+	{ CTL_PERIOD, "--period", "--period DURATION", "again and again, so far apart" },
+	{ CTL_NEW, "--new", "--new", "refuse if that id is armed" },
+	{ CTL_LATER, "--later", "--later", "never bring the deadline forward" },
+	{ CTL_COUNT, "--count", "--count N", "end after N expirations" },
+	{ CTL_LIMIT, "--limit", "--limit N", "at most N rows" },
+	{ CTL_IDS, "--ids", "--ids", "print the timers' ids" },
+};
+
+static void print_options(unsigned int options)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(command_options) / sizeof(*command_options); i++) {
+		if (command_options[i].bit & options)
+			printf("  %-22s %s\n", command_options[i].usage,
+			       command_options[i].what);
+	}
+}
+
+static void print_help(const struct command *command)
+{
+	size_t i;
+
+	if (command) {
+		printf("Usage: expiryctl [OPTION...] %s%s%s\n\n%s.\n\n",
+		       command->name, *command->args ? " " : "",
+		       command->args, command->summary);
+		if (command->options)
+			puts("Options:");
+		print_options(command->options);
+		printf("%sGlobal options: expiryctl --help\n\nExamples:\n%s",
+		       command->options ? "\n" : "", command->examples);
+		return;
+	}
+	puts("Usage: expiryctl [OPTION...] COMMAND [ARGUMENT...]\n\n"
+	     "Arm timers in expiryd's queues, and see what they do.\n\n"
+	     "Commands:");
+	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++)
+		printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
+	puts("\nOptions, before or after the command:\n"
+	     "  --queue NAME           the queue (default: default)\n"
+	     "  --socket PATH          the daemon's (default: " EXPIRY_SOCKET_DEFAULT ")\n"
+	     "  --device PATH          the module itself, for status and stats\n"
+	     "  --clock CLOCK          realtime (default), monotonic or boottime\n"
+	     "  --keyed                a queue whose timers have ids of your own\n"
+	     "  --ack                  a queue that delivers again until acknowledged\n"
+	     "  --json                 one JSON object a line\n"
+	     "  --help, --version      after a command, its own help\n\n"
+	     "Deadlines: +5s +1h30m +250ms, 2027-01-31T12:00:00Z, @1700000000.5, never\n\n"
+	     "Examples:\n"
+	     "  expiryctl arm +5s 42\n"
+	     "  expiryctl watch --count 1\n"
+	     "  expiryctl --queue leases --keyed --ack arm +1h 7 --id 1001\n"
+	     "  expiryctl --queue leases list --json\n\n"
+	     "Exit status: 0, 1 when something was refused, 2 for a wrong call.");
+}
+
+static int parse_clock(const char *text, uint32_t *clock_id)
+{
+	static const uint32_t clocks[] = {
+		CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(clocks) / sizeof(*clocks); i++) {
+		if (strcmp(text, clock_name(clocks[i])) == 0) {
+			*clock_id = clocks[i];
+			return 0;
+		}
+	}
+	return -EINVAL;
+}
+
+static int parse_positive(const char *text, uint64_t *number)
+{
+	return parse_number(text, number) || !*number ? -EINVAL : 0;
+}
+
+static int set_address(struct ctl *ctl, const char *scheme, const char *path)
+{
+	free(ctl->address);
+	if (asprintf(&ctl->address, "%s:%s", scheme, path) < 0)
+		abort();
+	ctl->path = ctl->address + strlen(scheme) + 1;
+	ctl->device = strcmp(scheme, "device") == 0;
+	if (!*path)
+		return ctl_usage("--%s wants a path",
+				 ctl->device ? "device" : "socket");
+	return 0;
+}
+
+static int bad_value(const char *option, const char *value,
+		     const char *expected)
+{
+	return ctl_usage("--%s %s: expected %s", option, value, expected);
+}
+
+/* One option: 0 or EXIT_USAGE. */
+static int parse_option(struct ctl *ctl, int option, const char *value)
+{
+	const char *why;
+
+	switch (option) {
+	case OPT_QUEUE:
+		if (!*value || strlen(value) > EXPIRY_NAME_MAX ||
+		    value[strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				 "abcdefghijklmnopqrstuvwxyz0123456789._-")])
+			return bad_value("queue", value,
+					 "1 to 24 of A-Z a-z 0-9 . _ -");
+		ctl->queue = value;
+		return 0;
+	case OPT_SOCKET:
+		return set_address(ctl, "unix", value);
+	case OPT_DEVICE:
+		return set_address(ctl, "device", value);
+	case OPT_CLOCK:
+		if (parse_clock(value, &ctl->clock_id))
+			return bad_value("clock", value,
+					 "realtime, monotonic or boottime");
+		ctl->clock_given = true;
+		return 0;
+	case OPT_KEYED:
+		ctl->mode_given |= EXPIRY_MODE_KEYED;
+		return 0;
+	case OPT_ACK:
+		ctl->mode_given |= EXPIRY_MODE_ACK;
+		return 0;
+	case OPT_JSON:
+		ctl->json = true;
+		return 0;
+	case OPT_ID:
+		if (parse_positive(value, &ctl->id))
+			return bad_value("id", value,
+					 "a number from 1 to 2^64-1");
+		ctl->mode_given |= EXPIRY_MODE_KEYED;
+		ctl->given |= CTL_ID;
+		return 0;
+	case OPT_PERIOD:
+		if (parse_period(value, &ctl->period_ms, &why))
+			return ctl_usage("--period %s: %s", value, why);
+		ctl->given |= CTL_PERIOD;
+		return 0;
+	case OPT_NEW:
+		ctl->given |= CTL_NEW;
+		return 0;
+	case OPT_LATER:
+		ctl->given |= CTL_LATER;
+		return 0;
+	case OPT_COUNT:
+		if (parse_positive(value, &ctl->count))
+			return bad_value("count", value, "a number from 1 on");
+		ctl->given |= CTL_COUNT;
+		return 0;
+	case OPT_LIMIT:
+		if (parse_positive(value, &ctl->limit))
+			return bad_value("limit", value, "a number from 1 on");
+		ctl->given |= CTL_LIMIT;
+		return 0;
+	case OPT_IDS:
+		ctl->given |= CTL_IDS;
+		return 0;
+	}
+	return EXIT_USAGE;
+}
+
+static const struct command *find_command(const char *name)
+{
+	size_t i;
+
+	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++) {
+		if (strcmp(name, commands[i]->name) == 0)
+			return commands[i];
+	}
+	return NULL;
+}
+
+/* Does the call fit the command? 0 or EXIT_USAGE. */
+static int check_call(const struct ctl *ctl, const struct command *command,
+		      int nr)
+{
+	const char *stray = NULL;
+	size_t i;
+
+	for (i = 0; i < sizeof(command_options) / sizeof(*command_options); i++) {
+		if (command_options[i].bit & ctl->given & ~command->options)
+			stray = command_options[i].name;
+	}
+	if (stray)
+		return ctl_usage("%s does not take %s; see: expiryctl %s --help",
+				 command->name, stray, command->name);
+	if (nr < command->min || (command->max >= 0 && nr > command->max))
+		return ctl_usage("usage: expiryctl [OPTION...] %s%s%s",
+				 command->name, *command->args ? " " : "",
+				 command->args);
+	if (ctl->device && !command->device)
+		return ctl_usage("%s: a device's queue ends with the command; leave --device out",
+				 command->name);
+	return 0;
+}
+
+static bool want_colour(void)
+{
+	const char *no_color = getenv("NO_COLOR");
+	const char *term = getenv("TERM");
+
+	return isatty(STDOUT_FILENO) && !(no_color && *no_color) &&
+	       term && strcmp(term, "dumb") != 0;
+}
+
+static int run(struct ctl *ctl, int argc, char **argv)
+{
+	const struct command *command = NULL;
+	bool help = false, version = false;
+	int option, ret;
+
+	opterr = 0;
+	/* The leading colon tells a missing value from an unknown option. */
+	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) >= 0) {
+		switch (option) {
+		case 'h':
+			help = true;
+			break;
+		case OPT_VERSION:
+			version = true;
+			break;
+		case ':':
+			return ctl_usage("%s wants a value; see: expiryctl --help",
+					 argv[optind - 1]);
+		case '?':
+			return ctl_usage("%s: no such option; see: expiryctl --help",
+					 argv[optind - 1]);
+		default:
+			ret = parse_option(ctl, option, optarg);
+			if (ret)
+				return ret;
+		}
+	}
+	argv += optind;
+
+	if (version) {
+		printf("expiryctl %s\n", expiry_version());
+		return 0;
+	}
+	if (*argv) {
+		command = find_command(*argv);
+		if (!command)
+			return ctl_usage("%s: no such command; see: expiryctl --help",
+					 *argv);
+		argv++;
+	}
+	if (help) {
+		print_help(command);
+		return 0;
+	}
+	if (!command)
+		return ctl_usage("name a command; see: expiryctl --help");
+	ret = check_call(ctl, command, argc - optind - 1);
+	return ret ? ret : command->run(ctl, argv);
+}
+
+int main(int argc, char **argv)
+{
+	struct ctl ctl = { .colour = want_colour() };
+	int ret;
+
+	set_address(&ctl, "unix", EXPIRY_SOCKET_DEFAULT);
+	ret = run(&ctl, argc, argv);
+	expiry_close(ctl.handle);
+	free(ctl.address);
+	/* What could not be written was not done. */
+	if ((ferror(stdout) | fclose(stdout)) && !ret)
+		ret = ctl_error("standard output: %s", strerror(errno));
+	return ret;
+}

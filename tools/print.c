@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * How things look.
+ */
+#include <inttypes.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl.h"
+
+#define NSEC_PER_SEC	1000000000ULL
+
+const char *time_text(char *text, uint64_t ns, uint32_t clock_id, int digits)
+{
+	time_t seconds = ns / NSEC_PER_SEC;
+	uint64_t decimals = ns % NSEC_PER_SEC;
+	char date[24];
+	struct tm tm;
+	int i;
+
+	if (ns == EXPIRY_NEVER)
+		return "never";
+	for (i = digits; i < 9; i++)
+		decimals /= 10;
+	if (clock_id == CLOCK_REALTIME) {
+		/* 2^64 ns end in the year 2554: four digits do. */
+		gmtime_r(&seconds, &tm);
+		strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
+		snprintf(text, TIME_TEXT, "%s.%0*" PRIu64 "Z", date, digits,
+			 decimals);
+	} else {
+		snprintf(text, TIME_TEXT, "@%" PRIu64 ".%0*" PRIu64,
+			 (uint64_t)seconds, digits, decimals);
+	}
+	return text;
+}
+
+const char *span_text(char *text, uint64_t ns)
+{
+	static const struct {
+		uint64_t from;
+		uint64_t unit;
+		const char *name;
+	} units[] = {
+		{ 2 * 86400 * NSEC_PER_SEC, 86400 * NSEC_PER_SEC, "d" },
+		{ 2 * 3600 * NSEC_PER_SEC, 3600 * NSEC_PER_SEC, "h" },
+		{ 2 * 60 * NSEC_PER_SEC, 60 * NSEC_PER_SEC, "m" },
+		{ NSEC_PER_SEC, NSEC_PER_SEC, "s" },
+		{ 1000000, 1000000, "ms" },
+		{ 1000, 1000, "us" },
+		{ 0, 1, "ns" },
+	};
+	int i = 0;
+
+	while (ns < units[i].from)
+		i++;
+	if (units[i].unit == 1)
+		snprintf(text, TIME_TEXT, "%" PRIu64 "ns", ns);
+	else
+		snprintf(text, TIME_TEXT, "%.1f%s",
+			 (double)ns / units[i].unit, units[i].name);
+	return text;
+}
+
+const char *clock_name(uint32_t clock_id)
+{
+	switch (clock_id) {
+	case CLOCK_REALTIME:
+		return "realtime";
+	case CLOCK_MONOTONIC:
+		return "monotonic";
+	case CLOCK_BOOTTIME:
+		return "boottime";
+	}
+	return "unknown";
+}
+
+void print_timer_head(const struct ctl *ctl)
+{
+	if (!ctl->json && isatty(STDOUT_FILENO))
+		printf("%s%-20s  %-24s  %12s  %10s  %s%s\n", bold(ctl), "ID",
+		       "DEADLINE", "IN", "PERIOD", "COOKIE", plain(ctl));
+}
+
+static const char *distance_text(char *text, uint64_t ns, uint64_t now_ns)
+{
+	char span[TIME_TEXT - 2];
+
+	if (ns == EXPIRY_NEVER)
+		return "-";
+	if (ns >= now_ns)
+		return span_text(text, ns - now_ns);
+	snprintf(text, TIME_TEXT, "-%s", span_text(span, now_ns - ns));
+	return text;
+}
+
+void print_timer(const struct ctl *ctl, const struct expiry_record *timer,
+		 uint64_t now_ns, const char *note)
+{
+	char when[TIME_TEXT], distance[TIME_TEXT + 2], period[TIME_TEXT];
+
+	if (ctl->json) {
+		putchar('{');
+		print_timer_json(ctl, timer);
+		puts("}");
+		return;
+	}
+	printf("%-20" PRIu64 "  %-24s  %12s  %10s  %" PRIu64 "%s%s\n",
+	       (uint64_t)timer->id,
+	       time_text(when, timer->deadline_ns, ctl_clock(ctl), 3),
+	       distance_text(distance, timer->deadline_ns, now_ns),
+	       timer->period_ms ?
+	       span_text(period, timer->period_ms * 1000000ULL) : "-",
+	       (uint64_t)timer->cookie,
+	       *note ? "  " : "", note);
+}
+
+void print_time_json(const char *name, uint64_t ns, uint32_t clock_id)
+{
+	char text[TIME_TEXT];
+
+	printf("\"%s_ns\": %" PRIu64 ", \"%s\": ", name, ns, name);
+	if (clock_id == CLOCK_REALTIME && ns != EXPIRY_NEVER)
+		printf("\"%s\"", time_text(text, ns, clock_id, 9));
+	else
+		fputs("null", stdout);
+}
+
+void print_timer_json(const struct ctl *ctl, const struct expiry_record *timer)
+{
+	printf("\"id\": \"%" PRIu64 "\", ", (uint64_t)timer->id);
+	print_time_json("deadline", timer->deadline_ns, ctl_clock(ctl));
+	printf(", \"cookie\": \"%" PRIu64 "\", \"period_ms\": %u",
+	       (uint64_t)timer->cookie, timer->period_ms);
+}
+
+void print_string_json(const char *text)
+{
+	const unsigned char *c;
+
+	putchar('"');
+	for (c = (const void *)text; *c; c++) {
+		if (*c == '"' || *c == '\\')
+			printf("\\%c", *c);
+		else if (*c < 0x20 || *c == 0x7f)
+			printf("\\u%04x", *c);
+		else if (*c > 0x7f)
+			fputs("\\ufffd", stdout);
+		else
+			putchar(*c);
+	}
+	putchar('"');
+}
+
+const char *bold(const struct ctl *ctl)
+{
+	return ctl->colour ? "\033[1m" : "";
+}
+
+const char *yellow(const struct ctl *ctl)
+{
+	return ctl->colour ? "\033[33m" : "";
+}
+
+const char *plain(const struct ctl *ctl)
+{
+	return ctl->colour ? "\033[0m" : "";
+}
