@@ -1,0 +1,259 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""expiryd's protocol, spoken from its description alone: no libexpiry here,
+so that a mistake of the library cannot hide one of the daemon."""
+
+import collections
+import errno
+import os
+import socket
+import struct
+import time
+
+ARM, REFRESH, CANCEL, ACK, QUERY, CLEAR = range(1, 7)
+EXPIRED, CLOCK_SET = 16, 17
+HELLO, CREDIT, SCAN, STAT, DROP = range(64, 69)
+
+RELATIVE, REDELIVERED, NEW, LATER = 1, 2, 4, 8          # records
+CONSUME, ACKING, DURABLE, KEYED = 1, 2, 4, 8            # HELLO
+
+REALTIME, MONOTONIC, BOOTTIME = 0, 1, 7
+NEVER = 2**64 - 1
+SECOND = 10**9
+HOUR = 3600 * SECOND
+VERSION = 1
+SIZE = 32
+
+# How much smaller the numbers are on a slow (emulated) machine, and how many
+# seconds anything that must happen may take.
+SCALE = int(os.environ.get("EXPIRY_TEST_SCALE", "1"))
+WAIT = 30 if SCALE == 1 else 120
+QUIET = 0.3
+
+
+def scaled(number, least=1):
+    return max(number // SCALE, least)
+
+
+LAYOUT = struct.Struct("=BBhIQQQ")
+
+
+class Record(collections.namedtuple(
+        "Record", "op flags status period id deadline cookie",
+        defaults=(0, 0, 0, 0, 0, 0))):
+    __slots__ = ()
+
+    def __bytes__(self):
+        return LAYOUT.pack(*self)
+
+
+def unpack(data):
+    return [Record(*fields) for fields in LAYOUT.iter_unpack(data)]
+
+
+def pack(records):
+    return b"".join(bytes(record) for record in records)
+
+
+def arm(deadline, cookie=0, **more):
+    """@deadline: nanoseconds from now unless flags= says otherwise."""
+    more.setdefault("flags", RELATIVE)
+    return Record(ARM, deadline=deadline, cookie=cookie, **more)
+
+
+def hello(name=b"", flags=0, clock=MONOTONIC, version=VERSION):
+    name = name.encode() if isinstance(name, str) else name
+    return struct.pack("=BBhI24s", HELLO, flags, version, clock, name)
+
+
+# struct expiry_stat up to its lateness histogram, then struct
+# expiry_server_stat without what is reserved.
+STAT_BODY = struct.Struct("=20QII24x40Q" "4I9Q")
+Stat = collections.namedtuple("Stat", (
+    "now next armed unacked limit nodes pages_heap pages_slots pages_index "
+    "pages_resident arms refreshes cancels acks delivered redelivered refused "
+    "refused_limit clock_sets lateness_max clock mode lateness "
+    "engine consumers credit producers uptime queues connections records "
+    "expirations refused_connections refused_queues refused_timers "
+    "closed_protocol"))
+
+
+def unpack_stat(body):
+    fields = STAT_BODY.unpack_from(body)
+    return Stat(*fields[:22], fields[22:62], *fields[62:])
+
+
+class Closed(Exception):
+    """The server ended the connection."""
+
+
+class Connection:
+    """One connection. Expirations that arrive between replies are kept in
+    @expired until somebody asks for them."""
+
+    def __init__(self, path):
+        self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.socket.settimeout(WAIT)
+        self.socket.connect(path)
+        self.buffer = b""
+        self.expired = []
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.close()
+
+    def close(self):
+        self.socket.close()
+
+    def send(self, *records):
+        data = b"".join(bytes(record) for record in records)
+        try:
+            self.socket.sendall(data)
+        except (BrokenPipeError, ConnectionResetError) as error:
+            raise Closed from error
+
+    def fill(self, size):
+        """Wait until @size bytes are in the buffer."""
+        while len(self.buffer) < size:
+            try:
+                data = self.socket.recv(1 << 20)
+            except ConnectionResetError as error:
+                raise Closed from error
+            except socket.timeout as error:
+                raise AssertionError("nothing came for %d s" % WAIT) from error
+            if not data:
+                raise Closed("%d bytes before the end" % len(self.buffer))
+            self.buffer += data
+
+    def take(self, size):
+        self.fill(size)
+        data, self.buffer = self.buffer[:size], self.buffer[size:]
+        return data
+
+    def record(self):
+        """The next record, whatever it is."""
+        return unpack(self.take(SIZE))[0]
+
+    def reply(self):
+        """The next record that answers a request."""
+        while True:
+            record = self.record()
+            if record.op not in (EXPIRED, CLOCK_SET):
+                return record
+            self.expired.append(record)
+
+    def replies(self, count):
+        return [self.reply() for _ in range(count)]
+
+    def request(self, record):
+        self.send(record)
+        return self.reply()
+
+    def batch(self, records):
+        """Send many at once and take the replies while sending."""
+        data, replies = memoryview(pack(records)), []
+        self.socket.settimeout(0)
+        deadline = time.monotonic() + WAIT
+        while len(replies) < len(records):
+            try:
+                if data:
+                    data = data[self.socket.send(data[:1 << 16]):]
+            except BlockingIOError:
+                pass
+            try:
+                self.buffer += self.socket.recv(1 << 20)
+            except BlockingIOError:
+                time.sleep(0.0005)
+            whole = len(self.buffer) // SIZE * SIZE
+            for record in unpack(self.buffer[:whole]):
+                kept = record.op in (EXPIRED, CLOCK_SET)
+                (self.expired if kept else replies).append(record)
+            self.buffer = self.buffer[whole:]
+            assert time.monotonic() < deadline, "%d of %d replies" % (
+                len(replies), len(records))
+        self.socket.settimeout(WAIT)
+        return replies
+
+    def expiration(self):
+        """The next expiration; nothing else may come before it."""
+        if self.expired:
+            return self.expired.pop(0)
+        record = self.record()
+        assert record.op == EXPIRED, record
+        return record
+
+    def quiet(self, seconds=QUIET):
+        """Whether nothing at all comes for a while."""
+        if self.buffer or self.expired:
+            return False
+        self.socket.settimeout(seconds)
+        try:
+            self.buffer += self.socket.recv(SIZE)
+            return False
+        except socket.timeout:
+            return True
+        finally:
+            self.socket.settimeout(WAIT)
+
+    def ended(self):
+        """Wait for the server to end it: the records that came before."""
+        try:
+            while True:
+                self.fill(len(self.buffer) + 1)
+        except Closed:
+            assert len(self.buffer) % SIZE == 0, self.buffer
+            return unpack(self.buffer)
+
+    def hello(self, name=b"", flags=0, clock=MONOTONIC, **more):
+        self.send(hello(name, flags, clock, **more))
+        return self.reply()
+
+    def credit(self, count):
+        self.send(Record(CREDIT, period=count))
+
+    def stat(self):
+        head = self.request(Record(STAT))
+        assert head.op == STAT and head.status == 0, head
+        return unpack_stat(self.take(head.period * SIZE))
+
+    def scan(self, page):
+        """All rows, by as many requests as it takes."""
+        rows, cursor = [], 0
+        while True:
+            self.send(Record(SCAN, id=cursor, period=page))
+            count = 0
+            row = self.reply()
+            while row.id:
+                assert row.op == SCAN and row.status == 0, row
+                rows.append(row)
+                count += 1
+                row = self.reply()
+            assert row.op == SCAN and row.status == 0, row
+            assert count <= page, "%d rows, asked for %d" % (count, page)
+            cursor = row.cookie
+            if not cursor:
+                return rows
+
+
+def attach(path, name=b"", flags=0, clock=MONOTONIC):
+    """A connection whose HELLO was accepted."""
+    connection = Connection(path)
+    reply = connection.hello(name, flags, clock)
+    assert reply.op == HELLO and reply.status == 0, reply
+    return connection
+
+
+def error(number):
+    """-EINVAL and 22 alike, as a name."""
+    return errno.errorcode.get(abs(number), str(number))
+
+
+def wait_for(condition, seconds=None):
+    """Look until @condition() is true; its value."""
+    limit = time.monotonic() + (seconds or WAIT)
+    while True:
+        value = condition()
+        if value or time.monotonic() > limit:
+            return value
+        time.sleep(0.01)

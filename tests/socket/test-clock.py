@@ -1,0 +1,111 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The three clocks; and CLOCK_REALTIME stepped, only where
+EXPIRY_TEST_SETTIME=1 says that this machine's clock may be set."""
+
+import contextlib
+import os
+import time
+
+import tap
+from client import (BOOTTIME, CLOCK_SET, CONSUME, EXPIRED, HOUR, MONOTONIC,
+                    REALTIME, SECOND, arm, attach)
+
+CLOCKS = {REALTIME: time.CLOCK_REALTIME, MONOTONIC: time.CLOCK_MONOTONIC,
+          BOOTTIME: time.CLOCK_BOOTTIME}
+
+
+@contextlib.contextmanager
+def stepped():
+    """A function to step the clock by so many nanoseconds from where it was;
+    at the end it is put back."""
+    if os.environ.get("EXPIRY_TEST_SETTIME") != "1":
+        raise tap.Skip("EXPIRY_TEST_SETTIME is not 1")
+    offset = time.time_ns() - time.monotonic_ns()
+
+    def step(by):
+        time.clock_settime_ns(time.CLOCK_REALTIME,
+                              time.monotonic_ns() + offset + by)
+    try:
+        yield step
+    finally:
+        step(0)
+
+
+def test_absolute_and_relative_deadlines_on_each_clock(daemon):
+    for clock, clock_id in CLOCKS.items():
+        with attach(daemon.path, flags=CONSUME, clock=clock) as queue:
+            queue.credit(2)
+            soon = time.clock_gettime_ns(clock_id) + SECOND // 20
+            assert queue.request(arm(soon, 1, flags=0)).deadline == soon
+            assert queue.request(arm(SECOND // 10, 2)).deadline > soon
+            for cookie in (1, 2):
+                record = queue.expiration()
+                assert record.cookie == cookie, record
+                assert record.deadline <= time.clock_gettime_ns(clock_id)
+
+
+def test_step_forward_makes_due_what_it_passes(daemon):
+    with stepped() as step, attach(daemon.path, flags=CONSUME,
+                                   clock=REALTIME) as queue:
+        queue.credit(10)
+        queue.request(arm(HOUR, 1))
+        queue.request(arm(3 * HOUR, 3))
+        step(2 * HOUR)
+        records = [queue.record(), queue.record()]
+        assert {r.op for r in records} == {CLOCK_SET, EXPIRED}, records
+        for record in records:
+            assert record.deadline <= time.time_ns(), record
+            if record.op == CLOCK_SET:
+                assert record.deadline >= time.time_ns() - HOUR, record
+            else:
+                assert record.cookie == 1, record
+        assert queue.quiet()
+        assert queue.stat().armed == 1
+
+
+def test_step_is_told_to_consumers_without_credit_or_timers(daemon):
+    with stepped() as step, attach(daemon.path, flags=CONSUME,
+                                   clock=REALTIME) as queue:
+        step(HOUR)
+        record = queue.record()
+        assert record.op == CLOCK_SET, record
+        step(0)
+        record = queue.record()
+        assert record.op == CLOCK_SET, record
+        assert queue.quiet()
+
+
+def test_step_backward_holds_back_what_was_near(daemon):
+    with stepped() as step, attach(daemon.path, flags=CONSUME,
+                                   clock=REALTIME) as queue:
+        queue.credit(10)
+        armed = queue.request(arm(20 * SECOND, 1))
+        step(-HOUR)
+        assert queue.record().op == CLOCK_SET
+        assert queue.quiet()
+        time.clock_settime_ns(time.CLOCK_REALTIME,
+                              armed.deadline - SECOND // 20)
+        record = queue.record()
+        if record.op == CLOCK_SET:
+            record = queue.record()
+        assert record.op == EXPIRED and record.cookie == 1, record
+        assert record.deadline <= time.time_ns()
+
+
+def test_step_does_not_concern_other_clocks_or_producers(daemon):
+    with stepped() as step, \
+            attach(daemon.path, flags=CONSUME) as monotonic, \
+            attach(daemon.path, flags=CONSUME, clock=BOOTTIME) as boottime, \
+            attach(daemon.path, "real", clock=REALTIME) as producer:
+        for queue in (monotonic, boottime):
+            queue.credit(10)
+            queue.request(arm(HOUR))
+        step(2 * HOUR)
+        assert monotonic.quiet()
+        assert boottime.quiet()
+        assert producer.quiet()
+
+
+if __name__ == "__main__":
+    tap.main()

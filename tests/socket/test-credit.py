@@ -1,0 +1,253 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Expirations: sent against credit only, kept for whoever comes next."""
+
+import time
+
+import tap
+from client import (ACK, ACKING, CANCEL, CONSUME, CREDIT, REDELIVERED,
+                    SECOND, Closed, Connection, Record, arm, attach, hello,
+                    scaled, wait_for)
+
+
+def test_none_without_credit(daemon):
+    with attach(daemon.path, flags=CONSUME) as queue:
+        queue.batch([arm(0, i) for i in range(5)])
+        assert queue.quiet()
+        assert queue.stat().armed == 5
+
+
+def test_exactly_as_many_as_credited(daemon):
+    with attach(daemon.path, flags=CONSUME) as queue:
+        queue.batch([arm(i, i, flags=0) for i in range(100)])
+        cookies = []
+        for credit in (1, 2, 10, 37):
+            queue.credit(credit)
+            cookies += [queue.expiration().cookie for _ in range(credit)]
+            assert queue.quiet(), "more than the credit"
+        assert cookies == list(range(50)), cookies
+        stat = queue.stat()
+        assert stat.armed == 50 and stat.credit == 0, stat
+
+
+def test_credits_add_up(daemon):
+    with attach(daemon.path, flags=CONSUME) as queue:
+        for _ in range(10):
+            queue.credit(3)
+        assert queue.stat().credit == 30
+        queue.batch([arm(0, i) for i in range(40)])
+        while len(queue.expired) < 30:
+            queue.expired.append(queue.record())
+        assert queue.quiet() is False
+        queue.expired.clear()
+        assert queue.quiet()
+
+
+def test_credit_does_not_overflow(daemon):
+    with attach(daemon.path, flags=CONSUME) as queue:
+        queue.credit(2**32 - 1)
+        most = queue.stat().credit
+        assert most >= 1000, most
+        for _ in range(5):
+            queue.credit(2**32 - 1)
+            assert queue.stat().credit == most
+        queue.credit(1)
+        assert queue.stat().credit == most
+        queue.batch([arm(0, i) for i in range(100)])
+        while len(queue.expired) < 100:
+            queue.expired.append(queue.record())
+
+
+def test_credit_of_0_is_nothing(daemon):
+    with attach(daemon.path, flags=CONSUME) as queue:
+        queue.credit(0)
+        queue.request(arm(0))
+        assert queue.quiet()
+
+
+def test_producer_gets_no_expirations(daemon):
+    with attach(daemon.path, "produced") as producer:
+        producer.batch([arm(0, i) for i in range(5)])
+        assert producer.quiet()
+        with attach(daemon.path, "produced", CONSUME) as consumer:
+            consumer.credit(100)
+            cookies = sorted(consumer.expiration().cookie for _ in range(5))
+            assert cookies == list(range(5))
+        assert producer.quiet()
+
+
+def test_credit_from_a_producer_is_worth_nothing(daemon):
+    with attach(daemon.path, "unearned", CONSUME) as consumer:
+        with attach(daemon.path, "unearned") as producer:
+            producer.request(arm(0, 1))
+            producer.credit(100)
+            # Refused or ignored, that is between it and the daemon.
+            try:
+                producer.send(Record(99))
+                producer.ended() if producer.reply().op == CREDIT else None
+            except Closed:
+                pass
+        assert consumer.stat().credit == 0
+        assert consumer.quiet()
+        consumer.credit(1)
+        assert consumer.expiration().cookie == 1
+
+
+def test_timer_stays_armed_while_there_is_no_credit(daemon):
+    with attach(daemon.path, flags=CONSUME) as queue:
+        armed = queue.request(arm(0, 1))
+        time.sleep(0.05)
+        gone = queue.request(Record(CANCEL, id=armed.id))
+        assert gone.status == 0, gone
+        queue.credit(10)
+        assert queue.quiet()
+
+
+def test_consumer_that_leaves_takes_its_credit_with_it(daemon):
+    with attach(daemon.path, "leaves", CONSUME) as consumer:
+        consumer.credit(100)
+        consumer.stat()
+
+    with attach(daemon.path, "leaves") as producer:
+        assert wait_for(lambda: producer.stat().consumers == 0)
+        assert producer.stat().credit == 0
+        producer.batch([arm(0, i) for i in range(10)])
+        time.sleep(0.05)
+        assert producer.stat().armed == 10
+        with attach(daemon.path, "leaves", CONSUME) as consumer:
+            assert consumer.quiet()
+            consumer.credit(10)
+            for _ in range(10):
+                assert consumer.expiration().flags == 0
+
+
+def consume_anew(path, name, flags):
+    def again():
+        connection = Connection(path)
+        if connection.hello(name, flags).status == 0:
+            return connection
+        connection.close()
+        return None
+    return wait_for(again)
+
+
+def test_unacknowledged_come_again_marked(daemon):
+    flags = CONSUME | ACKING
+    with attach(daemon.path, "acked", flags) as consumer:
+        consumer.batch([arm(i + 1, i, flags=0) for i in range(20)])
+        consumer.credit(10)
+        first = [consumer.expiration() for _ in range(10)]
+        assert all(r.flags == 0 for r in first)
+        for record in first[:4]:
+            assert consumer.request(Record(ACK, id=record.id)).status == 0
+        assert consumer.request(Record(ACK, id=first[0].id)).status == -2
+        assert consumer.stat().unacked == 6
+    with consume_anew(daemon.path, "acked", flags) as consumer:
+        consumer.credit(100)
+        again = [consumer.expiration() for _ in range(16)]
+        assert [r.cookie for r in again] == list(range(4, 20)), again
+        assert [r.flags for r in again] == [REDELIVERED] * 6 + [0] * 10
+        assert [r.id for r in again[:6]] == [r.id for r in first[4:]]
+        assert [r.deadline for r in again[:6]] == \
+            [r.deadline for r in first[4:]]
+        for record in again:
+            assert consumer.request(Record(ACK, id=record.id)).status == 0
+        stat = consumer.stat()
+        assert stat.unacked == 0 and stat.armed == 0, stat
+        assert stat.redelivered == 6, stat
+    with consume_anew(daemon.path, "acked", flags) as consumer:
+        consumer.credit(100)
+        assert consumer.quiet()
+
+
+def test_sent_but_unread_is_not_lost_on_an_acknowledging_queue(daemon):
+    count, flags = scaled(2000), CONSUME | ACKING
+    with attach(daemon.path, "unread", flags) as consumer:
+        consumer.batch([arm(0, i) for i in range(count)])
+        consumer.credit(count)
+        # Gone without having read a single one.
+    with consume_anew(daemon.path, "unread", flags) as consumer:
+        consumer.credit(count)
+        cookies = [consumer.expiration().cookie for _ in range(count)]
+        assert sorted(cookies) == list(range(count))
+
+
+def test_killed_consumer_and_acks_from_a_producer(daemon):
+    flags = CONSUME | ACKING
+    with attach(daemon.path, "workers", ACKING) as worker:
+        with attach(daemon.path, "workers", flags) as consumer:
+            consumer.request(arm(0, 1))
+            consumer.credit(1)
+            record = consumer.expiration()
+            assert worker.request(Record(ACK, id=record.id)).status == 0
+        assert worker.stat().unacked == 0
+
+
+def test_consumer_that_does_not_read_holds_up_nobody(daemon):
+    count = scaled(200000)
+    with attach(daemon.path, "lazy", CONSUME) as lazy, \
+            attach(daemon.path, "lazy") as producer, \
+            attach(daemon.path, flags=CONSUME) as other:
+        lazy.credit(2**32 - 1)
+        before = daemon.resident()
+        for _ in range(10):
+            producer.batch([arm(0, i) for i in range(count // 10)])
+        other.credit(10)
+        for i in range(10):
+            start = time.monotonic()
+            assert other.request(arm(0, i)).status == 0
+            assert other.expiration().cookie == i
+            assert time.monotonic() - start < 10
+        # Not 32 bytes for each in some buffer beside the timers.
+        stat = producer.stat()
+        assert stat.armed > 0, "all of them are in buffers"
+        used = daemon.resident() - before
+        assert used < count * 128 + (16 << 20), used
+        got = 0
+        last = 0
+        while got < count:
+            record = lazy.expiration()
+            assert record.deadline >= last, "out of order"
+            last = record.deadline
+            got += 1
+        assert lazy.quiet()
+        assert producer.stat().armed == 0
+
+
+def test_periodic_timer_comes_every_period(daemon):
+    with attach(daemon.path, flags=CONSUME) as queue:
+        queue.credit(100)
+        armed = queue.request(arm(0, 5, period=10))
+        want = armed.deadline
+        for _ in range(10):
+            record = queue.expiration()
+            assert record.deadline == want and record.period == 10, record
+            assert record.deadline <= time.monotonic_ns()
+            want += 10 * SECOND // 1000
+        queue.send(Record(CANCEL, id=armed.id))
+        assert queue.reply().status == 0
+
+
+def test_reply_to_arm_comes_before_its_expiration(daemon):
+    with attach(daemon.path, flags=CONSUME) as queue:
+        queue.credit(1000)
+        for i in range(scaled(200)):
+            queue.send(arm(0, i))
+            reply = queue.record()
+            assert reply.op == 1 and reply.cookie == i, reply
+            assert queue.expiration().cookie == i
+
+
+def test_credit_in_the_same_send_as_hello_and_arms(daemon):
+    with Connection(daemon.path) as queue:
+        queue.send(hello("", CONSUME), Record(CREDIT, period=2),
+                   arm(0, 1), arm(0, 2), arm(0, 3))
+        assert queue.reply().status == 0
+        assert [r.status for r in queue.replies(3)] == [0, 0, 0]
+        cookies = sorted(queue.expiration().cookie for _ in range(2))
+        assert len(set(cookies)) == 2
+        assert queue.quiet()
+
+
+if __name__ == "__main__":
+    tap.main()

@@ -1,0 +1,270 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Clients that mean no good, and those beside them who must not notice."""
+
+import os
+import random
+import re
+import signal
+import socket
+import time
+
+import tap
+from client import (CONSUME, HOUR, SCAN, SIZE, STAT, Closed, Connection,
+                    Record, arm, attach, pack, scaled, wait_for)
+from daemon import Daemon
+
+MEBIBYTE = 1 << 20
+
+
+def flood(connection, data, seconds=2):
+    """Send without ever reading, until the server holds the sender back (or
+    for so long): bytes sent. Says how often nothing more went out."""
+    connection.socket.settimeout(0)
+    sent, held_since = 0, None
+    end = time.monotonic() + seconds * 5
+    view = memoryview(data)
+    pos = 0
+    while time.monotonic() < end:
+        try:
+            count = connection.socket.send(view[pos:pos + 65536])
+            sent += count
+            pos = (pos + count) % len(data)
+            held_since = None
+        except BlockingIOError:
+            held_since = held_since or time.monotonic()
+            if time.monotonic() - held_since > seconds:
+                return sent, True
+            time.sleep(0.005)
+    return sent, False
+
+
+def round_trips(daemon, count=20):
+    """The longest of some round trips of a well-behaved client, in seconds."""
+    longest = 0
+    with attach(daemon.path) as good:
+        for i in range(count):
+            start = time.monotonic()
+            assert good.request(arm(HOUR, i)).status == 0
+            longest = max(longest, time.monotonic() - start)
+    return longest
+
+
+def test_flood_of_requests_without_reading_replies(daemon):
+    before = daemon.resident()
+    data = pack([Record(5, id=77)] * 4096)
+    with attach(daemon.path) as bad:
+        sent, held = flood(bad, data)
+        assert held, "%d bytes taken and no end" % sent
+        assert sent < 64 * MEBIBYTE, sent
+        assert round_trips(daemon) < 5
+        used = daemon.resident() - before
+        assert used < 32 * MEBIBYTE, used
+        # Held back, not cut off: every request sent is still answered.
+        bad.socket.settimeout(30)
+        whole = sent // SIZE
+        for _ in range(whole):
+            reply = bad.record()
+            assert reply.op == 5 and reply.status == -2, reply
+
+
+def test_flood_by_twenty_connections_at_once(daemon):
+    before = daemon.resident()
+    data = pack([Record(STAT)] * 1024)
+    floods = [attach(daemon.path) for _ in range(scaled(20, 4))]
+    for bad in floods:
+        flood(bad, data, 0.2)
+    assert round_trips(daemon) < 5
+    used = daemon.resident() - before
+    assert used < 128 * MEBIBYTE, used
+    for bad in floods:
+        bad.close()
+
+
+def test_flood_of_scans(daemon):
+    with attach(daemon.path) as bad:
+        bad.batch([arm(HOUR, i) for i in range(scaled(5000))])
+        before = daemon.resident()
+        flood(bad, pack([Record(SCAN, period=4096)] * 256), 0.5)
+        assert round_trips(daemon) < 5
+        used = daemon.resident() - before
+        assert used < 32 * MEBIBYTE, used
+
+
+def test_flooder_that_vanishes(daemon):
+    for _ in range(5):
+        bad = attach(daemon.path)
+        flood(bad, pack([arm(HOUR)] * 1024), 0.1)
+        bad.close()
+    assert round_trips(daemon) < 5
+
+
+def test_stream_cut_inside_a_record(daemon):
+    with attach(daemon.path, "cut") as good:
+        for size in (1, 16, 31, 33, 63):
+            with attach(daemon.path, "cut") as bad:
+                bad.send(pack([arm(HOUR), arm(HOUR)])[:size])
+                bad.socket.shutdown(socket.SHUT_WR)
+                replies = bad.ended()
+                # What was whole was done and answered; the rest was not.
+                done = [r for r in replies if r.op == 1]
+                assert len(done) == size // SIZE, replies
+        assert good.stat().armed == 2
+        assert good.request(arm(HOUR)).status == 0
+
+
+def test_end_after_whole_records_answers_them_all(daemon):
+    with attach(daemon.path, "ends") as queue:
+        queue.send(*[arm(HOUR, i) for i in range(200)])
+        queue.socket.shutdown(socket.SHUT_WR)
+        replies = queue.ended()
+        assert [r.cookie for r in replies] == list(range(200)), len(replies)
+
+
+def test_noise_instead_of_a_protocol(daemon):
+    source = random.Random(1)
+    with attach(daemon.path, "quiet") as good:
+        for _ in range(scaled(50)):
+            with Connection(daemon.path) as bad:
+                try:
+                    bad.send(source.randbytes(source.randrange(1, 4096)))
+                    bad.socket.shutdown(socket.SHUT_WR)
+                    bad.ended()
+                except (Closed, OSError):
+                    pass
+        assert good.request(arm(HOUR)).status == 0
+
+
+def test_noise_behind_a_good_hello(daemon):
+    source = random.Random(2)
+    with attach(daemon.path, "quiet2", CONSUME) as good:
+        good.credit(1)
+        for _ in range(scaled(50)):
+            with attach(daemon.path) as bad:
+                try:
+                    bad.send(source.randbytes(SIZE * source.randrange(1, 60)))
+                    bad.socket.shutdown(socket.SHUT_WR)
+                    bad.ended()
+                except (Closed, OSError):
+                    pass
+        assert good.request(arm(0, 5)).status == 0
+        assert good.expiration().cookie == 5
+
+
+def test_two_hundred_connections_leave_no_descriptors(daemon):
+    with attach(daemon.path, "counts") as watch:
+        before, connections = daemon.open_files(), watch.stat().connections
+        for _ in range(3):
+            many = []
+            for i in range(scaled(200, 40)):
+                queue = attach(daemon.path, flags=CONSUME)
+                assert queue.request(arm(i, i)).status == 0
+                many.append(queue)
+            assert watch.stat().connections == connections + len(many)
+            for i, queue in enumerate(many):
+                if i % 3:
+                    queue.close()
+                else:       # some end by a reset, with data unread
+                    queue.credit(5)
+                    queue.send(arm(0))
+                    queue.socket.close()
+        assert wait_for(lambda: watch.stat().connections == connections), \
+            watch.stat()
+        assert wait_for(lambda: daemon.open_files() <= before), \
+            (before, daemon.open_files())
+
+
+def test_last_words_without_an_answer_leave_nothing(daemon):
+    """The end of a stream may reach the daemon together with its last bytes
+    (and no reply that fails to be sent tells of it)."""
+    with attach(daemon.path, "counts") as watch:
+        connections = watch.stat().connections
+        for _ in range(scaled(300, 30)):
+            with attach(daemon.path, flags=CONSUME) as queue:
+                queue.credit(1)
+        assert wait_for(lambda: watch.stat().connections == connections, 5), \
+            watch.stat()
+
+
+def test_connections_that_never_say_hello_leave_nothing(daemon):
+    before = daemon.open_files()
+    many = [Connection(daemon.path) for _ in range(scaled(100, 20))]
+    assert round_trips(daemon) < 5
+    for connection in many:
+        connection.close()
+    assert wait_for(lambda: daemon.open_files() <= before + 1)
+
+
+def test_descriptors_that_are_sent_are_not_kept(daemon):
+    before = daemon.open_files()
+    with attach(daemon.path) as queue:
+        held = os.open("/dev/null", os.O_RDONLY)
+        for i in range(20):
+            try:
+                socket.send_fds(queue.socket, [bytes(arm(HOUR, i))], [held])
+                assert queue.reply().op == 1
+            except (Closed, OSError):
+                break
+        os.close(held)
+        assert wait_for(lambda: daemon.open_files() <= before + 2), \
+            (before, daemon.open_files())
+
+
+def test_client_killed_in_the_middle(daemon):
+    with attach(daemon.path, "killed") as good:
+        for i in range(scaled(20, 5)):
+            pid = os.fork()
+            if not pid:
+                try:
+                    with attach(daemon.path, "killed", CONSUME) as bad:
+                        bad.credit(1000)
+                        while True:
+                            bad.send(*[arm(0, j) for j in range(100)])
+                finally:
+                    os._exit(1)
+            time.sleep(0.005 * i)
+            os.kill(pid, signal.SIGKILL)
+            os.waitpid(pid, 0)
+            assert good.request(arm(HOUR)).status == 0
+            assert wait_for(lambda: good.stat().consumers == 0)
+
+
+def test_protocol_breaker_gets_one_log_line():
+    with Daemon() as daemon:
+        log = len(daemon.log())
+        with Connection(daemon.path) as bad:
+            bad.send(b"\xee" * SIZE)
+            bad.ended()
+
+        def lines():
+            return daemon.log()[log:].splitlines()
+        assert wait_for(lines, 5), "not a line"
+        time.sleep(0.1)
+        assert len(lines()) == 1, lines()
+        line = lines()[0]
+        # Who it was: pid and uid, and why.
+        assert re.search(r"\b%d\b" % os.getpid(), line), line
+        assert re.search(r"uid\W{0,2}%d\b" % os.getuid(), line), line
+        assert re.search(r"hello|protocol|record", line, re.I), line
+
+
+def test_thousand_protocol_breakers_do_not_fill_the_log(daemon):
+    log = len(daemon.log())
+    with attach(daemon.path, "breakers") as watch:
+        closed = watch.stat().closed_protocol
+        count = scaled(1000, 100)
+        for _ in range(count):
+            with Connection(daemon.path) as bad:
+                try:
+                    bad.send(b"\xee" * SIZE)
+                    bad.ended()
+                except Closed:
+                    pass
+        assert wait_for(lambda: watch.stat().closed_protocol
+                        == closed + count), watch.stat()
+        lines = daemon.log()[log:].splitlines()
+        assert len(lines) < count // 2, "%d lines" % len(lines)
+
+
+if __name__ == "__main__":
+    tap.main()

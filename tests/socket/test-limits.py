@@ -1,0 +1,247 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Limits set by the configuration file: each refuses plainly, with a counter,
+and takes again what was given back."""
+
+import errno
+import os
+import subprocess
+import tempfile
+
+import tap
+from client import (ACK, ACKING, CANCEL, CONSUME, DROP, HOUR, KEYED, Closed,
+                    Connection, Record, arm, attach, scaled, wait_for)
+from daemon import ENGINE, PROGRAM, Daemon, as_user
+
+
+def accepted(path):
+    """Whether a new connection is served; the connection if so."""
+    connection = Connection(path)
+    try:
+        if connection.hello().status == 0:
+            return connection
+    except Closed:
+        pass
+    connection.close()
+    return None
+
+
+def test_connections():
+    with Daemon("connections = 5\nconnections_per_user = 5\n") as daemon:
+        held = [attach(daemon.path, "counted") for _ in range(5)]
+        for _ in range(3):
+            assert accepted(daemon.path) is None, "one more than the limit"
+        assert held[0].request(arm(HOUR)).status == 0
+        assert wait_for(
+            lambda: held[0].stat().refused_connections == 3), held[0].stat()
+        held.pop().close()
+        again = wait_for(lambda: accepted(daemon.path))
+        assert again, "none after one has left"
+        for connection in held + [again]:
+            connection.close()
+
+
+def test_connections_per_user():
+    tap.need_root()
+    with Daemon("connections = 100\nconnections_per_user = 3\n") as daemon:
+        held = [attach(daemon.path) for _ in range(3)]
+        assert accepted(daemon.path) is None
+        assert as_user("nobody", lambda: bool(accepted(daemon.path)))
+        assert held[0].stat().refused_connections == 1
+        for connection in held:
+            connection.close()
+
+
+def test_queues_per_user():
+    with Daemon("queues_per_user = 4\n") as daemon:
+        held = [attach(daemon.path, "q%d" % i) for i in range(3)]
+        anonymous = attach(daemon.path)
+        for name in ("q3", ""):
+            with Connection(daemon.path) as more:
+                reply = more.hello(name)
+                assert reply.status in (-errno.EDQUOT, -errno.ENOSPC), reply
+        # One that is there may be attached to, and others have their own.
+        attach(daemon.path, "q0").close()
+        if os.geteuid() == 0:
+            assert as_user("nobody", lambda: bool(accepted(daemon.path)))
+        assert held[0].stat().refused_queues == 2
+        anonymous.close()
+        assert wait_for(lambda: held[0].stat().queues == 3)
+        attach(daemon.path, "q3").close()
+        assert held[0].request(Record(DROP)).status == 0
+        for connection in held:
+            connection.close()
+
+
+def test_queues_of_all():
+    tap.need_root()
+    with Daemon("queues = 3\nqueues_per_user = 3\n") as daemon:
+        held = [attach(daemon.path, "q%d" % i) for i in range(3)]
+        assert not as_user("nobody", lambda: bool(accepted(daemon.path)))
+        assert held[0].stat().refused_queues == 1
+        for connection in held:
+            connection.close()
+
+
+def test_timers_per_queue():
+    with Daemon("timers_per_queue = 10\n") as daemon:
+        for flags in (0, KEYED):
+            with attach(daemon.path, flags=flags) as queue, \
+                    attach(daemon.path) as other:
+                replies = queue.batch(
+                    [arm(HOUR, i, id=i + 1 if flags else 0)
+                     for i in range(15)])
+                assert [r.status for r in replies] == \
+                    [0] * 10 + [-errno.ENOSPC] * 5, replies
+                stat = queue.stat()
+                assert stat.limit == 10 and stat.armed == 10, stat
+                assert stat.refused_limit == 5, stat
+                assert other.request(arm(HOUR)).status == 0
+                gone = queue.request(Record(CANCEL, id=replies[0].id))
+                assert gone.status == 0
+                assert queue.request(arm(
+                    HOUR, id=50 if flags else 0)).status == 0
+
+
+def test_delivered_and_not_acknowledged_counts_as_a_timer():
+    with Daemon("timers_per_queue = 5\n") as daemon:
+        with attach(daemon.path, flags=CONSUME | ACKING) as queue:
+            queue.credit(100)
+            queue.batch([arm(0, i) for i in range(5)])
+            while len(queue.expired) < 5:
+                queue.expired.append(queue.record())
+            assert queue.request(arm(HOUR)).status == -errno.ENOSPC
+            ident = queue.expired[0].id
+            assert queue.request(Record(ACK, id=ident)).status == 0
+            assert queue.request(arm(HOUR)).status == 0
+
+
+def test_timers_per_user():
+    with Daemon("timers_per_user = 100\ntimers_per_queue = 1000\n") as daemon:
+        with attach(daemon.path, "a") as one, attach(daemon.path, "b") as two:
+            replies = one.batch([arm(HOUR, i) for i in range(60)])
+            assert all(r.status == 0 for r in replies)
+            replies = two.batch([arm(HOUR, i) for i in range(60)])
+            counts = [r.status for r in replies]
+            assert counts == [0] * 40 + [-errno.EDQUOT] * 20, counts
+            assert two.stat().refused_timers == 20, two.stat()
+            if os.geteuid() == 0:
+                assert as_user("nobody", arm_some, daemon.path, 100) == 100
+            # What one gives back the other may have.
+            assert one.request(Record(6)).cookie == 60
+            replies = two.batch([arm(HOUR, i) for i in range(60)])
+            assert all(r.status == 0 for r in replies)
+            assert one.request(arm(HOUR)).status == -errno.EDQUOT
+
+
+def arm_some(path, count):
+    with attach(path) as queue:
+        return sum(r.status == 0
+                   for r in queue.batch([arm(HOUR)] * count))
+
+
+def test_timers_per_user_are_given_back_by_expiry_and_by_leaving():
+    with Daemon("timers_per_user = 50\n") as daemon:
+        for _ in range(5):
+            with attach(daemon.path, flags=CONSUME) as queue:
+                queue.credit(1000)
+                # Delivered ones count no more.
+                for _ in range(3):
+                    replies = queue.batch([arm(0, i) for i in range(50)])
+                    assert all(r.status == 0 for r in replies), replies
+                    while len(queue.expired) < 50:
+                        queue.expired.append(queue.record())
+                    queue.expired.clear()
+                replies = queue.batch([arm(HOUR, i) for i in range(50)])
+                assert all(r.status == 0 for r in replies), replies
+            # And those that go with an anonymous queue, neither.
+            with attach(daemon.path, "watch") as watch:
+                assert wait_for(lambda: watch.stat().queues == 1)
+
+
+def test_upserts_of_one_id_are_charged_once():
+    with Daemon("timers_per_user = 10\n") as daemon:
+        with attach(daemon.path, flags=KEYED) as queue:
+            replies = queue.batch([arm(HOUR, i, id=7)
+                                   for i in range(scaled(1000, 50))])
+            assert all(r.status == 0 for r in replies)
+            # All ten together, as soon as the daemon knows the true count.
+            assert wait_for(lambda: all(r.status == 0 for r in queue.batch(
+                [arm(HOUR, i, id=i + 1) for i in range(10)])))
+            assert queue.request(arm(HOUR, id=50)).status == -errno.EDQUOT
+
+
+def test_acknowledged_timers_are_given_back():
+    with Daemon("timers_per_user = 10\n") as daemon:
+        with attach(daemon.path, flags=CONSUME | ACKING) as queue:
+            queue.credit(1000)
+            for _ in range(3):
+                assert wait_for(lambda: queue.request(arm(0)).status == 0)
+                replies = queue.batch([arm(0, i) for i in range(9)])
+                assert all(r.status == 0 for r in replies), replies
+                while len(queue.expired) < 10:
+                    queue.expired.append(queue.record())
+                assert queue.request(arm(0)).status == -errno.EDQUOT
+                replies = queue.batch([Record(ACK, id=r.id)
+                                       for r in queue.expired])
+                assert all(r.status == 0 for r in replies), replies
+                queue.expired.clear()
+
+
+def test_credit_is_capped():
+    with Daemon("credit_max = 100\n") as daemon:
+        with attach(daemon.path, flags=CONSUME) as queue:
+            queue.credit(2**32 - 1)
+            assert queue.stat().credit == 100
+            queue.batch([arm(0, i) for i in range(150)])
+            while len(queue.expired) < 100:
+                queue.expired.append(queue.record())
+            assert queue.stat().credit == 0
+            assert queue.stat().armed == 50
+
+
+def test_records_in_flight_are_told_and_kept():
+    with Daemon("records_in_flight = 64\n") as daemon:
+        with Connection(daemon.path) as queue:
+            assert queue.hello().cookie == 64
+            replies = queue.batch([arm(HOUR, i)
+                                   for i in range(scaled(5000, 500))])
+            assert all(r.status == 0 for r in replies)
+
+
+def refused_config(text):
+    """What the daemon says of a configuration it does not start with."""
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "config")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write(text)
+        done = subprocess.run(
+            [PROGRAM, "--engine", ENGINE, "--config", path, "--socket",
+             os.path.join(folder, "socket")],
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, timeout=60)
+        assert done.returncode > 0, (text, done)
+        return done.stdout
+
+
+def test_wrong_configuration_is_refused_by_line():
+    for text, number in (("no_such_key = 5\n", 1),
+                         ("# fine\n\nconnections = many\n", 3),
+                         ("connections = 0\n", 1),
+                         ("connections = -1\n", 1),
+                         ("connections = 99999999999999999999999\n", 1),
+                         ("connections\n", 1),
+                         ("queues = 5 5\n", 1)):
+        said = refused_config(text)
+        assert ":%d:" % number in said, (text, said)
+
+
+def test_missing_configuration_is_refused():
+    done = subprocess.run([PROGRAM, "--config", "/nonexistent/config"],
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=60)
+    assert done.returncode > 0 and "/nonexistent/config" in done.stdout, done
+
+
+if __name__ == "__main__":
+    tap.main()

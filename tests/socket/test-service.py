@@ -1,0 +1,266 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The daemon as systemd and the administrator see it: start, readiness, its
+socket, its engine, its end."""
+
+import os
+import signal
+import socket
+import stat
+import subprocess
+import tempfile
+import time
+
+import tap
+from client import (CONSUME, HOUR, WAIT, Connection, Record, arm, attach,
+                    scaled, wait_for)
+from daemon import ENGINE, PROGRAM, Daemon
+
+ENGINES = {"embedded": 1, "kernel": 2}
+
+
+def run(*arguments, **more):
+    """Run the daemon with what must make it end at once."""
+    return subprocess.run([PROGRAM, *arguments], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
+                          text=True, timeout=WAIT, **more)
+
+
+def test_notifies_readiness_when_it_can_be_connected_to():
+    daemon = Daemon()
+    try:
+        assert daemon.wait_ready(), daemon.log()
+        attach(daemon.path).close()
+        assert daemon.end() == 0
+        daemon.notify.settimeout(1)
+        try:
+            while True:
+                daemon.notified += daemon.notify.recv(4096) + b"\n"
+        except socket.timeout:
+            pass
+        assert b"STOPPING=1" in daemon.notified, daemon.notified
+    finally:
+        daemon.remove()
+
+
+def test_runs_without_anybody_to_notify():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "socket")
+        environment = dict(os.environ)
+        environment.pop("NOTIFY_SOCKET", None)
+        process = subprocess.Popen(
+            [PROGRAM, "--engine", ENGINE, "--socket", path], env=environment,
+            stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL)
+        try:
+            assert wait_for(lambda: os.path.exists(path))
+
+            def connected():
+                try:
+                    return attach(path)
+                except OSError:
+                    return None
+            connection = wait_for(connected)
+            assert connection.request(arm(HOUR)).status == 0
+            connection.close()
+            process.terminate()
+            assert process.wait(WAIT) == 0
+        finally:
+            process.kill()
+            process.wait()
+
+
+def test_takes_its_socket_from_systemd():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "socket")
+        listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        listener.bind(path)
+        listener.listen(16)
+        # A client that comes before the daemon is served, too.
+        early = Connection(path)
+        with Daemon(listen=listener, path=path) as daemon:
+            os.chmod(path, 0o666)
+            assert early.hello().status == 0
+            with attach(daemon.path) as late:
+                assert late.request(arm(HOUR)).status == 0
+            early.close()
+        # It is systemd's, which goes on listening on it.
+        assert os.path.exists(path)
+        Connection(path).close()
+        listener.close()
+
+
+def test_sigterm_ends_it_cleanly_and_removes_the_socket():
+    daemon = Daemon()
+    try:
+        assert daemon.wait_ready(), daemon.log()
+        queue = attach(daemon.path, flags=CONSUME)
+        queue.credit(1000)
+        queue.batch([arm(i * 1000, i) for i in range(scaled(1000, 50))])
+        assert stat.S_ISSOCK(os.stat(daemon.path).st_mode)
+        assert daemon.end() == 0, daemon.log()
+        assert not os.path.exists(daemon.path)
+        queue.close()
+    finally:
+        daemon.remove()
+
+
+def test_sigint_ends_it_too():
+    daemon = Daemon()
+    try:
+        assert daemon.wait_ready(), daemon.log()
+        assert daemon.end(signal.SIGINT) == 0
+        assert not os.path.exists(daemon.path)
+    finally:
+        daemon.remove()
+
+
+def test_sigterm_during_a_storm():
+    daemon = Daemon()
+    try:
+        assert daemon.wait_ready(), daemon.log()
+        queues = [attach(daemon.path, flags=CONSUME) for _ in range(10)]
+        for queue in queues:
+            queue.credit(10**6)
+            queue.socket.settimeout(0)
+            try:
+                for _ in range(50):
+                    queue.socket.send(b"".join(
+                        bytes(arm(i * 100000, i)) for i in range(200)))
+            except BlockingIOError:
+                pass
+        assert daemon.end() == 0, daemon.log()
+        for queue in queues:
+            queue.close()
+    finally:
+        daemon.remove()
+
+
+def test_stale_socket_file_is_replaced():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "socket")
+        gone = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        gone.bind(path)
+        gone.close()
+        assert os.path.exists(path)
+        with Daemon(path=path) as daemon:
+            attach(daemon.path).close()
+
+
+def test_live_socket_is_refused_and_left_alone():
+    with Daemon() as daemon:
+        done = run("--engine", ENGINE, "--socket", daemon.path)
+        assert done.returncode > 0, done
+        assert daemon.path in done.stdout, done.stdout
+        attach(daemon.path).close()
+
+
+def test_file_in_the_sockets_place_is_not_removed():
+    with tempfile.TemporaryDirectory() as folder:
+        path = os.path.join(folder, "precious")
+        with open(path, "w", encoding="utf-8") as file:
+            file.write("precious\n")
+        done = run("--engine", ENGINE, "--socket", path)
+        assert done.returncode > 0, done
+        with open(path, encoding="utf-8") as file:
+            assert file.read() == "precious\n"
+
+
+def test_socket_path_that_is_too_long_is_refused():
+    done = run("--engine", ENGINE, "--socket", "/tmp/" + "x" * 200)
+    assert done.returncode > 0 and done.stdout, done
+
+
+def test_says_in_one_line_which_engine_and_why():
+    with Daemon(engine="auto") as daemon:
+        with attach(daemon.path) as queue:
+            engine = queue.stat().engine
+        there = os.access("/dev/expiry", os.R_OK | os.W_OK)
+        assert engine == ENGINES["kernel" if there else "embedded"], engine
+        lines = [line for line in daemon.log().splitlines()
+                 if "engine" in line]
+        assert len(lines) == 1, daemon.log()
+        assert ("kernel" if there else "embedded") in lines[0], lines
+        assert "/dev/expiry" in lines[0], lines
+
+
+def test_engine_asked_for_is_the_engine_taken():
+    with Daemon() as daemon:
+        with attach(daemon.path) as queue:
+            assert queue.stat().engine == ENGINES[ENGINE]
+
+
+def test_auto_takes_the_embedded_engine_without_a_device():
+    with Daemon(engine="auto",
+                options=["--device", "/nonexistent/expiry"]) as daemon:
+        with attach(daemon.path) as queue:
+            assert queue.stat().engine == ENGINES["embedded"]
+        assert "/nonexistent/expiry" in daemon.log(), daemon.log()
+
+
+def test_kernel_engine_without_a_device_is_refused():
+    with tempfile.TemporaryDirectory() as folder:
+        done = run("--engine", "kernel", "--device", "/nonexistent/expiry",
+                   "--socket", os.path.join(folder, "socket"))
+        assert done.returncode > 0, done
+        assert "/nonexistent/expiry" in done.stdout, done.stdout
+
+
+def test_wrong_arguments_are_a_usage_error():
+    for arguments in (["--no-such-option"], ["--engine", "steam"],
+                      ["--socket"], ["argument"]):
+        done = run(*arguments)
+        assert done.returncode > 0 and done.stdout, (arguments, done)
+
+
+def test_idle_daemon_sleeps():
+    with Daemon() as daemon:
+        with attach(daemon.path, flags=CONSUME) as queue:
+            queue.credit(10)
+            queue.request(arm(HOUR))
+            time.sleep(0.2)
+            before = cpu_ticks(daemon.process.pid)
+            time.sleep(1)
+            used = cpu_ticks(daemon.process.pid) - before
+            assert used <= 5, "%d ticks of work in a second of rest" % used
+
+
+def cpu_ticks(pid):
+    with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return int(fields[11]) + int(fields[12])
+
+
+def test_due_without_credit_does_not_spin():
+    with Daemon() as daemon:
+        with attach(daemon.path, flags=CONSUME) as queue:
+            queue.batch([arm(0, i) for i in range(100)])
+            time.sleep(0.2)
+            before = cpu_ticks(daemon.process.pid)
+            time.sleep(1)
+            used = cpu_ticks(daemon.process.pid) - before
+            assert used <= 5, "%d ticks while nobody takes anything" % used
+            queue.credit(100)
+            for _ in range(100):
+                queue.expiration()
+
+
+def test_slow_reader_held_back_does_not_spin():
+    with Daemon() as daemon:
+        with attach(daemon.path) as queue:
+            queue.socket.settimeout(0)
+            data = bytes(Record(99)) * 1024
+            end = time.monotonic() + 1
+            while time.monotonic() < end:
+                try:
+                    queue.socket.send(data)
+                except BlockingIOError:
+                    time.sleep(0.01)
+            before = cpu_ticks(daemon.process.pid)
+            time.sleep(1)
+            used = cpu_ticks(daemon.process.pid) - before
+            assert used <= 5, "%d ticks while the client does not read" % used
+
+
+if __name__ == "__main__":
+    tap.main()
