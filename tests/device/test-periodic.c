@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Periodic timers: each delivery arms the next, without drift. */
+#include "device.h"
+
+FIXTURE(periodic) {
+	int fd;
+};
+
+FIXTURE_SETUP(periodic)
+{
+	self->fd = queue_new(0);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(periodic)
+{
+	close(self->fd);
+}
+
+static struct expiry_record arm_every(__u32 period_ms, __u64 cookie)
+{
+	struct expiry_record record = arm_in(0, cookie);
+
+	record.period_ms = period_ms;
+	return record;
+}
+
+TEST_F(periodic, deadlines_are_exactly_a_period_apart)
+{
+	struct expiry_record armed = arm_every(5, 42), record;
+	__u64 expected;
+	int i;
+
+	ASSERT_EQ(0, request(self->fd, &armed));
+	EXPECT_EQ(5, armed.period_ms);
+	expected = armed.deadline_ns;
+	for (i = 0; i < 50; i++) {
+		ASSERT_EQ(1, receive_wait(self->fd, &record, 1));
+		ASSERT_LE(record.deadline_ns, clock_ns(CLOCK_MONOTONIC));
+		ASSERT_EQ(expected, record.deadline_ns);
+		ASSERT_EQ(armed.id, record.id);
+		ASSERT_EQ(42, record.cookie);
+		ASSERT_EQ(5, record.period_ms);
+		expected += 5 * NSEC_PER_MSEC;
+	}
+	EXPECT_EQ(1, queue_armed(self->fd));
+}
+
+TEST_F(periodic, query_tells_the_next_deadline)
+{
+	struct expiry_record armed = arm_every(3600 * 1000, 1), record;
+
+	ASSERT_EQ(0, request(self->fd, &armed));
+	ASSERT_EQ(1, receive_wait(self->fd, &record, 1));
+	record = ask(EXPIRY_OP_QUERY, armed.id);
+	ASSERT_EQ(0, request(self->fd, &record));
+	EXPECT_EQ(armed.deadline_ns + HOUR_NS, record.deadline_ns);
+	EXPECT_EQ(3600 * 1000, record.period_ms);
+	EXPECT_EQ(-EAGAIN, receive(self->fd, &record, 1));
+}
+
+TEST_F(periodic, cancel_ends_it)
+{
+	struct expiry_record armed = arm_every(1, 1), record;
+
+	ASSERT_EQ(0, request(self->fd, &armed));
+	ASSERT_EQ(1, receive_wait(self->fd, &record, 1));
+	record = ask(EXPIRY_OP_CANCEL, armed.id);
+	ASSERT_EQ(0, request(self->fd, &record));
+	EXPECT_EQ(1, record.period_ms);
+	EXPECT_EQ(0, queue_poll(self->fd, QUIET_MS));
+	EXPECT_EQ(0, queue_armed(self->fd));
+}
+
+TEST_F(periodic, refresh_moves_the_next_and_keeps_the_period)
+{
+	struct expiry_record armed = arm_every(7, 1), record;
+	__u64 deadline_ns;
+
+	armed.deadline_ns = HOUR_NS;
+	ASSERT_EQ(0, request(self->fd, &armed));
+	record = ask(EXPIRY_OP_REFRESH, armed.id);
+	record.flags = EXPIRY_F_RELATIVE;
+	ASSERT_EQ(0, request(self->fd, &record));
+	EXPECT_EQ(7, record.period_ms);
+	deadline_ns = record.deadline_ns;
+	ASSERT_EQ(1, receive_wait(self->fd, &record, 1));
+	EXPECT_EQ(deadline_ns, record.deadline_ns);
+	ASSERT_EQ(1, receive_wait(self->fd, &record, 1));
+	EXPECT_EQ(deadline_ns + 7 * NSEC_PER_MSEC, record.deadline_ns);
+}
+
+TEST_F(periodic, largest_period_does_not_overflow)
+{
+	struct expiry_record armed = arm_every(~0U, 1), record;
+
+	ASSERT_EQ(0, request(self->fd, &armed));
+	ASSERT_EQ(1, receive_wait(self->fd, &record, 1));
+	record = ask(EXPIRY_OP_QUERY, armed.id);
+	ASSERT_EQ(0, request(self->fd, &record));
+	EXPECT_EQ(armed.deadline_ns + 0xffffffffULL * NSEC_PER_MSEC,
+		  record.deadline_ns);
+	EXPECT_EQ(0, queue_poll(self->fd, QUIET_MS));
+}
+
+TEST_F(periodic, missed_periods_do_not_starve_other_timers)
+{
+	/* Due a thousand million times over: in order, so bounded by ours. */
+	struct expiry_record never = arm_every(1, 1), records[64];
+	struct expiry_record record;
+	__u64 last = 0;
+	int i, ret, got = 0;
+
+	never.deadline_ns = 0;
+	never.flags = 0;
+	ASSERT_EQ(0, request(self->fd, &never));
+	while (got < 1000) {
+		ret = receive_wait(self->fd, records, ARRAY_SIZE(records));
+		ASSERT_LT(0, ret);
+		for (i = 0; i < ret; i++) {
+			ASSERT_EQ(never.id, records[i].id);
+			ASSERT_LE(last, records[i].deadline_ns);
+			last = records[i].deadline_ns;
+		}
+		got += ret;
+	}
+	/* One that is due earlier still comes first. */
+	record = arm_at(0, 2);
+	ASSERT_EQ(0, request(self->fd, &record));
+	ASSERT_EQ(1, receive_wait(self->fd, &record, 1));
+	EXPECT_EQ(2, record.cookie);
+	record = ask(EXPIRY_OP_CANCEL, never.id);
+	EXPECT_EQ(0, request(self->fd, &record));
+	EXPECT_EQ(0, queue_poll(self->fd, 0));
+}
+
+TEST_F(periodic, unacknowledged_one_comes_again_marked)
+{
+	int fd = queue_new(EXPIRY_MODE_ACK);
+	struct expiry_record armed = arm_every(3600 * 1000, 9), record;
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, request(fd, &armed));
+	ASSERT_EQ(1, receive_wait(fd, &record, 1));
+	EXPECT_EQ(0, record.flags);
+	EXPECT_EQ(-EAGAIN, receive(fd, &record, 1));
+
+	ASSERT_EQ(0, ioctl(fd, EXPIRY_IOC_REWIND));
+	ASSERT_EQ(1, receive_wait(fd, &record, 1));
+	EXPECT_EQ(EXPIRY_F_REDELIVERED, record.flags);
+	EXPECT_EQ(armed.id, record.id);
+	EXPECT_EQ(9, record.cookie);
+
+	record = ask(EXPIRY_OP_ACK, armed.id);
+	EXPECT_EQ(0, request(fd, &record));
+	ASSERT_EQ(0, ioctl(fd, EXPIRY_IOC_REWIND));
+	EXPECT_EQ(-EAGAIN, receive(fd, &record, 1));
+	close(fd);
+}
+
+TEST_F(periodic, clear_counts_an_unacknowledged_one_once)
+{
+	int fd = queue_new(EXPIRY_MODE_ACK);
+	struct expiry_record record = arm_every(3600 * 1000, 9);
+
+	ASSERT_LE(0, fd);
+	ASSERT_EQ(0, request(fd, &record));
+	ASSERT_EQ(1, receive_wait(fd, &record, 1));
+	record = ask(EXPIRY_OP_CLEAR, 0);
+	ASSERT_EQ(0, request(fd, &record));
+	EXPECT_EQ(1, record.cookie);
+	close(fd);
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,317 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* io_uring: batches as commands, and reads that wait for a deadline. */
+#include "device.h"
+#include "uring.h"
+
+/* Before main(), as device_needed(). */
+static void __attribute__((constructor)) uring_needed(void)
+{
+	struct uring ring;
+	int ret = uring_init(&ring, 1);
+
+	if (ret) {
+		printf("1..0 # SKIP io_uring: %s\n", strerror(-ret));
+		fflush(stdout);
+		_exit(KSFT_SKIP);
+	}
+	uring_fini(&ring);
+}
+
+FIXTURE(uring) {
+	int fd;
+	struct uring ring;
+};
+
+FIXTURE_VARIANT(uring) {
+	__u8 sqe_flags;
+};
+
+FIXTURE_VARIANT_ADD(uring, inline) {
+	.sqe_flags = 0,
+};
+
+FIXTURE_VARIANT_ADD(uring, async) {
+	.sqe_flags = IOSQE_ASYNC,
+};
+
+FIXTURE_SETUP(uring)
+{
+	self->fd = queue_new_flags(CLOCK_MONOTONIC, 0, 0);
+	ASSERT_LE(0, self->fd);
+	ASSERT_EQ(0, uring_init(&self->ring, 64));
+}
+
+FIXTURE_TEARDOWN(uring)
+{
+	uring_fini(&self->ring);
+	close(self->fd);
+}
+
+static struct io_uring_sqe *queue_cmd(struct uring *ring, int fd,
+				      __u32 cmd_op, const void *records,
+				      __u32 count, __u64 user_data)
+{
+	struct expiry_batch batch = {
+		.addr = (__u64)(uintptr_t)records,
+		.count = count,
+	};
+	struct io_uring_sqe *sqe;
+
+	sqe = uring_sqe(ring, IORING_OP_URING_CMD, fd, user_data);
+	sqe->cmd_op = cmd_op;
+	memcpy(sqe->cmd, &batch, sizeof(batch));
+	return sqe;
+}
+
+static int command(struct uring *ring, int fd, __u32 cmd_op,
+		   const void *records, __u32 count, __u8 sqe_flags)
+{
+	struct io_uring_cqe cqe;
+	int ret;
+
+	queue_cmd(ring, fd, cmd_op, records, count, 1)->flags = sqe_flags;
+	ret = uring_submit(ring);
+	if (ret != 1)
+		return ret < 0 ? ret : -EIO;
+	ret = uring_wait(ring, &cqe, WAIT_MS);
+	return ret ? ret : cqe.res;
+}
+
+static void queue_read(struct uring *ring, int fd, void *buffer, __u32 len,
+		       __u64 user_data, __u8 sqe_flags)
+{
+	struct io_uring_sqe *sqe;
+
+	sqe = uring_sqe(ring, IORING_OP_READ, fd, user_data);
+	sqe->addr = (__u64)(uintptr_t)buffer;
+	sqe->len = len;
+	sqe->off = -1;
+	sqe->flags = sqe_flags;
+}
+
+TEST_F(uring, batch_is_answered_in_place)
+{
+	enum { COUNT = 5000 };
+	static struct expiry_record records[COUNT];
+	unsigned int i, bad = 0;
+
+	for (i = 0; i < COUNT; i++)
+		records[i] = arm_in(HOUR_NS, i);
+	records[COUNT - 1] = ask(99, 0);
+	ASSERT_EQ(COUNT, command(&self->ring, self->fd, EXPIRY_IOC_SUBMIT,
+				 records, COUNT, variant->sqe_flags));
+	for (i = 0; i < COUNT - 1; i++)
+		bad += records[i].status || !records[i].id;
+	EXPECT_EQ(0, bad);
+	EXPECT_EQ(-EOPNOTSUPP, records[COUNT - 1].status);
+	EXPECT_EQ(COUNT - 1, queue_armed(self->fd));
+}
+
+TEST_F(uring, several_commands_of_one_submission)
+{
+	enum { CMDS = 16, EACH = 100 };
+	static struct expiry_record records[CMDS][EACH];
+	struct io_uring_cqe cqe;
+	unsigned int i, j, seen = 0;
+
+	for (i = 0; i < CMDS; i++) {
+		for (j = 0; j < EACH; j++)
+			records[i][j] = arm_in(HOUR_NS, i * EACH + j);
+		queue_cmd(&self->ring, self->fd, EXPIRY_IOC_SUBMIT, records[i],
+			  EACH, i)->flags = variant->sqe_flags;
+	}
+	ASSERT_EQ(CMDS, uring_submit(&self->ring));
+	for (i = 0; i < CMDS; i++) {
+		ASSERT_EQ(0, uring_wait(&self->ring, &cqe, WAIT_MS));
+		EXPECT_EQ(EACH, cqe.res);
+		seen |= 1U << cqe.user_data;
+	}
+	EXPECT_EQ((1U << CMDS) - 1, seen);
+	EXPECT_EQ(CMDS * EACH, queue_armed(self->fd));
+}
+
+TEST_F(uring, linked_commands_run_one_after_the_other)
+{
+	struct expiry_record arm[1] = { arm_in(HOUR_NS, 1) };
+	struct expiry_record clear[1] = { ask(EXPIRY_OP_CLEAR, 0) };
+	struct io_uring_cqe cqe;
+	int i;
+
+	queue_cmd(&self->ring, self->fd, EXPIRY_IOC_SUBMIT, arm, 1, 0)->flags =
+		IOSQE_IO_LINK | variant->sqe_flags;
+	queue_cmd(&self->ring, self->fd, EXPIRY_IOC_SUBMIT, clear, 1, 1)->flags =
+		variant->sqe_flags;
+	ASSERT_EQ(2, uring_submit(&self->ring));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, uring_wait(&self->ring, &cqe, WAIT_MS));
+		EXPECT_EQ(i, cqe.user_data);
+		EXPECT_EQ(1, cqe.res);
+	}
+	EXPECT_EQ(1, clear[0].cookie);
+}
+
+TEST_F(uring, unknown_command_is_refused)
+{
+	static const __u32 ops[] = {
+		0, 1, ~0U, EXPIRY_IOC_CONFIG, EXPIRY_IOC_STAT, EXPIRY_IOC_SCAN,
+		EXPIRY_IOC_REWIND, EXPIRY_IOC_SUBMIT + 1,
+	};
+	struct expiry_record record = arm_in(HOUR_NS, 1);
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(ops); i++)
+		EXPECT_EQ(-EOPNOTSUPP, command(&self->ring, self->fd, ops[i],
+					       &record, 1, variant->sqe_flags));
+	EXPECT_EQ(0, queue_armed(self->fd));
+}
+
+TEST_F(uring, bad_batches_are_refused_as_by_ioctl)
+{
+	struct expiry_record record = arm_in(HOUR_NS, 1);
+	struct expiry_batch batch = {
+		.addr = (__u64)(uintptr_t)&record,
+		.count = 1,
+		.flags = 1,
+	};
+	struct io_uring_sqe *sqe;
+	struct io_uring_cqe cqe;
+	char *bad = mmap(NULL, 4096, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS,
+			 -1, 0);
+
+#define CMD(addr, count) command(&self->ring, self->fd, EXPIRY_IOC_SUBMIT, \
+				 addr, count, variant->sqe_flags)
+	EXPECT_EQ(-EINVAL, CMD(&record, 0));
+	EXPECT_EQ(-EINVAL, CMD(&record, EXPIRY_BATCH_MAX + 1));
+	EXPECT_EQ(-EINVAL, CMD((char *)&record + 4, 1));
+	EXPECT_EQ(-EFAULT, CMD(NULL, 1));
+	EXPECT_EQ(-EFAULT, CMD(bad, 1));
+	EXPECT_EQ(-EFAULT, CMD((void *)-4096L, 1));
+#undef CMD
+	sqe = queue_cmd(&self->ring, self->fd, EXPIRY_IOC_SUBMIT, &record, 1, 7);
+	memcpy(sqe->cmd, &batch, sizeof(batch));
+	sqe->flags = variant->sqe_flags;
+	ASSERT_EQ(1, uring_submit(&self->ring));
+	ASSERT_EQ(0, uring_wait(&self->ring, &cqe, WAIT_MS));
+	EXPECT_EQ(-EINVAL, cqe.res);
+	EXPECT_EQ(0, queue_armed(self->fd));
+	munmap(bad, 4096);
+}
+
+TEST_F(uring, command_before_config_is_enotconn)
+{
+	struct expiry_record record = arm_in(HOUR_NS, 1);
+	int fd = queue_open(0);
+
+	EXPECT_EQ(-ENOTCONN, command(&self->ring, fd, EXPIRY_IOC_SUBMIT,
+				     &record, 1, variant->sqe_flags));
+	close(fd);
+}
+
+TEST_F(uring, read_armed_before_the_deadline_completes_after_it)
+{
+	struct expiry_record record = arm_in(50 * NSEC_PER_MSEC, 42), out;
+	struct io_uring_cqe cqe;
+
+	queue_read(&self->ring, self->fd, &out, RECORD, 5, variant->sqe_flags);
+	ASSERT_EQ(1, uring_submit(&self->ring));
+	ASSERT_EQ(0, request(self->fd, &record));
+	ASSERT_EQ(0, uring_wait(&self->ring, &cqe, WAIT_MS));
+	EXPECT_LE(record.deadline_ns, clock_ns(CLOCK_MONOTONIC));
+	EXPECT_EQ(5, cqe.user_data);
+	ASSERT_EQ(RECORD, cqe.res);
+	EXPECT_EQ(EXPIRY_OP_EXPIRED, out.op);
+	EXPECT_EQ(record.id, out.id);
+	EXPECT_EQ(42, out.cookie);
+}
+
+TEST_F(uring, several_armed_reads_get_one_each)
+{
+	enum { READS = 8 };
+	struct expiry_record out[READS], record;
+	struct io_uring_cqe cqe;
+	unsigned int i, seen = 0;
+
+	for (i = 0; i < READS; i++)
+		queue_read(&self->ring, self->fd, &out[i], RECORD, i,
+			   variant->sqe_flags);
+	ASSERT_EQ(READS, uring_submit(&self->ring));
+	for (i = 0; i < READS; i++) {
+		record = arm_in(i * 3 * NSEC_PER_MSEC, i);
+		ASSERT_EQ(0, request(self->fd, &record));
+	}
+	for (i = 0; i < READS; i++) {
+		ASSERT_EQ(0, uring_wait(&self->ring, &cqe, WAIT_MS));
+		ASSERT_EQ(RECORD, cqe.res);
+		ASSERT_GT(READS, cqe.user_data);
+		seen |= 1U << out[cqe.user_data].cookie;
+	}
+	EXPECT_EQ((1U << READS) - 1, seen);
+	EXPECT_EQ(0, queue_armed(self->fd));
+}
+
+TEST_F(uring, armed_read_can_be_cancelled_and_takes_nothing)
+{
+	struct expiry_record record = arm_in(0, 1), out = { 0 };
+	struct io_uring_sqe *sqe;
+	struct io_uring_cqe cqe;
+	int i;
+
+	queue_read(&self->ring, self->fd, &out, RECORD, 5, variant->sqe_flags);
+	ASSERT_EQ(1, uring_submit(&self->ring));
+	sqe = uring_sqe(&self->ring, IORING_OP_ASYNC_CANCEL, -1, 6);
+	sqe->addr = 5;
+	ASSERT_EQ(1, uring_submit(&self->ring));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, uring_wait(&self->ring, &cqe, WAIT_MS));
+		if (cqe.user_data == 5)
+			EXPECT_TRUE(cqe.res == -ECANCELED || cqe.res == -EINTR);
+	}
+	ASSERT_EQ(0, request(self->fd, &record));
+	ASSERT_EQ(1, receive_wait(self->fd, &record, 1));
+	EXPECT_EQ(1, record.cookie);
+	EXPECT_EQ(0, out.op);
+}
+
+TEST_F(uring, read_of_less_than_a_record_is_einval)
+{
+	struct io_uring_cqe cqe;
+	char out[RECORD];
+
+	queue_read(&self->ring, self->fd, out, RECORD - 1, 5,
+		   variant->sqe_flags);
+	ASSERT_EQ(1, uring_submit(&self->ring));
+	ASSERT_EQ(0, uring_wait(&self->ring, &cqe, WAIT_MS));
+	EXPECT_EQ(-EINVAL, cqe.res);
+}
+
+TEST_F(uring, poll_through_the_ring)
+{
+	struct expiry_record record = arm_in(20 * NSEC_PER_MSEC, 1);
+	struct io_uring_sqe *sqe;
+	struct io_uring_cqe cqe;
+
+	sqe = uring_sqe(&self->ring, IORING_OP_POLL_ADD, self->fd, 9);
+	sqe->poll32_events = POLLIN;
+	sqe->flags = variant->sqe_flags;
+	ASSERT_EQ(1, uring_submit(&self->ring));
+	ASSERT_EQ(0, request(self->fd, &record));
+	ASSERT_EQ(0, uring_wait(&self->ring, &cqe, WAIT_MS));
+	EXPECT_LE(record.deadline_ns, clock_ns(CLOCK_MONOTONIC));
+	EXPECT_EQ(POLLIN, cqe.res);
+}
+
+TEST_F(uring, ring_closed_with_a_read_armed)
+{
+	struct expiry_record record = arm_in(HOUR_NS, 1);
+	struct uring ring;
+	char out[RECORD];
+
+	ASSERT_EQ(0, request(self->fd, &record));
+	ASSERT_EQ(0, uring_init(&ring, 4));
+	queue_read(&ring, self->fd, out, RECORD, 5, variant->sqe_flags);
+	ASSERT_EQ(1, uring_submit(&ring));
+	uring_fini(&ring);
+	EXPECT_EQ(1, queue_armed(self->fd));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,115 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Just enough of io_uring to send a few requests and see each completed; the
+ * kernel's selftests have no liburing. One thread, never more requests at once
+ * than the ring has entries.
+ */
+#ifndef TESTS_URING_H
+#define TESTS_URING_H
+
+#include <errno.h>
+#include <poll.h>
+#include <string.h>
+#include <unistd.h>
+#include <sys/mman.h>
+#include <sys/syscall.h>
+#include <linux/io_uring.h>
+
+struct uring {
+	int fd;
+	unsigned int entries;
+	unsigned int queued;		/* not yet submitted */
+	unsigned int *sq_tail, *sq_mask, *sq_array;
+	unsigned int *cq_head, *cq_tail, *cq_mask;
+	struct io_uring_sqe *sqes;
+	struct io_uring_cqe *cqes;
+	void *rings;
+	size_t rings_size, sqes_size;
+};
+
+static inline int uring_init(struct uring *ring, unsigned int entries)
+{
+	struct io_uring_params p = { 0 };
+	size_t sq_size, cq_size;
+
+	memset(ring, 0, sizeof(*ring));
+	ring->fd = syscall(__NR_io_uring_setup, entries, &p);
+	if (ring->fd < 0)
+		return -errno;
+	ring->entries = p.sq_entries;
+	sq_size = p.sq_off.array + p.sq_entries * sizeof(unsigned int);
+	cq_size = p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe);
+	ring->rings_size = sq_size > cq_size ? sq_size : cq_size;
+	ring->sqes_size = p.sq_entries * sizeof(struct io_uring_sqe);
+	ring->rings = mmap(NULL, ring->rings_size, PROT_READ | PROT_WRITE,
+			   MAP_SHARED | MAP_POPULATE, ring->fd,
+			   IORING_OFF_SQ_RING);
+	ring->sqes = mmap(NULL, ring->sqes_size, PROT_READ | PROT_WRITE,
+			  MAP_SHARED | MAP_POPULATE, ring->fd,
+			  IORING_OFF_SQES);
+	if (ring->rings == MAP_FAILED || ring->sqes == MAP_FAILED)
+		return -ENOMEM;
+	ring->sq_tail = ring->rings + p.sq_off.tail;
+	ring->sq_mask = ring->rings + p.sq_off.ring_mask;
+	ring->sq_array = ring->rings + p.sq_off.array;
+	ring->cq_head = ring->rings + p.cq_off.head;
+	ring->cq_tail = ring->rings + p.cq_off.tail;
+	ring->cq_mask = ring->rings + p.cq_off.ring_mask;
+	ring->cqes = ring->rings + p.cq_off.cqes;
+	return 0;
+}
+
+static inline void uring_fini(struct uring *ring)
+{
+	munmap(ring->sqes, ring->sqes_size);
+	munmap(ring->rings, ring->rings_size);
+	close(ring->fd);
+}
+
+/* An empty entry, to be filled in before uring_submit(). */
+static inline struct io_uring_sqe *uring_sqe(struct uring *ring, __u8 opcode,
+					     int fd, __u64 user_data)
+{
+	unsigned int tail = *ring->sq_tail + ring->queued++;
+	unsigned int index = tail & *ring->sq_mask;
+	struct io_uring_sqe *sqe = &ring->sqes[index];
+
+	ring->sq_array[index] = index;
+	memset(sqe, 0, sizeof(*sqe));
+	sqe->opcode = opcode;
+	sqe->fd = fd;
+	sqe->user_data = user_data;
+	return sqe;
+}
+
+/* How many entries the kernel took, or -errno. */
+static inline int uring_submit(struct uring *ring)
+{
+	unsigned int nr = ring->queued;
+	int ret;
+
+	__atomic_store_n(ring->sq_tail, *ring->sq_tail + nr, __ATOMIC_RELEASE);
+	ring->queued = 0;
+	ret = syscall(__NR_io_uring_enter, ring->fd, nr, 0, 0, NULL, 0);
+	return ret < 0 ? -errno : ret;
+}
+
+/* The next completion within @ms: 0, or -ETIMEDOUT. */
+static inline int uring_wait(struct uring *ring, struct io_uring_cqe *cqe,
+			     int ms)
+{
+	struct pollfd pollfd = { .fd = ring->fd, .events = POLLIN };
+	unsigned int head = *ring->cq_head;
+
+	while (head == __atomic_load_n(ring->cq_tail, __ATOMIC_ACQUIRE)) {
+		/* Task work, if any, runs on the way out of the kernel. */
+		if (poll(&pollfd, 1, ms) == 0 &&
+		    head == __atomic_load_n(ring->cq_tail, __ATOMIC_ACQUIRE))
+			return -ETIMEDOUT;
+	}
+	*cqe = ring->cqes[head & *ring->cq_mask];
+	__atomic_store_n(ring->cq_head, head + 1, __ATOMIC_RELEASE);
+	return 0;
+}
+
+#endif /* TESTS_URING_H */

@@ -1,0 +1,36 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The module in a virtual machine: tests/vm/run boots Debian's kernel, of the
+# release the module is built for, and runs a command there. Its exit status
+# tells a failed command from a kernel report, a hang and trouble of its own.
+
+VM_RUN = tests/vm/run --release $(KREL) $(VM_FLAGS)
+VM_FLAGS ?=
+VM_RUN_COMMAND ?= env EXPIRY_ENGINE=kernel demo/main-job
+
+# What check-vm's guest runs, built beforehand: it has no time for compilers.
+VM_PROGRAMS = all module device-tests $(LIB_PROGRAMS)
+
+.PHONY: vm-run check-vm check-vm-harness device-tests vm-programs
+
+vm-run: all module $(B)/demo/storm ## the main job with the real module, in a VM
+	@$(VM_RUN) --time 900 --silence 300 --memory 2048 -- $(VM_RUN_COMMAND)
+
+# A build that fails here must be counted, or `make check` would not see it.
+check-vm: ## the module in a VM: kselftests, the client tests on its engine
+	@mkdir -p $(dir $(RESULTS))
+	@$(MAKE) --no-print-directory vm-programs || \
+		{ echo '0 1 0 vm:build' >>$(RESULTS); exit 1; }
+	@tests/vm/check $(RESULTS) $(VM_RUN)
+
+vm-programs: $(VM_PROGRAMS)
+
+check-vm-harness: ## what goes wrong in a VM is noticed (2 to 4 minutes)
+	@$(RUN_TESTS) --timeout 900 tests/vm/selftest
+
+# The kselftests, on the harness from the kernel's own sources.
+device-tests:
+	@source=$$(tests/vm/kselftest-source $(KREL)) && \
+		$(MAKE) --no-print-directory -s -C tests/device \
+			KSFT=$$source/tools/testing/selftests \
+			OUTPUT=$(CURDIR)/$(B)/tests/device all
