@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The ledger: see ledger.h.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <sys/mman.h>
+
+#include "ledger.h"
+
+/* Populated at once: page faults would be taken for the daemon's doing. */
+static void *map(size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+int ledger_init(struct ledger *ledger, uint32_t nr_max)
+{
+	*ledger = (struct ledger) {
+		.timers = map(nr_max * sizeof(*ledger->timers)),
+		.lateness = map(nr_max * sizeof(*ledger->lateness)),
+		.nr_max = nr_max,
+	};
+	if (ledger->timers && ledger->lateness)
+		return 0;
+	ledger_deinit(ledger);
+	return -ENOMEM;
+}
+
+void ledger_deinit(struct ledger *ledger)
+{
+	if (ledger->timers)
+		munmap(ledger->timers,
+		       ledger->nr_max * sizeof(*ledger->timers));
+	if (ledger->lateness)
+		munmap(ledger->lateness,
+		       ledger->nr_max * sizeof(*ledger->lateness));
+	ledger->timers = NULL;
+	ledger->lateness = NULL;
+}
+
+void ledger_sent(struct ledger *ledger, struct expiry_record *record)
+{
+	struct ledger_timer *timer;
+
+	if (record->op == EXPIRY_OP_ARM)
+		record->cookie = ledger->nr++;
+	timer = &ledger->timers[record->cookie];
+	timer->in_flight = record->op;
+	if (record->op == EXPIRY_OP_ARM) {
+		timer->armed = true;
+		timer->deadline = record->deadline_ns;
+		ledger->armed++;
+		ledger->outstanding++;
+	} else {
+		timer->changed = true;
+		timer->asked = record->deadline_ns;
+	}
+	ledger->unanswered++;
+}
+
+static void armed(struct ledger *ledger, struct ledger_timer *timer,
+		  const struct expiry_record *record, uint64_t now_ns)
+{
+	ledger->named++;
+	/* Its expiration may have overtaken this answer, and told the id. */
+	if (timer->delivered && timer->id != record->id)
+		ledger->misdated++;
+	timer->id = record->id;
+	timer->timely = now_ns <= timer->deadline;
+}
+
+static void refreshed(struct ledger *ledger, struct ledger_timer *timer,
+		      const struct expiry_record *record, uint64_t now_ns)
+{
+	ledger->refreshed++;
+	if (record->deadline_ns != timer->asked ||
+	    (timer->delivered && timer->deadline != timer->asked))
+		ledger->misdated++;
+	timer->deadline = timer->asked;
+	timer->timely = now_ns <= timer->deadline;
+}
+
+static void cancelled(struct ledger *ledger, struct ledger_timer *timer)
+{
+	ledger->cancelled++;
+	timer->cancelled = true;
+	if (timer->delivered)
+		ledger->cancelled_delivered++;
+	else
+		ledger->outstanding--;
+}
+
+/* The timer had gone out: with what it had before the refresh, then. */
+static void too_late(struct ledger *ledger, const struct ledger_timer *timer,
+		     uint8_t op)
+{
+	ledger->too_late++;
+	if (op == EXPIRY_OP_REFRESH && timer->delivered &&
+	    timer->deadline == timer->asked)
+		ledger->misdated++;
+}
+
+static void refused(struct ledger *ledger, struct ledger_timer *timer,
+		    const struct expiry_record *record)
+{
+	if (!ledger->refused++)
+		ledger->refusal = record->status;
+	if (record->op == EXPIRY_OP_ARM) {
+		ledger->armed--;
+		ledger->named++;
+		timer->armed = false;
+		if (timer->delivered)
+			ledger->unknown++;
+		else
+			ledger->outstanding--;
+	}
+}
+
+void ledger_answer(struct ledger *ledger, const struct expiry_record *record,
+		   uint64_t now_ns)
+{
+	struct ledger_timer *timer;
+
+	if (record->cookie >= ledger->nr ||
+	    ledger->timers[record->cookie].in_flight != record->op) {
+		ledger->unknown++;
+		return;
+	}
+	timer = &ledger->timers[record->cookie];
+	timer->in_flight = 0;
+	ledger->unanswered--;
+	if (!record->status && record->op == EXPIRY_OP_ARM)
+		armed(ledger, timer, record, now_ns);
+	else if (!record->status && record->op == EXPIRY_OP_REFRESH)
+		refreshed(ledger, timer, record, now_ns);
+	else if (!record->status)
+		cancelled(ledger, timer);
+	else if (record->status == -ENOENT && record->op != EXPIRY_OP_ARM)
+		too_late(ledger, timer, record->op);
+	else
+		refused(ledger, timer, record);
+}
+
+/*
+ * Whether the timer must come in order: its deadline was in force before it
+ * came, so whatever was due later has to wait for it. Without an answer nobody
+ * can tell.
+ */
+static bool has_place(const struct ledger_timer *timer)
+{
+	return timer->timely && timer->in_flight != EXPIRY_OP_ARM &&
+	       timer->in_flight != EXPIRY_OP_REFRESH;
+}
+
+static bool is_deadline(const struct ledger_timer *timer, uint64_t deadline)
+{
+	return timer->deadline == deadline ||
+	       (timer->in_flight == EXPIRY_OP_REFRESH &&
+		timer->asked == deadline);
+}
+
+void ledger_expired(struct ledger *ledger, const struct expiry_record *record,
+		    uint64_t now_ns)
+{
+	uint64_t deadline = record->deadline_ns;
+	struct ledger_timer *timer;
+
+	if (record->cookie >= ledger->nr ||
+	    !ledger->timers[record->cookie].armed) {
+		ledger->unknown++;
+		return;
+	}
+	timer = &ledger->timers[record->cookie];
+	if (timer->delivered) {
+		ledger->duplicate++;
+		return;
+	}
+	if (timer->cancelled) {
+		ledger->cancelled_delivered++;
+		return;
+	}
+	if (!is_deadline(timer, deadline) ||
+	    (timer->id && timer->id != record->id))
+		ledger->misdated++;
+	if (deadline < ledger->last && has_place(timer))
+		ledger->disorder++;
+	if (deadline > ledger->last)
+		ledger->last = deadline;
+	if (now_ns < deadline)
+		ledger->early++;
+
+	ledger->outstanding--;
+	timer->delivered = true;
+	timer->deadline = deadline;
+	timer->id = record->id;
+	ledger->lateness[ledger->delivered++] =
+		now_ns > deadline ? now_ns - deadline : 0;
+}
+
+bool ledger_clean(const struct ledger *ledger)
+{
+	return !ledger->outstanding && !ledger->unanswered &&
+	       !ledger->refused && !ledger->early && !ledger->misdated &&
+	       !ledger->disorder && !ledger->duplicate &&
+	       !ledger->cancelled_delivered && !ledger->unknown;
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+void ledger_sort(struct ledger *ledger)
+{
+	qsort(ledger->lateness, ledger->delivered, sizeof(*ledger->lateness),
+	      compare);
+}
+
+uint64_t ledger_percentile(const struct ledger *ledger, unsigned int permille)
+{
+	uint64_t rank = (ledger->delivered * permille + 999) / 1000;
+
+	return rank ? ledger->lateness[rank - 1] : 0;
+}

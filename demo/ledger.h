@@ -1,0 +1,116 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The ledger: what was asked of a queue and what came of it, timer by timer,
+ * so that every expiration can be held against the contract:
+ *
+ * - never before its deadline, which is the last one that was answered with
+ *   success;
+ * - in order of deadline;
+ * - every timer once, but for those whose cancelling succeeded: not at all.
+ *
+ * Requests and expirations travel on different connections and may cross. A
+ * request that was answered -ENOENT is right if the timer had gone out with
+ * what it had before, and the ledger looks whether it did.
+ */
+#ifndef DEMO_LEDGER_H
+#define DEMO_LEDGER_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <expiry/expiry.h>
+
+/**
+ * struct ledger_timer - one timer; its number in the ledger is its cookie
+ * @id: as the queue named it, 0 until it did
+ * @deadline: the one in force as far as is known; once delivered, the one it
+ *	was delivered for
+ * @asked: the one a refresh in flight asks for
+ * @in_flight: op of the request that is not answered yet, 0 = none
+ * @armed: an ARM was sent and not refused
+ * @changed: a REFRESH or CANCEL was sent
+ * @delivered: it came
+ * @cancelled: cancelling it succeeded
+ * @timely: @deadline was in force before it came
+ */
+struct ledger_timer {
+	uint64_t id;
+	uint64_t deadline;
+	uint64_t asked;
+	uint8_t in_flight;
+	bool armed;
+	bool changed;
+	bool delivered;
+	bool cancelled;
+	bool timely;
+};
+
+/**
+ * struct ledger - all of them, and the sums
+ * @timers: @nr_max of them; the first @nr were armed, the first @named of
+ *	those were answered
+ * @lateness: of the expirations, in nanoseconds, @delivered of them
+ * @last: latest deadline delivered so far
+ * @unanswered: requests in flight
+ * @outstanding: timers armed, not cancelled, and not delivered; at the end:
+ *	lost
+ * @armed: timers armed; likewise @refreshed, @cancelled
+ * @too_late: refreshes and cancels of a timer that had just gone out
+ * @refused: requests refused for anything else; @refusal is the first's reason
+ * @delivered: expirations of a timer that was due one
+ * @early: before the deadline
+ * @misdated: for another deadline or with another id than the timer's
+ * @disorder: after one with a later deadline
+ * @duplicate: a second time
+ * @cancelled_delivered: although cancelling had succeeded
+ * @unknown: of a timer nobody armed
+ */
+struct ledger {
+	struct ledger_timer *timers;
+	uint32_t nr_max;
+	uint32_t nr;
+	uint32_t named;
+	uint64_t *lateness;
+	uint64_t last;
+	uint64_t unanswered;
+	uint64_t outstanding;
+	uint64_t armed;
+	uint64_t refreshed;
+	uint64_t cancelled;
+	uint64_t too_late;
+	uint64_t refused;
+	int refusal;
+	uint64_t delivered;
+	uint64_t early;
+	uint64_t misdated;
+	uint64_t disorder;
+	uint64_t duplicate;
+	uint64_t cancelled_delivered;
+	uint64_t unknown;
+};
+
+/* 0 or -ENOMEM. */
+int ledger_init(struct ledger *ledger, uint32_t nr_max);
+void ledger_deinit(struct ledger *ledger);
+
+/* Write @record down as sent: an ARM of the next timer (the cookie is put in),
+ * or a REFRESH or CANCEL of the timer its cookie names. */
+void ledger_sent(struct ledger *ledger, struct expiry_record *record);
+
+/* Its answer, which arrived at @now_ns. */
+void ledger_answer(struct ledger *ledger, const struct expiry_record *record,
+		   uint64_t now_ns);
+
+/* An expiration, which arrived at @now_ns. */
+void ledger_expired(struct ledger *ledger, const struct expiry_record *record,
+		    uint64_t now_ns);
+
+/* Whether everything was as the contract says. */
+bool ledger_clean(const struct ledger *ledger);
+
+/* Bring @lateness in order, for ledger_percentile(). */
+void ledger_sort(struct ledger *ledger);
+
+/* The lateness that @permille of the expirations did not exceed; 1000 = none. */
+uint64_t ledger_percentile(const struct ledger *ledger, unsigned int permille);
+
+#endif /* DEMO_LEDGER_H */

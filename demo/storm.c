@@ -1,0 +1,524 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * A storm: a million timers over ten seconds through one queue of expiryd, some
+ * of them cancelled or refreshed on the way, and every expiration held against
+ * what was asked (ledger.h).
+ *
+ * Two connections, one thread. All timers are armed as fast as the daemon
+ * answers, mixed with half of the changes; the other half is spread over the
+ * time in which the timers expire.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <poll.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ledger.h"
+
+#define QUEUE		"storm"
+#define BATCH		512U
+#define CREDIT		65536U
+
+#define NSEC_PER_SEC	1000000000ULL
+#define NSEC_PER_MSEC	1000000ULL
+
+/* A deadline is at least so far ahead when it is sent. */
+#define LEAD_NS		(10 * NSEC_PER_MSEC)
+/* Changes are over after this share of the time. */
+#define CHANGES_PERCENT	90
+/* What has not come so long after the last deadline and the last arrival is
+ * lost; what came too often is waited for so long. */
+#define PATIENCE_NS	(15 * NSEC_PER_SEC)
+#define LINGER_NS	(200 * NSEC_PER_MSEC)
+#define TICK_MS		10
+#define TRIES		32	/* at finding a timer to change */
+
+/**
+ * struct storm
+ * @producer, @consumer: the two connections
+ * @start_ns: of it all; @end_ns: last deadline to be given
+ * @armed_ns: when the last ARM was answered; 0 = not yet
+ * @arrived_ns: when something last arrived
+ * @changes: how many cancels and refreshes there will be
+ * @changed: how many were sent, or given up for want of a timer
+ * @requests: records answered until @armed_ns
+ * @batch: @nr_batch requests, of which @nr_posted are on their way
+ */
+struct storm {
+	struct expiry *producer;
+	struct expiry *consumer;
+	struct ledger ledger;
+	uint64_t seed;
+	uint64_t random;
+	uint64_t start_ns;
+	uint64_t end_ns;
+	uint64_t armed_ns;
+	uint64_t arrived_ns;
+	uint64_t changes;
+	uint64_t changed;
+	uint64_t requests;
+	uint64_t answered;
+	struct expiry_record batch[BATCH];
+	uint32_t nr_batch;
+	uint32_t nr_posted;
+};
+
+__attribute__((noreturn, format(printf, 1, 2)))
+static void die(const char *format, ...)
+{
+	va_list args;
+
+	fputs("storm: ", stderr);
+	va_start(args, format);
+	vfprintf(stderr, format, args);
+	va_end(args);
+	fputc('\n', stderr);
+	exit(1);
+}
+
+/* SplitMix64, and a number from 0 to @limit - 1. */
+static uint64_t below(struct storm *storm, uint64_t limit)
+{
+	uint64_t z = storm->random += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	z ^= z >> 31;
+	return (unsigned __int128)z * limit >> 64;
+}
+
+/* ------------------------------------------------------------------------
+ * Making requests
+ */
+
+/* At random from @from_ns to the end of the storm. */
+static uint64_t some_deadline(struct storm *storm, uint64_t from_ns)
+{
+	return from_ns < storm->end_ns ?
+	       from_ns + below(storm, storm->end_ns - from_ns) : from_ns;
+}
+
+static void make_arm(struct storm *storm, struct expiry_record *record,
+		     uint64_t now_ns)
+{
+	*record = (struct expiry_record) {
+		.op = EXPIRY_OP_ARM,
+		.deadline_ns = some_deadline(storm, now_ns + LEAD_NS),
+	};
+}
+
+/* A timer that was named, and neither changed nor seen to expire: its cookie,
+ * or -1. */
+static int64_t some_timer(struct storm *storm)
+{
+	const struct ledger_timer *timer;
+	uint32_t i, cookie;
+
+	for (i = 0; i < TRIES && storm->ledger.named; i++) {
+		cookie = below(storm, storm->ledger.named);
+		timer = &storm->ledger.timers[cookie];
+		if (timer->id && !timer->changed && !timer->delivered)
+			return cookie;
+	}
+	return -1;
+}
+
+/* By turns: later, cancelled, earlier, cancelled. */
+static void make_change(struct storm *storm, struct expiry_record *record,
+			uint32_t cookie, uint64_t now_ns)
+{
+	const struct ledger_timer *timer = &storm->ledger.timers[cookie];
+	uint64_t from_ns = now_ns + LEAD_NS;
+
+	*record = (struct expiry_record) {
+		.op = storm->changed & 1 ? EXPIRY_OP_CANCEL : EXPIRY_OP_REFRESH,
+		.id = timer->id,
+		.cookie = cookie,
+	};
+	if (record->op == EXPIRY_OP_CANCEL)
+		return;
+	if (storm->changed & 2 && timer->deadline > from_ns)
+		record->deadline_ns =
+			from_ns + below(storm, timer->deadline - from_ns);
+	else
+		record->deadline_ns = some_deadline(storm, timer->deadline + 1);
+}
+
+/* How many changes should have been sent by now. */
+static uint64_t changes_due(const struct storm *storm, uint64_t now_ns)
+{
+	const struct ledger *ledger = &storm->ledger;
+	uint64_t first = storm->changes / 2, until_ns, past_ns;
+
+	if (!storm->armed_ns)
+		return first * ledger->named / ledger->nr_max;
+	until_ns = (storm->end_ns - storm->start_ns) * CHANGES_PERCENT / 100;
+	past_ns = now_ns - storm->start_ns;
+	if (past_ns >= until_ns)
+		return storm->changes;
+	return first + (storm->changes - first) * past_ns / until_ns;
+}
+
+/* Make the next batch, if there is enough for one or nothing more to come. */
+static void make_batch(struct storm *storm, uint64_t now_ns)
+{
+	struct ledger *ledger = &storm->ledger;
+	uint64_t due = changes_due(storm, now_ns);
+	uint64_t enough = storm->changes / 128 + 1;
+	struct expiry_record *record;
+	int64_t cookie;
+
+	storm->nr_batch = 0;
+	storm->nr_posted = 0;
+	if (enough > BATCH)
+		enough = BATCH;
+	if (ledger->nr == ledger->nr_max && due < storm->changes &&
+	    due < storm->changed + enough)
+		return;
+	while (storm->nr_batch < BATCH) {
+		record = &storm->batch[storm->nr_batch];
+		if (storm->changed < due) {
+			cookie = some_timer(storm);
+			if (cookie >= 0)
+				make_change(storm, record, cookie, now_ns);
+			storm->changed++;
+			if (cookie < 0)
+				continue;
+		} else if (ledger->nr < ledger->nr_max) {
+			make_arm(storm, record, now_ns);
+		} else {
+			break;
+		}
+		ledger_sent(ledger, record);
+		storm->nr_batch++;
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * Sending and receiving; each says whether something moved
+ */
+
+static bool send_batch(struct storm *storm)
+{
+	uint32_t left;
+	int ret;
+
+	if (storm->nr_posted == storm->nr_batch)
+		make_batch(storm, expiry_now(storm->producer));
+	left = storm->nr_batch - storm->nr_posted;
+	if (!left)
+		return false;
+	ret = expiry_post(storm->producer, storm->batch + storm->nr_posted,
+			  left);
+	if (ret >= 0 && expiry_flush(storm->producer) < 0)
+		ret = -ECONNRESET;
+	if (ret < 0)
+		die("sending: %s", expiry_explain(ret, EXPIRY_OP_ARM));
+	storm->nr_posted += ret;
+	return ret;
+}
+
+static bool take_answers(struct storm *storm)
+{
+	struct expiry_record records[BATCH];
+	uint64_t now_ns;
+	int i, nr;
+
+	nr = expiry_next(storm->producer, records, BATCH);
+	if (nr < 0)
+		die("receiving answers: %s",
+		    expiry_explain(nr, EXPIRY_OP_ARM));
+	now_ns = expiry_now(storm->producer);
+	for (i = 0; i < nr; i++)
+		ledger_answer(&storm->ledger, &records[i], now_ns);
+	storm->answered += nr;
+	if (!storm->armed_ns && storm->ledger.named == storm->ledger.nr_max) {
+		storm->armed_ns = now_ns;
+		storm->requests = storm->answered;
+	}
+	return nr;
+}
+
+static bool take_expirations(struct storm *storm)
+{
+	struct expiry_record records[BATCH];
+	uint64_t now_ns;
+	int i, nr;
+
+	nr = expiry_next(storm->consumer, records, BATCH);
+	if (nr < 0)
+		die("receiving expirations: %s",
+		    expiry_explain(nr, EXPIRY_OP_EXPIRED));
+	/* After the read: an expiration that is early must show. */
+	now_ns = expiry_now(storm->consumer);
+	for (i = 0; i < nr; i++)
+		ledger_expired(&storm->ledger, &records[i], now_ns);
+	if (nr)
+		storm->arrived_ns = now_ns;
+	return nr;
+}
+
+static void wait_a_tick(struct storm *storm)
+{
+	struct pollfd fds[] = {
+		{
+			.fd = expiry_fd(storm->producer),
+			.events = expiry_events(storm->producer),
+		}, {
+			.fd = expiry_fd(storm->consumer),
+			.events = expiry_events(storm->consumer),
+		},
+	};
+
+	if (storm->nr_posted < storm->nr_batch)
+		fds[0].events |= POLLOUT;
+	if (poll(fds, 2, TICK_MS) < 0 && errno != EINTR)
+		die("poll: %m");
+}
+
+static bool is_over(const struct storm *storm, uint64_t now_ns)
+{
+	const struct ledger *ledger = &storm->ledger;
+	uint64_t quiet_ns;
+
+	if (now_ns < storm->end_ns || ledger->nr < ledger->nr_max)
+		return false;
+	quiet_ns = now_ns - (storm->arrived_ns > storm->end_ns ?
+			     storm->arrived_ns : storm->end_ns);
+	if (ledger->outstanding || ledger->unanswered)
+		return quiet_ns > PATIENCE_NS;
+	return quiet_ns > LINGER_NS;
+}
+
+/* One line, over and over on a terminal, now and then in a log. */
+static void show_progress(const struct storm *storm, uint64_t now_ns)
+{
+	static uint64_t next_ns;
+	const struct ledger *ledger = &storm->ledger;
+	bool terminal = isatty(STDERR_FILENO);
+
+	if (now_ns < next_ns)
+		return;
+	next_ns = now_ns + (terminal ? NSEC_PER_SEC / 5 : 2 * NSEC_PER_SEC);
+	fprintf(stderr, "%s  %4.1f s: %u armed, %llu changed, %llu delivered%s",
+		terminal ? "\r" : "",
+		(double)(now_ns - storm->start_ns) / NSEC_PER_SEC,
+		ledger->named,
+		(unsigned long long)(ledger->refreshed + ledger->cancelled),
+		(unsigned long long)ledger->delivered, terminal ? " " : "\n");
+}
+
+static void run(struct storm *storm)
+{
+	uint64_t now_ns = storm->start_ns;
+	bool moved;
+
+	while (!is_over(storm, now_ns)) {
+		moved = send_batch(storm);
+		/* Answers first: they tell what an expiration must be. */
+		moved |= take_answers(storm);
+		moved |= take_expirations(storm);
+		if (!moved)
+			wait_a_tick(storm);
+		now_ns = expiry_now(storm->consumer);
+		show_progress(storm, now_ns);
+	}
+	if (isatty(STDERR_FILENO))
+		fputs("\r\033[K", stderr);
+}
+
+/* ------------------------------------------------------------------------
+ * Reporting
+ */
+
+/* 1234567 as 1,234,567; @text has room for 32 bytes. */
+static const char *grouped(char *text, uint64_t number)
+{
+	char digits[24];
+	int i, len, to = 0;
+
+	len = snprintf(digits, sizeof(digits), "%llu",
+		       (unsigned long long)number);
+	for (i = 0; i < len; i++) {
+		if (i && (len - i) % 3 == 0)
+			text[to++] = ',';
+		text[to++] = digits[i];
+	}
+	text[to] = 0;
+	return text;
+}
+
+static void row(const char *name, uint64_t number, const char *remark)
+{
+	char text[32];
+
+	printf("  %-12s %11s%s%s\n", name, grouped(text, number),
+	       *remark ? "  " : "", remark);
+}
+
+static const char *milliseconds(char *text, uint64_t ns)
+{
+	snprintf(text, 32, "%.3f ms", (double)ns / NSEC_PER_MSEC);
+	return text;
+}
+
+static void report(struct storm *storm)
+{
+	struct ledger *ledger = &storm->ledger;
+	double arming_s = (double)(storm->armed_ns - storm->start_ns) /
+			  NSEC_PER_SEC;
+	char text[96], p50[32], p99[32], max[32];
+
+	snprintf(text, sizeof(text), "in batches of %u, seed %llu", BATCH,
+		 (unsigned long long)storm->seed);
+	row("armed", ledger->armed, text);
+	row("refreshed", ledger->refreshed, "half of them to later");
+	row("cancelled", ledger->cancelled, "");
+	row("too late", ledger->too_late,
+	    "to refresh or cancel: just delivered");
+	if (ledger->refused)
+		row("refused", ledger->refused,
+		    expiry_explain(ledger->refusal, EXPIRY_OP_ARM));
+	if (storm->armed_ns) {
+		snprintf(text, sizeof(text),
+			 "%llu requests answered in %.2f s, while arming",
+			 (unsigned long long)storm->requests, arming_s);
+		row("per second", storm->requests / arming_s, text);
+	}
+	row("delivered", ledger->delivered, "");
+	row("lost", ledger->outstanding, "");
+	row("early", ledger->early, "");
+	row("out of order", ledger->disorder, "");
+	row("duplicate", ledger->duplicate, "");
+	row("misdated", ledger->misdated,
+	    "not the deadline or the id last answered");
+	row("revived", ledger->cancelled_delivered,
+	    "delivered although cancelled");
+	if (ledger->unknown)
+		row("unknown", ledger->unknown, "answers or expirations");
+	ledger_sort(ledger);
+	printf("  lateness     p50 %s, p99 %s, max %s\n",
+	       milliseconds(p50, ledger_percentile(ledger, 500)),
+	       milliseconds(p99, ledger_percentile(ledger, 990)),
+	       milliseconds(max, ledger_percentile(ledger, 1000)));
+}
+
+/* ------------------------------------------------------------------------
+ * Beginning
+ */
+
+static struct expiry *attach(const char *address, uint32_t flags)
+{
+	struct expiry_options options = {
+		.size = sizeof(options),
+		.flags = flags,
+		.queue = QUEUE,
+		.clock_id = CLOCK_MONOTONIC,
+		.credit = flags & EXPIRY_OPEN_CONSUME ? CREDIT : 0,
+		.timeout_ms = 30000,
+	};
+	struct expiry_info info;
+	struct expiry *handle;
+	int ret;
+
+	ret = expiry_open(&handle, address, &options);
+	if (ret)
+		die("%s: %s", address ?: EXPIRY_SOCKET_DEFAULT,
+		    expiry_explain(ret, EXPIRY_OP_HELLO));
+	expiry_info(handle, &info, sizeof(info));
+	if (info.timers)
+		die("the queue " QUEUE " is not empty: expiryctl --queue "
+		    QUEUE " drop");
+	return handle;
+}
+
+static uint64_t number(const char *text, uint64_t min, uint64_t max)
+{
+	char *end;
+	unsigned long long value;
+
+	errno = 0;
+	value = strtoull(text, &end, 10);
+	if (errno || *end || end == text || value < min || value > max) {
+		fprintf(stderr, "storm: %s: expected a number from %llu to %llu\n",
+			text, (unsigned long long)min, (unsigned long long)max);
+		exit(2);
+	}
+	return value;
+}
+
+static void usage(int status)
+{
+	fputs("usage: storm [--socket PATH] [--timers N] [--seconds N] [--seed N]\n"
+	      "\n"
+	      "Arm N timers (1000000) over the next N seconds (10) through expiryd, cancel\n"
+	      "and refresh a tenth each, and check every expiration. The queue, \"" QUEUE "\",\n"
+	      "is left behind, empty. Exit status: 0 = all as it must be, 1 = not, 2 = a\n"
+	      "wrong call.\n", status ? stderr : stdout);
+	exit(status);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "socket", required_argument, NULL, 's' },
+		{ "timers", required_argument, NULL, 't' },
+		{ "seconds", required_argument, NULL, 'd' },
+		{ "seed", required_argument, NULL, 'r' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 }
+	};
+	static struct storm storm;
+	uint64_t timers = 1000000, seconds = 10;
+	char *address = NULL;
+	bool clean;
+	int c;
+
+	storm.seed = 1;
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			free(address);
+			if (asprintf(&address, "unix:%s", optarg) < 0)
+				die("no memory");
+			break;
+		case 't':
+			timers = number(optarg, 1, 100000000);
+			break;
+		case 'd':
+			seconds = number(optarg, 1, 3600);
+			break;
+		case 'r':
+			storm.seed = number(optarg, 0, UINT64_MAX);
+			break;
+		default:
+			usage(c == 'h' ? 0 : 2);
+		}
+	}
+	if (optind < argc)
+		usage(2);
+
+	if (ledger_init(&storm.ledger, timers))
+		die("no memory for %llu timers", (unsigned long long)timers);
+	storm.consumer = attach(address, EXPIRY_OPEN_CONSUME);
+	storm.producer = attach(address, 0);
+	storm.random = storm.seed;
+	storm.changes = timers / 5;
+	storm.start_ns = expiry_now(storm.producer);
+	storm.end_ns = storm.start_ns + seconds * NSEC_PER_SEC;
+
+	run(&storm);
+	report(&storm);
+	clean = ledger_clean(&storm.ledger);
+
+	expiry_close(storm.producer);
+	expiry_close(storm.consumer);
+	ledger_deinit(&storm.ledger);
+	free(address);
+	return clean ? 0 : 1;
+}
