@@ -1,0 +1,73 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What every benchmark needs: an end with a reason, a clock, chance that comes
+ * out the same each time, and the median of a few rounds.
+ */
+#ifndef BENCH_BENCH_H
+#define BENCH_BENCH_H
+
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <time.h>
+
+#define NSEC_PER_SEC	1000000000ULL
+
+#define die(...)							\
+	do {								\
+		fprintf(stderr, "bench: " __VA_ARGS__);			\
+		fputc('\n', stderr);					\
+		exit(1);						\
+	} while (0)
+
+static inline uint64_t bench_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+/* SplitMix64. */
+static inline uint64_t bench_random(uint64_t *state)
+{
+	uint64_t z = *state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+/* From 0 to @limit - 1, without the division that a remainder takes. */
+static inline uint64_t bench_below(uint64_t *state, uint64_t limit)
+{
+	return (unsigned __int128)bench_random(state) * limit >> 64;
+}
+
+/* One figure of several rounds. */
+struct bench_figure {
+	double median;
+	double min;
+	double max;
+};
+
+static inline int bench_compare(const void *a, const void *b)
+{
+	double x = *(const double *)a, y = *(const double *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Sorts @rounds. */
+static inline struct bench_figure bench_median(double *rounds, unsigned int nr)
+{
+	qsort(rounds, nr, sizeof(*rounds), bench_compare);
+	return (struct bench_figure) {
+		.median = nr & 1 ? rounds[nr / 2] :
+			  (rounds[nr / 2 - 1] + rounds[nr / 2]) / 2,
+		.min = rounds[0],
+		.max = rounds[nr - 1],
+	};
+}
+
+#endif /* BENCH_BENCH_H */
