@@ -1,0 +1,163 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "daemon/alarm.h"
+#include "daemon/util.h"
+
+#define ALARM_LATEST	((uint64_t)INT64_MAX)	/* of the kernel's clocks */
+
+static void alarms_fired(struct loop_op *op, int result, uint32_t flags);
+
+void alarms_init(struct alarms *alarms, struct loop *loop, uint32_t clock_id,
+		 void (*ring)(struct alarm *alarm))
+{
+	*alarms = (struct alarms) {
+		.loop = loop,
+		.clock_id = clock_id,
+		.ring = ring,
+		.op.done = alarms_fired,
+	};
+}
+
+void alarms_deinit(struct alarms *alarms)
+{
+	free(alarms->heap);
+	alarms->heap = NULL;
+	alarms->nr_max = 0;
+}
+
+int alarms_reserve(struct alarms *alarms, uint32_t nr)
+{
+	uint32_t nr_max = alarms->nr_max ? alarms->nr_max : 64;
+	struct alarm **heap;
+
+	if (nr < alarms->nr_max)
+		return 0;
+	while (nr_max <= nr)
+		nr_max *= 2;
+	heap = realloc(alarms->heap, nr_max * sizeof(*heap));
+	if (!heap)
+		return -ENOMEM;
+	alarms->heap = heap;
+	alarms->nr_max = nr_max;
+	return 0;
+}
+
+static void place(struct alarms *alarms, uint32_t position, struct alarm *alarm)
+{
+	alarms->heap[position] = alarm;
+	alarm->position = position;
+}
+
+static uint32_t sift_up(struct alarms *alarms, uint32_t position,
+			const struct alarm *alarm)
+{
+	while (position > 1 &&
+	       alarms->heap[position / 2]->deadline_ns > alarm->deadline_ns) {
+		place(alarms, position, alarms->heap[position / 2]);
+		position /= 2;
+	}
+	return position;
+}
+
+static uint32_t sift_down(struct alarms *alarms, uint32_t position,
+			  const struct alarm *alarm)
+{
+	uint32_t child;
+
+	while ((child = 2 * position) <= alarms->nr) {
+		if (child < alarms->nr &&
+		    alarms->heap[child + 1]->deadline_ns <
+		    alarms->heap[child]->deadline_ns)
+			child++;
+		if (alarms->heap[child]->deadline_ns >= alarm->deadline_ns)
+			break;
+		place(alarms, position, alarms->heap[child]);
+		position = child;
+	}
+	return position;
+}
+
+void alarm_set(struct alarms *alarms, struct alarm *alarm, uint64_t deadline_ns)
+{
+	uint32_t position = alarm->position;
+
+	if (position && alarm->deadline_ns == deadline_ns)
+		return;
+	alarm->deadline_ns = deadline_ns;
+	if (!position)
+		position = ++alarms->nr;
+	position = sift_up(alarms, position, alarm);
+	position = sift_down(alarms, position, alarm);
+	place(alarms, position, alarm);
+}
+
+void alarm_unset(struct alarms *alarms, struct alarm *alarm)
+{
+	uint32_t position = alarm->position;
+	struct alarm *last;
+
+	if (!position)
+		return;
+	alarm->position = 0;
+	last = alarms->heap[alarms->nr--];
+	if (last == alarm)
+		return;
+	position = sift_up(alarms, position, last);
+	position = sift_down(alarms, position, last);
+	place(alarms, position, last);
+}
+
+static void alarms_fired(struct loop_op *op, int result, uint32_t flags)
+{
+	struct alarms *alarms = container_of(op, struct alarms, op);
+	uint64_t now_ns = loop_now(alarms->loop, alarms->clock_id);
+
+	(void)result;
+	(void)flags;
+	alarms->armed_ns = 0;
+	while (alarms->nr && alarms->heap[1]->deadline_ns <= now_ns) {
+		struct alarm *alarm = alarms->heap[1];
+
+		alarm_unset(alarms, alarm);
+		alarms->ring(alarm);
+	}
+}
+
+/* A timeout that is too early is left: it costs one wake-up at most, moving it
+ * each time the first timer is refreshed would cost one each. */
+void alarms_turn(struct alarms *alarms)
+{
+	unsigned int flags = IORING_TIMEOUT_ABS;
+	struct io_uring_sqe *sqe;
+	uint64_t first_ns;
+
+	if (!alarms->nr)
+		return;
+	first_ns = alarms->heap[1]->deadline_ns;
+	if (first_ns > ALARM_LATEST)
+		first_ns = ALARM_LATEST;
+	if (!first_ns)
+		first_ns = 1;
+	if (alarms->armed_ns && alarms->armed_ns <= first_ns)
+		return;
+
+	if (alarms->clock_id == CLOCK_REALTIME)
+		flags |= IORING_TIMEOUT_REALTIME;
+	else if (alarms->clock_id == CLOCK_BOOTTIME)
+		flags |= IORING_TIMEOUT_BOOTTIME;
+	alarms->time.tv_sec = first_ns / 1000000000;
+	alarms->time.tv_nsec = first_ns % 1000000000;
+	if (alarms->armed_ns) {
+		/* If it fires before it can be moved, we are told. */
+		sqe = loop_sqe(alarms->loop, NULL);
+		io_uring_prep_timeout_update(sqe, &alarms->time,
+					     (uintptr_t)&alarms->op, flags);
+	} else {
+		sqe = loop_sqe(alarms->loop, &alarms->op);
+		io_uring_prep_timeout(sqe, &alarms->time, 0, flags);
+	}
+	alarms->armed_ns = first_ns;
+}

@@ -1,0 +1,57 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The arena: all pages of all embedded queues.
+ *
+ * One for the whole daemon, handing out single pages: a queue of ten timers
+ * costs a few pages and one of ten million no more than it fills, however many
+ * queues there are. Pages lie densely in a few large mappings, which the
+ * kernel may back by huge pages and may swap.
+ *
+ * A page that comes back is kept, since the next one to ask will take it; when
+ * too many are, the kernel gets their memory in bounded steps.
+ */
+#ifndef DAEMON_ARENA_H
+#define DAEMON_ARENA_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+/**
+ * struct arena - the arena
+ * @used: pages handed out
+ * @used_max: most pages handed out at once (const)
+ * @fresh: pages at @region's end that were never handed out
+ * @region: the mapping they are in
+ * @regions: all mappings; @nr_regions of them
+ * @kept: free pages that still have their memory; @nr_kept of them
+ * @bare: free pages whose memory the kernel has; @nr_bare of them
+ */
+struct arena {
+	uint64_t used;
+	uint64_t used_max;
+	uint64_t fresh;
+	char *region;
+	void **regions;
+	uint32_t nr_regions;
+	void **kept;
+	uint64_t nr_kept;
+	void **bare;
+	uint64_t nr_bare;
+};
+
+/* @bytes_max: most memory, 0 = no limit. */
+void arena_init(struct arena *arena, uint64_t bytes_max);
+void arena_deinit(struct arena *arena);
+
+/* A page of CORE_PAGE_SIZE bytes with any content, or NULL. */
+void *arena_get(struct arena *arena);
+
+/* Take a page back. */
+void arena_put(struct arena *arena, void *page);
+
+/* Give up to @count pages' memory back to the kernel if too many are kept.
+ * Returns true if there is more to give. */
+bool arena_trim(struct arena *arena, uint32_t count);
+
+#endif /* DAEMON_ARENA_H */

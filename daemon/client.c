@@ -1,0 +1,440 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/client.h"
+#include "daemon/log.h"
+#include "daemon/server.h"
+
+/* Buffers that may wait to be processed before we stop receiving. */
+#define RECEIVED_MAX	2
+
+/* Least size of the memory in which a blocked client's replies are gathered. */
+#define BACKLOG_MIN	4096
+
+static void client_received(struct loop_op *op, int result, uint32_t flags);
+static void client_sent(struct loop_op *op, int result, uint32_t flags);
+
+/* -------------------------------------------------------------- life, death */
+
+int client_new(struct server *server, int fd, pid_t pid, struct user *user)
+{
+	struct client *client = pool_get(&server->client_pool);
+
+	if (!client)
+		return -ENOMEM;
+	client->server = server;
+	client->user = user;
+	client->fd = fd;
+	client->pid = pid;
+	client->recv.done = client_received;
+	client->send.done = client_sent;
+	client->batch.done = client_batch_done;
+	list_init(&client->ready);
+	list_init(&client->writer);
+	list_init(&client->starved);
+	list_init(&client->all);
+	list_add(&server->clients, &client->all);
+	server->nr_clients++;
+	user->connections++;
+	client_update(client);
+	return 0;
+}
+
+static void client_free(struct client *client)
+{
+	struct server *server = client->server;
+
+	queue_detach(client);
+	buffer_put_all(&server->buffers, &client->received);
+	buffer_put_all(&server->buffers, &client->replies);
+	list_del(&client->all);
+	close(client->fd);
+	client->user->connections--;
+	user_put(&server->users, client->user);
+	server->nr_clients--;
+	pool_put(&server->client_pool, client);
+	listener_resume(&server->listener);
+}
+
+/* No more is done for it. Its place as a consumer is free at once; the rest
+ * goes at the end of the turn in which its last completion came, since the
+ * kernel may still use its memory and we may still hold a pointer to it. */
+static void client_end(struct client *client)
+{
+	struct server *server = client->server;
+
+	if (client->state == CLIENT_DEAD)
+		return;
+	client->state = CLIENT_DEAD;
+	if (client->queue && client->queue->consumer == client)
+		consumer_leave(client->queue);
+	list_del(&client->ready);
+	list_del(&client->writer);
+	list_del(&client->starved);
+	list_del(&client->all);
+	list_add(&server->dead, &client->all);
+	if (client->ops)
+		shutdown(client->fd, SHUT_RDWR);
+}
+
+void client_leave(struct client *client, const char *why)
+{
+	if (why)
+		log_peer("client of pid %d, uid %u ended: %s",
+			 (int)client->pid, (unsigned int)client->user->uid,
+			 why);
+	client->state = CLIENT_LEAVING;
+	if (client->queue && client->queue->consumer == client)
+		consumer_leave(client->queue);
+}
+
+void client_fail(struct client *client, const char *why, int error)
+{
+	if (client->state == CLIENT_DEAD)
+		return;
+	log_peer("client of pid %d, uid %u ended: %s%s%s", (int)client->pid,
+		 (unsigned int)client->user->uid, why, error ? ": " : "",
+		 error ? strerror(error) : "");
+	client_end(client);
+}
+
+void clients_deinit(struct server *server)
+{
+	list_splice(&server->dead, &server->clients);
+	while (!list_empty(&server->dead))
+		client_free(container_of(server->dead.next, struct client,
+					 all));
+}
+
+/* --------------------------------------------------------------- receiving */
+
+bool client_full(const struct client *client)
+{
+	return client->replies_len >= client->server->config.records_in_flight *
+				      sizeof(struct expiry_record);
+}
+
+static void client_receive(struct client *client)
+{
+	struct io_uring_sqe *sqe = loop_sqe(&client->server->loop,
+					    &client->recv);
+
+	if (client->greedy) {
+		io_uring_prep_recv(sqe, client->fd, NULL,
+				   client->server->buffers.size, 0);
+	} else {
+		io_uring_prep_recv_multishot(sqe, client->fd, NULL, 0, 0);
+	}
+	/* Most often there is nothing yet: do not try in vain. */
+	if (!client->more)
+		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
+	sqe->flags |= IOSQE_BUFFER_SELECT;
+	sqe->buf_group = BUFFER_GROUP;
+	client->receiving = true;
+	client->recv_ending = false;
+	client->ops++;
+}
+
+static void client_received(struct loop_op *op, int result, uint32_t flags)
+{
+	struct client *client = container_of(op, struct client, recv);
+	struct server *server = client->server;
+	struct buffer *buffer = NULL;
+
+	if (!(flags & IORING_CQE_F_MORE)) {
+		client->receiving = false;
+		client->ops--;
+	}
+	if (flags & IORING_CQE_F_BUFFER)
+		buffer = buffer_received(&server->buffers, flags,
+					 result > 0 ? result : 0);
+	if (result <= 0 || client->state >= CLIENT_LEAVING) {
+		buffer_put(&server->buffers, buffer);
+		buffer = NULL;
+	}
+	if (client->state == CLIENT_DEAD)
+		return;
+
+	if (buffer) {
+		buffer_push(&client->received, buffer);
+		client->nr_received++;
+		client->more = (uint32_t)result == server->buffers.size;
+		if (!client->receiving && client->greedy && !client->more)
+			client->greedy = false;
+	} else if (!result) {
+		client->eof = true;
+	} else if (result == -ENOBUFS) {
+		client->starving = true;
+		client->more = true;
+		list_del(&client->starved);
+		list_add(&server->starved, &client->starved);
+	} else if (result < 0 && result != -ECANCELED && result != -EINTR &&
+		   result != -EAGAIN) {
+		/* The peer is gone without a word, which is its right. */
+		client_end(client);
+		return;
+	}
+	client_update(client);
+}
+
+/* ----------------------------------------------------------------- sending */
+
+bool client_takes(const struct client *client)
+{
+	return client->state == CLIENT_OPEN && !client->blocked &&
+	       !client->busy && !client_full(client) &&
+	       !(client->received.first && client->received.first->reply_tail);
+}
+
+static void client_push(struct client *client, struct buffer *buffer)
+{
+	buffer->reply = NULL;
+	buffer->reply_tail = NULL;
+	buffer_push(&client->replies, buffer);
+	client->replies_len += buffer->tail - buffer->head;
+	if (list_empty(&client->writer))
+		list_add(&client->server->writers, &client->writer);
+}
+
+void *client_room(struct client *client, size_t len)
+{
+	struct buffer *buffer = client->replies.first ? client->replies.last :
+							NULL;
+	char *room;
+
+	if (!buffer ||
+	    buffer->kind != (client->blocked ? BUFFER_PRIVATE : BUFFER_SPARE) ||
+	    (client->sending && buffer == client->sending_last) ||
+	    (size_t)(buffer->data + buffer->size - buffer->tail) < len) {
+		if (client->blocked)
+			buffer = buffer_private(len < BACKLOG_MIN ?
+						BACKLOG_MIN : len);
+		else
+			buffer = buffer_spare(&client->server->buffers);
+		if (!buffer)
+			return NULL;
+		client_push(client, buffer);
+	}
+	room = buffer->tail;
+	buffer->tail += len;
+	client->replies_len += len;
+	return room;
+}
+
+/* A blocked client's replies are gathered in its own memory, so that many
+ * small ones do not cost more than they are. */
+void client_send(struct client *client, struct buffer *buffer)
+{
+	size_t len = buffer->tail - buffer->head;
+	void *room;
+
+	if (client->state != CLIENT_DEAD && !client->blocked) {
+		client_push(client, buffer);
+		return;
+	}
+	if (client->state != CLIENT_DEAD) {
+		room = client_room(client, len);
+		if (room)
+			memcpy(room, buffer->head, len);
+		else
+			client_fail(client, "no memory for what it does not read",
+				    0);
+	}
+	buffer_put(&client->server->buffers, buffer);
+}
+
+/* The socket did not take all: from now on until it has, the client has memory
+ * of its own. */
+static void client_block(struct client *client)
+{
+	struct buffer_queue old = client->replies;
+	struct buffer *buffer;
+
+	client->blocked = true;
+	client->replies.first = NULL;
+	client->replies_len = 0;
+	while ((buffer = buffer_pop(&old)))
+		client_send(client, buffer);
+}
+
+/* Send what there is, all in one piece. At first only what the socket takes at
+ * once, since the memory is shared; a blocked client's is its own and waits. */
+static void client_write(struct client *client)
+{
+	int flags = MSG_NOSIGNAL | (client->blocked ? 0 : MSG_DONTWAIT);
+	struct buffer *buffer = client->replies.first;
+	struct io_uring_sqe *sqe;
+	size_t n = 0;
+
+	if (client->sending || !buffer || client->state == CLIENT_DEAD)
+		return;
+	sqe = loop_sqe(&client->server->loop, &client->send);
+	for (; buffer && n < CLIENT_IOVECS; buffer = buffer->next) {
+		client->iov[n].iov_base = buffer->head;
+		client->iov[n].iov_len = buffer->tail - buffer->head;
+		client->sending_last = buffer;
+		n++;
+	}
+	if (n == 1) {
+		io_uring_prep_send(sqe, client->fd, client->iov[0].iov_base,
+				   client->iov[0].iov_len, flags);
+	} else {
+		client->msg.msg_iov = client->iov;
+		client->msg.msg_iovlen = n;
+		io_uring_prep_sendmsg(sqe, client->fd, &client->msg, flags);
+	}
+	client->sending = true;
+	client->ops++;
+}
+
+/* Take @len bytes that were sent off the queue. Returns true if that was all
+ * of what client_write() meant to send. */
+static bool client_written(struct client *client, uint32_t len)
+{
+	struct buffer *buffer;
+
+	client->replies_len -= len;
+	while ((buffer = client->replies.first)) {
+		uint32_t left = buffer->tail - buffer->head;
+		bool last = buffer == client->sending_last;
+
+		if (len < left) {
+			buffer->head += len;
+			return false;
+		}
+		len -= left;
+		buffer_put(&client->server->buffers,
+			   buffer_pop(&client->replies));
+		if (last)
+			return true;
+	}
+	return true;
+}
+
+static void client_sent(struct loop_op *op, int result, uint32_t flags)
+{
+	struct client *client = container_of(op, struct client, send);
+	bool all;
+
+	(void)flags;
+	client->ops--;
+	client->sending = false;
+	if (client->state == CLIENT_DEAD)
+		return;
+	if (result == -EAGAIN || result == -EINTR)
+		result = 0;
+	if (result < 0) {
+		client_end(client);
+		return;
+	}
+	all = client_written(client, result);
+	if (!client->replies.first)
+		client->blocked = false;
+	else if (!all && !client->blocked)
+		client_block(client);
+	if (client->replies.first && list_empty(&client->writer))
+		list_add(&client->server->writers, &client->writer);
+	client_update(client);
+}
+
+/* ------------------------------------------------------- what to do with it */
+
+/* What a client sent that is not taken any further for now must not keep shared
+ * memory either, but for what the engine is at work on. */
+static bool client_privatize(struct client *client)
+{
+	struct buffer_queue old = client->received;
+	struct buffer *busy = client->busy ? old.first : NULL, *buffer;
+	bool done = true;
+
+	client->received.first = NULL;
+	while ((buffer = buffer_pop(&old))) {
+		struct buffer *copy = NULL;
+
+		if (done && buffer != busy) {
+			copy = buffer_privatize(&client->server->buffers,
+						buffer);
+			done = copy;
+		}
+		buffer_push(&client->received, copy ? copy : buffer);
+	}
+	return done;
+}
+
+void client_update(struct client *client)
+{
+	struct server *server = client->server;
+
+	if (client->state == CLIENT_DEAD)
+		return;
+	if (client->state == CLIENT_LEAVING && !client->busy) {
+		buffer_put_all(&server->buffers, &client->received);
+		client->nr_received = 0;
+		if (!client->replies.first || client->blocked)
+			client_end(client);
+		return;
+	}
+	if (client->blocked && client_full(client) &&
+	    !client_privatize(client)) {
+		client_fail(client, "no memory for what it sends", 0);
+		return;
+	}
+
+	if (client->receiving && !client->recv_ending &&
+	    (client_full(client) || client->nr_received >= RECEIVED_MAX)) {
+		client->greedy = true;
+		client->recv_ending = true;
+		loop_cancel(&server->loop, &client->recv);
+	}
+
+	if (client->batch_done ||
+	    (client->received.first && !client->busy &&
+	     !client_full(client))) {
+		if (list_empty(&client->ready))
+			list_add(&server->ready, &client->ready);
+	} else if (client->eof && !client->received.first &&
+		   !client->replies.first && !client->busy) {
+		if (client->carry_len) {
+			server->stat.closed_protocol++;
+			client_fail(client, "its stream ended inside a record",
+				    0);
+		}
+		client_end(client);
+		return;
+	}
+
+	if (!client->receiving && !client->eof && !client->starving &&
+	    !client->received.first && !client_full(client))
+		client_receive(client);
+	if (client->queue && client->queue->consumer == client)
+		consumer_kick(client->queue);
+}
+
+void clients_turn(struct server *server)
+{
+	uint32_t buffers = server->buffers.nr_free;
+	struct list *entry;
+
+	while ((entry = list_pop(&server->writers)))
+		client_write(container_of(entry, struct client, writer));
+
+	/* First come, first served, and no more than there is for. */
+	while (buffers && (entry = list_pop(&server->starved))) {
+		struct client *client = container_of(entry, struct client,
+						     starved);
+
+		client->starving = false;
+		client_update(client);
+		buffers--;
+	}
+
+	for (entry = server->dead.next; entry != &server->dead; ) {
+		struct client *client = container_of(entry, struct client, all);
+
+		entry = entry->next;
+		if (!client->ops)
+			client_free(client);
+	}
+}

@@ -1,0 +1,158 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Clients: one connection each.
+ *
+ * A received buffer waits in @received until its records are processed, in
+ * place, by requests.c; then it waits in @replies until it is sent, and goes
+ * back to the ring. Both are emptied within a turn or two, so that the buffers
+ * which all clients share always come back.
+ *
+ * A client that does not take what it is sent is *blocked*: what it is to get
+ * is gathered in private memory. It is *full* once that is as many records as
+ * it was promised to have in flight: then nothing more is received from it or
+ * processed for it, and what was received already goes to private memory, too.
+ * The rest stays with the client, in its own socket buffer, until it reads.
+ */
+#ifndef DAEMON_CLIENT_H
+#define DAEMON_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+
+#include "daemon/buffer.h"
+#include "daemon/engine.h"
+#include "daemon/util.h"
+
+#define CLIENT_IOVECS	8
+
+struct queue;
+struct server;
+struct user;
+
+enum client_state {
+	CLIENT_HELLO,	/* has yet to say HELLO */
+	CLIENT_OPEN,
+	CLIENT_LEAVING,	/* gets its last replies */
+	CLIENT_DEAD,	/* waits for its last completion */
+};
+
+/**
+ * struct client - one connection
+ * @server: const; likewise @fd, @pid, @user
+ * @queue: from HELLO on; NULL again after DROP
+ * @state: enum client_state
+ * @ops: completions to come
+ * @all: on the server's list; likewise @ready, @writer, @starved
+ *
+ * @recv: multishot, or once for one that was greedy
+ * @receiving: @recv is under way; @recv_ending: it was told to end
+ * @greedy: filled several buffers at once
+ * @more: its last buffer was full: there may be more in the socket
+ * @starving: found no buffer in the ring
+ * @eof: it will send no more
+ * @carry: the beginning of a record, @carry_len bytes of it
+ * @received: buffers of requests, @nr_received of them; the first may be
+ *	processed in part
+ *
+ * @batch: the first buffer's records on their way through the engine, @busy
+ * @batch_done: they are back, with @batch_result
+ *
+ * @send: under way, @sending; what it sends is @replies up to @sending_last
+ * @blocked: the socket took less than it was given; until all is sent, in
+ *	private memory
+ * @replies: buffers to be sent, @replies_len bytes
+ */
+struct client {
+	struct server *server;
+	struct user *user;
+	struct queue *queue;
+	int fd;
+	pid_t pid;
+	uint32_t ops;
+	uint8_t state;
+	bool receiving;
+	bool recv_ending;
+	bool greedy;
+	bool more;
+	bool starving;
+	bool eof;
+	bool busy;
+	bool batch_done;
+	bool sending;
+	bool blocked;
+	uint8_t carry_len;
+	char carry[sizeof(struct expiry_record)];
+	struct list all;
+	struct list ready;
+	struct list writer;
+	struct list starved;
+
+	struct loop_op recv;
+	struct buffer_queue received;
+	uint32_t nr_received;
+
+	struct engine_io batch;
+	int batch_result;
+
+	struct loop_op send;
+	struct buffer *sending_last;
+	struct buffer_queue replies;
+	uint64_t replies_len;
+	struct msghdr msg;
+	struct iovec iov[CLIENT_IOVECS];
+};
+
+/* client.c ----------------------------------------------------------------- */
+
+/* Takes @fd and charges @user. -ENOMEM: neither. */
+int client_new(struct server *server, int fd, pid_t pid, struct user *user);
+
+/* All that is left, at the end. */
+void clients_deinit(struct server *server);
+
+/* Whether it can be sent more now: that is open, takes what it gets, and has
+ * no reply under way which must come first. */
+bool client_takes(const struct client *client);
+
+/* Whether as much waits to be sent to it as may. */
+bool client_full(const struct client *client);
+
+/* Send a buffer after all others; it is put back when that is done. */
+void client_send(struct client *client, struct buffer *buffer);
+
+/* Room for @len bytes that are sent after all others, or NULL: try again next
+ * turn. The caller fills it before it calls anything else. */
+void *client_room(struct client *client, size_t len);
+
+/* Log @why (NULL: not worth a line), send what is there, then end. */
+void client_leave(struct client *client, const char *why);
+
+/* It cannot be served: log @why and the errno @error (0 = none), end now. */
+void client_fail(struct client *client, const char *why, int error);
+
+/* Something changed: do what can be done now. */
+void client_update(struct client *client);
+
+/* At the end of a turn: send, receive again, forget the dead. */
+void clients_turn(struct server *server);
+
+/* requests.c --------------------------------------------------------------- */
+
+/* Process the records of the first received buffer. Returns how many. */
+uint32_t client_process(struct client *client);
+
+/* Process what clients sent, within this turn's budget. */
+void clients_process(struct server *server);
+
+/* What the engine calls when a batch is back. */
+void client_batch_done(struct engine_io *io, int result);
+
+/* hello.c ------------------------------------------------------------------ */
+
+/* Answer the first record, in place. */
+void client_hello(struct client *client, struct expiry_record *record);
+
+#endif /* DAEMON_CLIENT_H */

@@ -1,0 +1,26 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The watch on CLOCK_REALTIME: tells when somebody sets it.
+ */
+#ifndef DAEMON_CLOCK_H
+#define DAEMON_CLOCK_H
+
+#include "daemon/loop.h"
+
+struct server;
+
+/**
+ * struct clock_watch - the watch
+ * @fd: a timerfd that never expires, but is cancelled when the clock is set
+ * @op: a poll of it
+ */
+struct clock_watch {
+	struct server *server;
+	int fd;
+	struct loop_op op;
+};
+
+int clock_init(struct clock_watch *clock, struct server *server);
+void clock_deinit(struct clock_watch *clock);
+
+#endif /* DAEMON_CLOCK_H */

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the administrator decides: a file of lines `key = value`.
+ */
+#ifndef DAEMON_CONFIG_H
+#define DAEMON_CONFIG_H
+
+#include <stdint.h>
+#include <sys/un.h>
+
+#define CONFIG_PATH_MAX	256
+
+/**
+ * struct config - settings; config.c has the table of keys and defaults,
+ * expiryd.conf(5) what they mean
+ */
+struct config {
+	char socket[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
+	char device[CONFIG_PATH_MAX];
+	char engine[16];
+	uint64_t socket_mode;
+
+	/* What clients can make grow. */
+	uint64_t connections;
+	uint64_t connections_per_user;
+	uint64_t queues;
+	uint64_t queues_per_user;
+	uint64_t timers_per_queue;
+	uint64_t timers_per_user;
+	uint64_t memory;
+	uint64_t records_in_flight;
+	uint64_t credit_max;
+
+	/* What they share. */
+	uint64_t buffers;
+	uint64_t buffer_size;
+};
+
+void config_init(struct config *config);
+
+/* Set one key. Returns NULL, or what is wrong with it. */
+const char *config_set(struct config *config, const char *key,
+		       const char *value);
+
+/* Read a file; what it does not name stays. Returns 0, or -errno after saying
+ * on stderr which line of which file is wrong (-EINVAL) or why it cannot be
+ * read. */
+int config_read(struct config *config, const char *path);
+
+#endif /* DAEMON_CONFIG_H */

@@ -1,0 +1,230 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Consumers: the way of an expiration from the engine to a connection.
+ *
+ * Expirations stay in the engine, where they can still be refreshed and
+ * cancelled, until the consumer has given credit and its socket takes what it
+ * is sent. On a plain queue what was collected and could not be handed to the
+ * socket before the consumer went is lost with it (at most once): that is one
+ * buffer at most, since nothing is collected for a connection which has not
+ * taken the one before. On an acknowledging queue the next consumer gets it.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/client.h"
+#include "daemon/log.h"
+#include "daemon/queue.h"
+#include "daemon/server.h"
+
+/* Expirations handed out in one turn, so that a storm of them starves nobody
+ * who has a request. */
+#define TURN_EXPIRATIONS	8192
+
+void consumer_kick(struct queue *queue)
+{
+	if (!queue->consumer || queue->reading)
+		return;
+	if (!queue->clock_set && !queue->rewinding &&
+	    (queue->waiting || !queue->credit))
+		return;
+	if (!queue->rewinding && !client_takes(queue->consumer))
+		return;
+	if (list_empty(&queue->due))
+		list_add(&queue->server->due, &queue->due);
+}
+
+void consumer_due(struct engine_queue *engine_queue)
+{
+	struct queue *queue = engine_queue->owner;
+
+	queue->waiting = false;
+	consumer_kick(queue);
+}
+
+void consumer_credit(struct queue *queue, uint32_t credit)
+{
+	uint64_t sum = (uint64_t)queue->credit + credit;
+	uint64_t max = queue->server->config.credit_max;
+
+	if (sum > max) {
+		queue->server->stat.refused_credit++;
+		sum = max;
+	}
+	queue->credit = sum;
+	consumer_kick(queue);
+}
+
+void consumer_leave(struct queue *queue)
+{
+	const struct engine_ops *ops = queue->server->engine->ops;
+
+	queue->consumer = NULL;
+	queue->credit = 0;
+	queue->rewinding = false;
+	queue->clock_set = false;
+	list_del(&queue->due);
+	if (queue->waiting) {
+		queue->waiting = false;
+		ops->unwait(queue->engine_queue);
+	}
+	if (queue->reading && ops->stop)
+		ops->stop(queue->engine_queue, &queue->read);
+}
+
+/* Look again: more may be due already, or the engine says when it is. */
+static void consumer_next(struct queue *queue, bool more)
+{
+	const struct engine_ops *ops = queue->server->engine->ops;
+
+	if (!more && !ops->wait(queue->engine_queue))
+		queue->waiting = true;
+	else
+		consumer_kick(queue);
+}
+
+static void consumer_read(struct queue *queue, int result)
+{
+	struct server *server = queue->server;
+	struct client *client = queue->consumer;
+	struct buffer *buffer = queue->read_buffer;
+
+	queue->read_buffer = NULL;
+	queue_settle(queue);
+	if (result <= 0 || !client) {
+		buffer_put(&server->buffers, buffer);
+	} else {
+		buffer->tail += result * sizeof(struct expiry_record);
+		queue->credit -= result;
+		server->stat.expirations += result;
+		client_send(client, buffer);
+	}
+	if (!client)
+		return;
+	if (result < 0)
+		client_fail(client, "its queue cannot be read", -result);
+	else
+		consumer_next(queue, (uint32_t)result == queue->read.count);
+}
+
+void consumer_read_done(struct engine_io *io, int result)
+{
+	struct queue *queue = container_of(io, struct queue, read);
+	struct server *server = queue->server;
+
+	queue->reading = false;
+	if (!queue->doomed) {
+		consumer_read(queue, result);
+		/* A new consumer may have come meanwhile. */
+		consumer_kick(queue);
+		return;
+	}
+	buffer_put(&server->buffers, queue->read_buffer);
+	server->engine->ops->queue_free(queue->engine_queue);
+	pool_put(&server->queues.pool, queue);
+}
+
+/* Returns false if there is no room for it now. */
+static bool consumer_tell_clock(struct queue *queue)
+{
+	struct expiry_record *record;
+
+	record = client_room(queue->consumer, sizeof(*record));
+	if (!record)
+		return false;
+	*record = (struct expiry_record) {
+		.op = EXPIRY_OP_CLOCK_SET,
+		.deadline_ns = loop_now(&queue->server->loop, queue->clock_id),
+	};
+	queue->clock_set = false;
+	return true;
+}
+
+/* Make what was delivered and not acknowledged due again. Returns false while
+ * there is more to do. */
+static bool consumer_rewind(struct queue *queue)
+{
+	int r = queue->server->engine->ops->rewind(queue->engine_queue);
+
+	if (r > 0)
+		return false;
+	queue->rewinding = false;
+	if (r < 0)
+		client_fail(queue->consumer, "its queue cannot be rewound", -r);
+	return true;
+}
+
+/* Returns how many expirations were collected, or were asked for. */
+static uint32_t consumer_run(struct queue *queue)
+{
+	struct server *server = queue->server;
+	struct buffer *buffer;
+	int r;
+
+	if (queue->rewinding && !consumer_rewind(queue)) {
+		consumer_kick(queue);
+		return 1;
+	}
+	if (!queue->consumer || !client_takes(queue->consumer))
+		return 0;
+	if (queue->clock_set && !consumer_tell_clock(queue)) {
+		consumer_kick(queue);
+		return 0;
+	}
+	if (queue->waiting || !queue->credit)
+		return 0;
+	buffer = buffer_spare(&server->buffers);
+	if (!buffer) {
+		consumer_kick(queue);
+		return 0;
+	}
+	queue->read_buffer = buffer;
+	queue->read.records = (void *)buffer->data;
+	queue->read.count = min_u64(queue->credit,
+				    buffer->size / sizeof(struct expiry_record));
+	r = server->engine->ops->collect(queue->engine_queue, &queue->read);
+	if (r == -EINPROGRESS) {
+		queue->reading = true;
+		return queue->read.count;
+	}
+	consumer_read(queue, r);
+	return r > 0 ? r : 1;
+}
+
+void consumers_run(struct server *server)
+{
+	uint32_t done = 0;
+	struct list now;
+	struct list *entry;
+
+	/* Those that are put on the list meanwhile have their turn next. */
+	list_init(&now);
+	list_splice(&now, &server->due);
+	while (done < TURN_EXPIRATIONS && (entry = list_pop(&now)))
+		done += consumer_run(container_of(entry, struct queue, due));
+	list_splice(&now, &server->due);
+	list_splice(&server->due, &now);
+}
+
+void consumers_clock_set(struct server *server)
+{
+	struct queues *queues = &server->queues;
+	uint32_t i;
+
+	for (i = 0; i <= queues->mask + 1; i++) {
+		struct list *bucket = &queues->buckets[i], *entry;
+
+		for (entry = bucket->next; entry != bucket;
+		     entry = entry->next) {
+			struct queue *queue = container_of(entry, struct queue,
+							   all);
+
+			if (queue->clock_id != CLOCK_REALTIME ||
+			    !queue->consumer)
+				continue;
+			queue->clock_set = true;
+			consumer_kick(queue);
+		}
+	}
+}

@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * HELLO: what every connection begins with.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/client.h"
+#include "daemon/server.h"
+
+#define HELLO_FLAGS	(EXPIRY_HELLO_CONSUME | EXPIRY_HELLO_ACK | \
+			 EXPIRY_HELLO_DURABLE | EXPIRY_HELLO_KEYED)
+
+/* The characters of a name, then nothing but NULs. */
+static bool name_valid(const char *name)
+{
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+		"0123456789._-";
+	size_t len = strnlen(name, EXPIRY_NAME_MAX), i;
+
+	for (i = 0; i < len; i++)
+		if (!memchr(allowed, name[i], sizeof(allowed) - 1))
+			return false;
+	for (; i < EXPIRY_NAME_MAX; i++)
+		if (name[i])
+			return false;
+	return true;
+}
+
+/* What breaks the protocol, and *@why in words. */
+static int hello_check(const struct expiry_hello *hello, const char **why)
+{
+	if (hello->op != EXPIRY_OP_HELLO) {
+		*why = "its first record is not HELLO";
+		return -EPROTO;
+	}
+	if (hello->version != EXPIRY_WIRE_VERSION) {
+		*why = "HELLO of a version that is not spoken here";
+		return -EPROTONOSUPPORT;
+	}
+	if (hello->flags & ~HELLO_FLAGS) {
+		*why = "HELLO with unknown flags";
+		return -EINVAL;
+	}
+	if (hello->flags & EXPIRY_HELLO_DURABLE) {
+		*why = "HELLO asks for a durable queue, which is not offered";
+		return -EOPNOTSUPP;
+	}
+	if (loop_clock(hello->clock_id) < 0) {
+		*why = "HELLO with an unknown clock";
+		return -EINVAL;
+	}
+	if (!name_valid(hello->name)) {
+		*why = "HELLO with a bad name";
+		return -EINVAL;
+	}
+	return 0;
+}
+
+/* What is worth a line: not that a queue has a consumer or is of another kind,
+ * which programs may well try. */
+static const char *attach_error(int error)
+{
+	switch (error) {
+	case -EINVAL:
+	case -EBUSY:
+		return NULL;
+	case -EACCES:
+		return "its queue is another user's";
+	case -EDQUOT:
+		return "too many queues of its user";
+	case -ENOSPC:
+		return "too many queues";
+	default:
+		return "its queue cannot be made";
+	}
+}
+
+void client_hello(struct client *client, struct expiry_record *record)
+{
+	struct server *server = client->server;
+	struct expiry_hello hello;
+	const char *why = NULL;
+	int r;
+
+	memcpy(&hello, record, sizeof(hello));
+	r = hello_check(&hello, &why);
+	if (r < 0) {
+		server->stat.closed_protocol++;
+	} else {
+		r = queue_attach(client, &hello);
+		why = r < 0 ? attach_error(r) : NULL;
+	}
+	*record = (struct expiry_record) {
+		.op = EXPIRY_OP_HELLO,
+		.flags = hello.flags,
+		.status = r,
+		.period_ms = hello.clock_id,
+	};
+	if (r < 0) {
+		client_leave(client, why);
+		return;
+	}
+	client->state = CLIENT_OPEN;
+	record->id = client->queue->engine_queue->timers;
+	record->deadline_ns = loop_now(&server->loop, hello.clock_id);
+	record->cookie = server->config.records_in_flight;
+}

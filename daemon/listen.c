@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <signal.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "daemon/client.h"
+#include "daemon/log.h"
+#include "daemon/server.h"
+
+#define LISTEN_BACKLOG	4096
+
+/* How long a socket that is in use may take to become free. */
+#define PROBE_TRIES	10
+#define PROBE_PAUSE_US	50000
+
+static void listener_accept(struct listener *listener)
+{
+	struct io_uring_sqe *sqe = loop_sqe(&listener->server->loop,
+					    &listener->op);
+
+	io_uring_prep_multishot_accept(sqe, listener->fd, NULL, NULL,
+				       SOCK_CLOEXEC);
+	listener->accepting = true;
+}
+
+/* Say why in the form the client expects an answer, if it can be said. */
+static void refuse(struct server *server, int fd, int error)
+{
+	struct expiry_record record = {
+		.op = EXPIRY_OP_HELLO,
+		.status = error,
+	};
+
+	server->stat.refused_connections++;
+	send(fd, &record, sizeof(record), MSG_DONTWAIT | MSG_NOSIGNAL);
+	close(fd);
+}
+
+static void admit(struct server *server, int fd)
+{
+	const struct config *config = &server->config;
+	socklen_t len = sizeof(struct ucred);
+	struct user *user;
+	struct ucred peer;
+
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0) {
+		close(fd);
+		return;
+	}
+	if (server->nr_clients >= config->connections) {
+		log_peer("client of pid %d, uid %u refused: %llu connections are the limit",
+			 (int)peer.pid, (unsigned int)peer.uid,
+			 (unsigned long long)config->connections);
+		refuse(server, fd, -EBUSY);
+		return;
+	}
+	user = user_get(&server->users, peer.uid);
+	if (!user) {
+		refuse(server, fd, -ENOMEM);
+		return;
+	}
+	if (user->connections >= config->connections_per_user) {
+		log_peer("client of pid %d, uid %u refused: %llu connections are the limit of a user",
+			 (int)peer.pid, (unsigned int)peer.uid,
+			 (unsigned long long)config->connections_per_user);
+		refuse(server, fd, -EDQUOT);
+		return;
+	}
+	if (client_new(server, fd, peer.pid, user) < 0) {
+		user_put(&server->users, user);
+		refuse(server, fd, -ENOMEM);
+	}
+}
+
+static void listener_accepted(struct loop_op *op, int result, uint32_t flags)
+{
+	struct listener *listener = container_of(op, struct listener, op);
+
+	if (!(flags & IORING_CQE_F_MORE))
+		listener->accepting = false;
+	if (result >= 0)
+		admit(listener->server, result);
+
+	switch (result) {
+	case -ECANCELED:
+		return;
+	case -EMFILE:
+	case -ENFILE:
+	case -ENOBUFS:
+	case -ENOMEM:
+		if (!listener->short_of)
+			log_warning("cannot accept connections: %s",
+				    strerror(-result));
+		listener->short_of = true;
+		return;
+	default:
+		if (!listener->accepting)
+			listener_accept(listener);
+	}
+}
+
+void listener_resume(struct listener *listener)
+{
+	if (!listener->short_of || listener->accepting)
+		return;
+	listener->short_of = false;
+	listener_accept(listener);
+}
+
+/* 0 = nobody answers at the address, -EADDRINUSE = somebody does, or -errno.
+ * The socket of a daemon that was killed may go on to answer until the kernel
+ * has taken its ring down; who listened tells whether it is one of those. */
+static int probe(const struct sockaddr_un *address)
+{
+	socklen_t len = sizeof(struct ucred);
+	struct ucred peer = { 0 };
+	int fd, r = -EADDRINUSE;
+
+	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
+	if (fd < 0)
+		return -errno;
+	if (connect(fd, (const void *)address, sizeof(*address)) < 0) {
+		if (errno == ECONNREFUSED)
+			r = 0;
+		else if (errno != EAGAIN)
+			r = -errno;
+	} else if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
+		   peer.pid > 0 && kill(peer.pid, 0) < 0 && errno == ESRCH) {
+		r = 0;
+	}
+	close(fd);
+	return r;
+}
+
+/* Remove a socket that was left by a daemon which was killed. */
+static int remove_stale(const struct sockaddr_un *address)
+{
+	int r, tries = PROBE_TRIES;
+	struct stat st;
+
+	if (lstat(address->sun_path, &st) < 0)
+		return errno == ENOENT ? 0 : -errno;
+	if (!S_ISSOCK(st.st_mode))
+		return -EEXIST;
+	/* One that is just about to end is given the time to. */
+	while ((r = probe(address)) == -EADDRINUSE && --tries)
+		usleep(PROBE_PAUSE_US);
+	if (r < 0)
+		return r;
+	return unlink(address->sun_path) < 0 && errno != ENOENT ? -errno : 0;
+}
+
+/* The directory, where it is the last part of the path that is missing. */
+static void make_parent(const char *path)
+{
+	char parent[CONFIG_PATH_MAX];
+	char *slash;
+
+	strcpy(parent, path);
+	slash = strrchr(parent, '/');
+	if (!slash || slash == parent)
+		return;
+	*slash = '\0';
+	/* If it cannot be made, bind() says so. */
+	mkdir(parent, 0755);
+}
+
+static int listener_make(struct listener *listener, const char *path,
+			 mode_t mode)
+{
+	struct sockaddr_un address = { .sun_family = AF_UNIX };
+	int r;
+
+	strcpy(address.sun_path, path);
+	make_parent(path);
+	r = remove_stale(&address);
+	if (r < 0)
+		return r;
+	listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	if (listener->fd < 0)
+		return -errno;
+	if (bind(listener->fd, (void *)&address, sizeof(address)) < 0)
+		return -errno;
+	listener->made = true;
+	if (chmod(path, mode) < 0 || listen(listener->fd, LISTEN_BACKLOG) < 0)
+		return -errno;
+	return 0;
+}
+
+int listener_init(struct listener *listener, struct server *server)
+{
+	const char *path = server->config.socket;
+	int n, r;
+
+	*listener = (struct listener) {
+		.server = server,
+		.fd = -1,
+		.op.done = listener_accepted,
+	};
+	n = sd_listen_fds(1);
+	if (n < 0)
+		return n;
+	if (n > 1) {
+		log_err("%d sockets from systemd: one is expected", n);
+		return -EINVAL;
+	}
+	if (n == 1) {
+		listener->fd = SD_LISTEN_FDS_START;
+		if (sd_is_socket(listener->fd, AF_UNIX, SOCK_STREAM, 1) <= 0) {
+			log_err("what systemd passed is not a listening Unix stream socket");
+			return -EINVAL;
+		}
+	} else {
+		r = listener_make(listener, path, server->config.socket_mode);
+		if (r < 0) {
+			log_err("%s: %s%s", path, strerror(-r),
+				r == -EADDRINUSE ?
+				" (is another expiryd running?)" : "");
+			return r;
+		}
+	}
+	listener_accept(listener);
+	return 0;
+}
+
+void listener_deinit(struct listener *listener)
+{
+	if (listener->fd >= 0)
+		close(listener->fd);
+	listener->fd = -1;
+	if (listener->made)
+		unlink(listener->server->config.socket);
+	listener->made = false;
+}

@@ -1,0 +1,139 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <stdlib.h>
+#include <time.h>
+
+#include "daemon/loop.h"
+#include "daemon/util.h"
+
+#define LOOP_SQ_ENTRIES		4096
+#define LOOP_CQ_ENTRIES		16384
+
+/* Completions run in one turn; what is left comes first in the next. */
+#define LOOP_COMPLETIONS_MAX	8192
+
+/* The best this kernel has comes first: completions posted only when we ask
+ * for them (6.1), without interrupting us (5.19), or as ever. */
+static const uint32_t loop_setups[] = {
+	IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+	IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN |
+		IORING_SETUP_TASKRUN_FLAG,
+	IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
+	0,
+};
+
+int loop_init(struct loop *loop)
+{
+	struct io_uring_params params;
+	size_t i;
+	int r = -EINVAL;
+
+	*loop = (struct loop) { .ring.ring_fd = -1 };
+	for (i = 0; i < ARRAY_SIZE(loop_setups) && r == -EINVAL; i++) {
+		params = (struct io_uring_params) {
+			.flags = loop_setups[i] | IORING_SETUP_CQSIZE |
+				 IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CLAMP,
+			.cq_entries = LOOP_CQ_ENTRIES,
+		};
+		r = io_uring_queue_init_params(LOOP_SQ_ENTRIES, &loop->ring,
+					       &params);
+	}
+	if (r < 0) {
+		loop->ring.ring_fd = -1;
+		return r;
+	}
+	loop->setup = params.flags;
+
+	/* Saves a look-up of the ring's file a turn; kernels that cannot are
+	 * no worse off. */
+	io_uring_register_ring_fd(&loop->ring);
+	return 0;
+}
+
+void loop_deinit(struct loop *loop)
+{
+	if (loop->ring.ring_fd < 0)
+		return;
+	io_uring_queue_exit(&loop->ring);
+	loop->ring.ring_fd = -1;
+}
+
+struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op)
+{
+	struct io_uring_sqe *sqe;
+
+	while (!(sqe = io_uring_get_sqe(&loop->ring))) {
+		int r = io_uring_submit(&loop->ring);
+
+		/* The ring is broken beyond repair, and nothing above could
+		 * do its duty without it. */
+		if (r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY)
+			abort();
+	}
+	io_uring_sqe_set_data(sqe, op);
+	return sqe;
+}
+
+void loop_cancel(struct loop *loop, struct loop_op *op)
+{
+	struct io_uring_sqe *sqe = loop_sqe(loop, NULL);
+
+	io_uring_prep_cancel(sqe, op, 0);
+}
+
+int loop_turn(struct loop *loop, bool wait)
+{
+	struct io_uring_cqe *cqe;
+	unsigned int head, n = 0;
+	int r;
+
+	if (wait && !io_uring_cq_ready(&loop->ring))
+		r = io_uring_submit_and_wait(&loop->ring, 1);
+	else
+		r = io_uring_submit_and_get_events(&loop->ring);
+	if (r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY)
+		return r;
+
+	loop->now_known = 0;
+	loop->turns++;
+	io_uring_for_each_cqe(&loop->ring, head, cqe) {
+		struct loop_op *op = io_uring_cqe_get_data(cqe);
+
+		if (op)
+			op->done(op, cqe->res, cqe->flags);
+		if (++n == LOOP_COMPLETIONS_MAX)
+			break;
+	}
+	io_uring_cq_advance(&loop->ring, n);
+	return 0;
+}
+
+int loop_clock(uint32_t clock_id)
+{
+	switch (clock_id) {
+	case CLOCK_REALTIME:
+		return 0;
+	case CLOCK_MONOTONIC:
+		return 1;
+	case CLOCK_BOOTTIME:
+		return 2;
+	default:
+		return -1;
+	}
+}
+
+uint64_t loop_now(struct loop *loop, uint32_t clock_id)
+{
+	int i = loop_clock(clock_id);
+
+	if (i < 0)
+		return 0;
+	if (!(loop->now_known & 1U << i)) {
+		struct timespec ts;
+
+		clock_gettime(clock_id, &ts);
+		loop->now_ns[i] = ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+		loop->now_known |= 1U << i;
+	}
+	return loop->now_ns[i];
+}

@@ -1,0 +1,64 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The loop: one io_uring, one thread, one io_uring_enter() a turn.
+ */
+#ifndef DAEMON_LOOP_H
+#define DAEMON_LOOP_H
+
+#include <liburing.h>
+#include <stdbool.h>
+#include <stdint.h>
+
+/**
+ * struct loop_op - something that will complete
+ * @done: called once for each completion, in their order. It should only note
+ *	what happened; the work is done later in the turn.
+ *
+ * Embedded in what it belongs to, which must stay until the last completion
+ * (the one without IORING_CQE_F_MORE in @flags).
+ */
+struct loop_op {
+	void (*done)(struct loop_op *op, int result, uint32_t flags);
+};
+
+#define LOOP_CLOCKS	3	/* REALTIME, MONOTONIC, BOOTTIME */
+
+/**
+ * struct loop - the loop
+ * @ring: for the use of loop_sqe() and buffers.c only
+ * @now_ns: the time on each clock, once it was asked for in this turn
+ * @now_known: bit n: @now_ns[n] is this turn's
+ * @turns: how many there were
+ * @setup: IORING_SETUP_* flags that this kernel took
+ */
+struct loop {
+	struct io_uring ring;
+	uint64_t now_ns[LOOP_CLOCKS];
+	uint32_t now_known;
+	uint32_t setup;
+	uint64_t turns;
+};
+
+/* -EPERM, -ENOSYS: io_uring is forbidden or absent; -ENOMEM. */
+int loop_init(struct loop *loop);
+void loop_deinit(struct loop *loop);
+
+/* An entry to be prepared, submitted with this turn; @op is told of its
+ * completion, nobody if NULL. Never NULL: a full ring is submitted early. */
+struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op);
+
+/* Cancel what @op stands for; it completes with -ECANCELED, or as it would
+ * have if that is too late. */
+void loop_cancel(struct loop *loop, struct loop_op *op);
+
+/* One turn: submit, wait for a completion if @wait, run what completed. Blocks
+ * nowhere else. Returns 0 or a fatal -errno. */
+int loop_turn(struct loop *loop, bool wait);
+
+/* Now on CLOCK_REALTIME, _MONOTONIC or _BOOTTIME; the same all turn long. */
+uint64_t loop_now(struct loop *loop, uint32_t clock_id);
+
+/* Number of a clock from 0 to LOOP_CLOCKS - 1, or -1: we have no such clock. */
+int loop_clock(uint32_t clock_id);
+
+#endif /* DAEMON_LOOP_H */

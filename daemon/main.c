@@ -1,0 +1,252 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * expiryd: takes requests from local programs on a Unix socket and tells them
+ * when what they registered has expired.
+ */
+#include <errno.h>
+#include <getopt.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <sys/signalfd.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "daemon/server.h"
+
+#define CONFIG_DEFAULT	"/etc/expiry/expiryd.conf"
+
+/* Descriptors that are not a client's: the ring, the log, the socket, ... */
+#define FILES_OWN	32
+
+#define EXIT_USAGE	2
+
+enum option_key {
+	OPTION_CHECK = 256,
+	OPTION_CONFIG,
+	OPTION_DEVICE,
+	OPTION_ENGINE,
+	OPTION_HELP,
+	OPTION_SOCKET,
+	OPTION_VERSION,
+};
+
+static const struct option options[] = {
+	{ "check-config", no_argument, NULL, OPTION_CHECK },
+	{ "config", required_argument, NULL, OPTION_CONFIG },
+	{ "device", required_argument, NULL, OPTION_DEVICE },
+	{ "engine", required_argument, NULL, OPTION_ENGINE },
+	{ "help", no_argument, NULL, OPTION_HELP },
+	{ "socket", required_argument, NULL, OPTION_SOCKET },
+	{ "version", no_argument, NULL, OPTION_VERSION },
+	{ 0 },
+};
+
+static const char usage[] =
+	"Usage: expiryd [--socket PATH] [--engine auto|kernel|embedded]\n"
+	"               [--device PATH] [--config FILE] [--check-config]\n"
+	"\n"
+	"Serve queues of timers to local programs.\n"
+	"\n"
+	"  --socket PATH    listen there (" EXPIRY_SOCKET_DEFAULT ")\n"
+	"  --engine ENGINE  where queues are kept: kernel (the module), embedded (this\n"
+	"                   process), or auto, which is kernel where the device opens\n"
+	"  --device PATH    the module's device (/dev/expiry)\n"
+	"  --config FILE    read settings (" CONFIG_DEFAULT ", if there is one)\n"
+	"  --check-config   only say whether the settings are good\n"
+	"  --version        print the version\n"
+	"  --help           print this\n";
+
+/**
+ * struct settings - what the command line says
+ * @socket: NULL = as configured; likewise @engine, @device
+ * @file: the configuration; NULL = the default one
+ * @check: do not serve
+ */
+struct settings {
+	const char *socket;
+	const char *engine;
+	const char *device;
+	const char *file;
+	bool check;
+};
+
+/* Returns 0 to go on, 1 when all is said, or -EINVAL. */
+static int parse_argv(int argc, char **argv, struct settings *settings)
+{
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case OPTION_CHECK:
+			settings->check = true;
+			break;
+		case OPTION_CONFIG:
+			settings->file = optarg;
+			break;
+		case OPTION_DEVICE:
+			settings->device = optarg;
+			break;
+		case OPTION_ENGINE:
+			settings->engine = optarg;
+			break;
+		case OPTION_HELP:
+			fputs(usage, stdout);
+			return 1;
+		case OPTION_SOCKET:
+			settings->socket = optarg;
+			break;
+		case OPTION_VERSION:
+			puts("expiryd " EXPIRY_VERSION);
+			return 1;
+		default:
+			return -EINVAL;
+		}
+	}
+	if (optind < argc) {
+		log_err("'%s' is not an option; see expiryd --help",
+			argv[optind]);
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int override(struct config *config, const char *key, const char *value)
+{
+	const char *why = value ? config_set(config, key, value) : NULL;
+
+	if (!why)
+		return 0;
+	log_err("--%s: '%s' %s", key, value, why);
+	return -EINVAL;
+}
+
+/* The file first, the command line over it. */
+static int configure(struct config *config, const struct settings *settings)
+{
+	int r = 0;
+
+	config_init(config);
+	if (settings->file)
+		r = config_read(config, settings->file);
+	else if (!access(CONFIG_DEFAULT, F_OK))
+		r = config_read(config, CONFIG_DEFAULT);
+	if (r)
+		return r;
+	if (override(config, "socket", settings->socket) ||
+	    override(config, "engine", settings->engine) ||
+	    override(config, "device", settings->device))
+		return -EINVAL;
+	return 0;
+}
+
+/* As many descriptors as we may have; no more connections than those. */
+static void raise_limits(struct config *config)
+{
+	struct rlimit files;
+	uint64_t most;
+
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	files.rlim_cur = files.rlim_max;
+	setrlimit(RLIMIT_NOFILE, &files);
+	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
+		return;
+	most = files.rlim_cur > 2 * FILES_OWN ? files.rlim_cur - FILES_OWN :
+						FILES_OWN;
+	if (config->connections > most) {
+		log_info("connections limited to %llu by the number of files a process may open",
+			 (unsigned long long)most);
+		config->connections = most;
+	}
+}
+
+/**
+ * struct stopper - stops the server when asked to by a signal
+ * @fd: a signalfd
+ * @op: the read of @info
+ */
+struct stopper {
+	struct server *server;
+	int fd;
+	struct loop_op op;
+	struct signalfd_siginfo info;
+};
+
+static void stopper_read(struct loop_op *op, int result, uint32_t flags)
+{
+	struct stopper *stopper = container_of(op, struct stopper, op);
+
+	(void)result;
+	(void)flags;
+	server_stop(stopper->server);
+}
+
+static int stopper_init(struct stopper *stopper, struct server *server)
+{
+	struct io_uring_sqe *sqe;
+	sigset_t signals;
+
+	stopper->server = server;
+	stopper->op.done = stopper_read;
+	sigemptyset(&signals);
+	sigaddset(&signals, SIGINT);
+	sigaddset(&signals, SIGTERM);
+	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
+		return -errno;
+	stopper->fd = signalfd(-1, &signals, SFD_CLOEXEC);
+	if (stopper->fd < 0)
+		return -errno;
+	sqe = loop_sqe(&server->loop, &stopper->op);
+	io_uring_prep_read(sqe, stopper->fd, &stopper->info,
+			   sizeof(stopper->info), 0);
+	return 0;
+}
+
+static int serve(const struct config *config)
+{
+	struct stopper stopper = { .fd = -1 };
+	struct server server;
+	int r;
+
+	r = server_init(&server, config);
+	if (!r) {
+		r = stopper_init(&stopper, &server);
+		if (r)
+			log_err("signals: %s", strerror(-r));
+	}
+	if (!r) {
+		sd_notifyf(0, "READY=1\nSTATUS=Serving, engine %s",
+			   server.engine->ops->name);
+		r = server_run(&server);
+		sd_notify(0, "STOPPING=1\nSTATUS=Stopping");
+	}
+	server_deinit(&server);
+	if (stopper.fd >= 0)
+		close(stopper.fd);
+	return r;
+}
+
+int main(int argc, char **argv)
+{
+	struct settings settings = { 0 };
+	struct config config;
+	int r;
+
+	log_init();
+	r = parse_argv(argc, argv, &settings);
+	if (r)
+		return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;
+	if (configure(&config, &settings))
+		return EXIT_USAGE;
+	if (settings.check) {
+		puts("expiryd: the configuration is good");
+		return EXIT_SUCCESS;
+	}
+	signal(SIGPIPE, SIG_IGN);
+	raise_limits(&config);
+	return serve(&config) ? EXIT_FAILURE : EXIT_SUCCESS;
+}

@@ -1,0 +1,80 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/pool.h"
+
+#define POOL_ALIGN	64
+#define POOL_CHUNK	(64 * 1024)
+
+/* Stands at the beginning of a chunk, and of an object while it is free. */
+struct pool_link {
+	void *next;
+};
+
+void pool_init(struct pool *pool, size_t size, uint64_t nr_max)
+{
+	*pool = (struct pool) {
+		.size = (size + POOL_ALIGN - 1) & ~(size_t)(POOL_ALIGN - 1),
+		.nr_max = nr_max,
+	};
+}
+
+void pool_deinit(struct pool *pool)
+{
+	while (pool->chunks) {
+		struct pool_link *chunk = pool->chunks;
+
+		pool->chunks = chunk->next;
+		free(chunk);
+	}
+	pool->free = NULL;
+}
+
+static int pool_grow(struct pool *pool)
+{
+	size_t size = POOL_CHUNK, offset;
+	struct pool_link *chunk, *object;
+
+	chunk = aligned_alloc(POOL_ALIGN, size);
+	if (!chunk)
+		return -1;
+	chunk->next = pool->chunks;
+	pool->chunks = chunk;
+
+	/* The first object given out is the one at the lowest address. */
+	offset = POOL_ALIGN + (size - POOL_ALIGN) / pool->size * pool->size;
+	while (offset > POOL_ALIGN) {
+		offset -= pool->size;
+		object = (void *)((char *)chunk + offset);
+		object->next = pool->free;
+		pool->free = object;
+	}
+	return 0;
+}
+
+void *pool_get(struct pool *pool)
+{
+	struct pool_link *object;
+
+	if (pool->nr >= pool->nr_max)
+		return NULL;
+	if (!pool->free && pool_grow(pool))
+		return NULL;
+	object = pool->free;
+	pool->free = object->next;
+	pool->nr++;
+	memset(object, 0, pool->size);
+	return object;
+}
+
+void pool_put(struct pool *pool, void *object)
+{
+	struct pool_link *link = object;
+
+	if (!object)
+		return;
+	link->next = pool->free;
+	pool->free = link;
+	pool->nr--;
+}

@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/random.h>
+#include <time.h>
+
+#include "daemon/client.h"
+#include "daemon/queue.h"
+#include "daemon/server.h"
+
+/* A user at the limit is counted anew at most this often. */
+#define RECOUNT_NS	100000000
+
+int queues_init(struct queues *queues, uint64_t nr_max)
+{
+	uint32_t i, buckets = 64;
+
+	pool_init(&queues->pool, sizeof(struct queue), nr_max);
+	if (getrandom(&queues->seed, sizeof(queues->seed), 0) < 0)
+		return -errno;
+	while (buckets < nr_max)
+		buckets *= 2;
+	queues->mask = buckets - 1;
+	queues->buckets = calloc(buckets + 1, sizeof(*queues->buckets));
+	if (!queues->buckets)
+		return -ENOMEM;
+	for (i = 0; i <= buckets; i++)
+		list_init(&queues->buckets[i]);
+	return 0;
+}
+
+static bool queue_named(const struct queue *queue)
+{
+	return queue->name[0];
+}
+
+static struct list *queue_bucket(struct queues *queues, const char *name)
+{
+	uint64_t words[EXPIRY_NAME_MAX / 8], hash = queues->seed;
+	size_t i;
+
+	if (!name[0])
+		return &queues->buckets[queues->mask + 1];
+	memcpy(words, name, sizeof(words));
+	for (i = 0; i < ARRAY_SIZE(words); i++) {
+		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL;
+		hash ^= hash >> 29;
+	}
+	hash *= queues->seed | 1;
+	return &queues->buckets[(hash >> 32) & queues->mask];
+}
+
+static struct queue *queue_find(struct queues *queues, const char *name)
+{
+	struct list *bucket = queue_bucket(queues, name), *entry;
+
+	for (entry = bucket->next; entry != bucket; entry = entry->next) {
+		struct queue *queue = container_of(entry, struct queue, all);
+
+		if (!memcmp(queue->name, name, sizeof(queue->name)))
+			return queue;
+	}
+	return NULL;
+}
+
+/* Remove the queue; what the engine still reads for it ends first. */
+static void queue_free(struct queue *queue)
+{
+	struct server *server = queue->server;
+
+	list_del(&queue->all);
+	list_del(&queue->of_user);
+	list_del(&queue->due);
+	queue->user->timers -= queue->charged;
+	queue->user->nr_queues--;
+	user_put(&server->users, queue->user);
+	queue->user = NULL;
+	queue->charged = 0;
+	if (queue->reading) {
+		queue->doomed = true;
+		return;
+	}
+	server->engine->ops->queue_free(queue->engine_queue);
+	pool_put(&server->queues.pool, queue);
+	listener_resume(&server->listener);
+}
+
+void queues_deinit(struct queues *queues)
+{
+	uint32_t i;
+
+	for (i = 0; queues->buckets && i <= queues->mask + 1; i++) {
+		struct list *bucket = &queues->buckets[i];
+
+		while (!list_empty(bucket)) {
+			struct queue *queue = container_of(bucket->next,
+							   struct queue, all);
+
+			/* The ring ends now: no read comes back. */
+			queue->reading = false;
+			queue_free(queue);
+		}
+	}
+	free(queues->buckets);
+	queues->buckets = NULL;
+	pool_deinit(&queues->pool);
+}
+
+static int queue_new(struct server *server, struct user *user,
+		     const struct expiry_hello *hello, uint32_t mode,
+		     struct queue **queuep)
+{
+	struct expiry_config config = {
+		.clock_id = hello->clock_id,
+		.mode = mode,
+		.limit = server->config.timers_per_queue,
+	};
+	struct queue *queue;
+	int r;
+
+	if (user->nr_queues >= server->config.queues_per_user) {
+		server->stat.refused_queues++;
+		return -EDQUOT;
+	}
+	queue = pool_get(&server->queues.pool);
+	if (!queue) {
+		server->stat.refused_queues++;
+		return -ENOSPC;
+	}
+	r = server->engine->ops->queue_new(server->engine, &config,
+					   &queue->engine_queue);
+	if (r < 0) {
+		pool_put(&server->queues.pool, queue);
+		return r;
+	}
+	queue->engine_queue->owner = queue;
+	queue->engine_queue->due = consumer_due;
+	queue->server = server;
+	queue->user = user;
+	memcpy(queue->name, hello->name, sizeof(queue->name));
+	queue->clock_id = hello->clock_id;
+	queue->mode = mode;
+	queue->read.done = consumer_read_done;
+	list_init(&queue->due);
+	list_add(queue_bucket(&server->queues, queue->name), &queue->all);
+	list_add(&user->queues, &queue->of_user);
+	user->nr_queues++;
+	*queuep = queue;
+	return 0;
+}
+
+int queue_attach(struct client *client, const struct expiry_hello *hello)
+{
+	struct server *server = client->server;
+	uint32_t mode = hello->flags & (EXPIRY_HELLO_ACK | EXPIRY_HELLO_KEYED);
+	struct queue *queue = NULL;
+	int r;
+
+	if (hello->name[0])
+		queue = queue_find(&server->queues, hello->name);
+	if (queue) {
+		if (client->user != queue->user && client->user->uid)
+			return -EACCES;
+		if (queue->clock_id != hello->clock_id || queue->mode != mode)
+			return -EINVAL;
+		if (hello->flags & EXPIRY_HELLO_CONSUME && queue->consumer)
+			return -EBUSY;
+	} else {
+		r = queue_new(server, client->user, hello, mode, &queue);
+		if (r < 0)
+			return r;
+	}
+	client->queue = queue;
+	queue->clients++;
+	if (hello->flags & EXPIRY_HELLO_CONSUME) {
+		queue->consumer = client;
+		queue->credit = 0;
+		queue->rewinding = queue->mode & EXPIRY_MODE_ACK;
+		consumer_kick(queue);
+	}
+	return 0;
+}
+
+void queue_detach(struct client *client)
+{
+	struct queue *queue = client->queue;
+
+	if (!queue)
+		return;
+	client->queue = NULL;
+	queue->clients--;
+	if (queue->consumer == client)
+		consumer_leave(queue);
+	if (!queue_named(queue))
+		queue_free(queue);
+}
+
+int queue_drop(struct client *client)
+{
+	struct queue *queue = client->queue;
+
+	if (!queue_named(queue))
+		return -EINVAL;
+	if (client->user != queue->user && client->user->uid)
+		return -EACCES;
+	if (queue->clients > 1)
+		return -EBUSY;
+	queue_detach(client);
+	queue_free(queue);
+	return 0;
+}
+
+void queue_settle(struct queue *queue)
+{
+	uint64_t timers = queue->engine_queue->timers;
+
+	queue->user->timers += timers - queue->charged;
+	queue->charged = timers;
+}
+
+/* Whether a keyed queue has this timer, so that to arm it adds none. */
+static bool queue_has(struct queue *queue, uint64_t id)
+{
+	struct expiry_record record = { .op = EXPIRY_OP_QUERY, .id = id };
+	int r = queue->server->engine->ops->submit_now(queue->engine_queue,
+						       &record, 1);
+
+	return !r && !record.status;
+}
+
+/* An engine's own count may be too high; get the truth of all the user's. */
+static void user_recount(struct server *server, struct user *user)
+{
+	uint64_t now_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
+	struct list *entry;
+
+	if (now_ns - user->recounted_ns < RECOUNT_NS)
+		return;
+	user->recounted_ns = now_ns;
+	for (entry = user->queues.next; entry != &user->queues;
+	     entry = entry->next) {
+		struct queue *queue = container_of(entry, struct queue,
+						   of_user);
+
+		if (!server->engine->ops->recount(queue->engine_queue))
+			queue_settle(queue);
+	}
+}
+
+uint32_t queue_allowed(struct queue *queue,
+		       const struct expiry_record *records, uint32_t count)
+{
+	struct server *server = queue->server;
+	uint64_t room, limit = server->config.timers_per_user;
+	struct user *user = queue->user;
+	uint32_t i;
+
+	if (user->timers + count <= limit)
+		return count;
+
+	/* Near the limit each record counts. */
+	user_recount(server, user);
+	room = user->timers < limit ? limit - user->timers : 0;
+	for (i = 0; i < count; i++) {
+		if (records[i].op != EXPIRY_OP_ARM)
+			continue;
+		if (room) {
+			room--;
+			continue;
+		}
+		/* What stands before it may make room. */
+		if (i)
+			return i;
+		return queue->mode & EXPIRY_MODE_KEYED &&
+		       queue_has(queue, records[i].id) ? 1 : 0;
+	}
+	return count;
+}

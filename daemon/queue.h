@@ -1,0 +1,130 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Queues: named and anonymous, who may use them, and their consumers.
+ */
+#ifndef DAEMON_QUEUE_H
+#define DAEMON_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <expiry/wire.h>
+
+#include "daemon/engine.h"
+#include "daemon/pool.h"
+#include "daemon/util.h"
+
+struct buffer;
+struct client;
+struct server;
+struct user;
+
+/**
+ * struct queue - one queue
+ * @server: const; likewise @user (the owner, who is charged), @name (all NUL:
+ *	anonymous), @clock_id, @mode
+ * @engine_queue: the engine's
+ * @clients: connections attached, the consumer included
+ * @charged: timers charged to the owner
+ * @all: in its bucket, an anonymous one in the last
+ * @of_user: among the owner's
+ *
+ * @consumer: who gets the expirations, or NULL
+ * @credit: how many more it will take
+ * @due: on the server's list: consumer_run() will look at it
+ * @read: a collect() and the buffer it fills, while @reading
+ * @waiting: the engine will say when something is due; nothing was before
+ * @rewinding: what an earlier consumer left is being made due again
+ * @clock_set: the consumer is to be told that the clock was set
+ * @doomed: removed, once @reading is over
+ */
+struct queue {
+	struct server *server;
+	struct user *user;
+	struct engine_queue *engine_queue;
+	char name[EXPIRY_NAME_MAX];
+	uint32_t clock_id;
+	uint32_t mode;
+	uint32_t clients;
+	uint64_t charged;
+	struct list all;
+	struct list of_user;
+
+	struct client *consumer;
+	uint32_t credit;
+	struct list due;
+	struct engine_io read;
+	struct buffer *read_buffer;
+	bool reading;
+	bool waiting;
+	bool rewinding;
+	bool clock_set;
+	bool doomed;
+};
+
+/**
+ * struct queues - all queues
+ * @seed: so that nobody can choose names of one bucket
+ * @buckets: lists of queues by the hash of their names, @mask + 1 of them, and
+ *	one more for anonymous ones
+ */
+struct queues {
+	struct pool pool;
+	uint64_t seed;
+	struct list *buckets;
+	uint32_t mask;
+};
+
+/* -ENOMEM */
+int queues_init(struct queues *queues, uint64_t nr_max);
+/* Frees every queue; no client may be left. */
+void queues_deinit(struct queues *queues);
+
+/* queue.c: life and membership ------------------------------------------- */
+
+/**
+ * queue_attach - join the queue that a (checked) HELLO names, or make it
+ *
+ * -EACCES: another user's; -EINVAL: of another clock or mode; -EBUSY: it has a
+ * consumer; -EDQUOT: the user's limit of queues; -ENOSPC: the server's; or the
+ * engine's error.
+ */
+int queue_attach(struct client *client, const struct expiry_hello *hello);
+
+/* Leave; an anonymous queue goes with its client. */
+void queue_detach(struct client *client);
+
+/* Remove the client's queue. -EINVAL: it is anonymous; -EACCES: another
+ * user's; -EBUSY: somebody else is attached. */
+int queue_drop(struct client *client);
+
+/* Charge the owner for the timers that are in the queue now. */
+void queue_settle(struct queue *queue);
+
+/* How many of @count records of one run may go to the engine without the owner
+ * coming to more timers than the limit; 0: the first one is to be refused. */
+uint32_t queue_allowed(struct queue *queue,
+		       const struct expiry_record *records, uint32_t count);
+
+/* consumer.c: expirations on their way ------------------------------------ */
+
+/* Something changed (credit, room, a due timer): see to it in this turn. */
+void consumer_kick(struct queue *queue);
+
+/* The client gives credit. */
+void consumer_credit(struct queue *queue, uint32_t credit);
+
+/* The consumer is gone. */
+void consumer_leave(struct queue *queue);
+
+/* Hand out what is due, within this turn's budget. */
+void consumers_run(struct server *server);
+
+/* CLOCK_REALTIME was set: tell the consumers whom it concerns. */
+void consumers_clock_set(struct server *server);
+
+/* For queue.c: what the engine calls when something is due, and when a read is
+ * done. */
+void consumer_due(struct engine_queue *engine_queue);
+void consumer_read_done(struct engine_io *io, int result);
+
+#endif /* DAEMON_QUEUE_H */

@@ -1,0 +1,388 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Requests: what becomes of the records of a received buffer.
+ *
+ * Runs of records for the engine are handed to it where they are, and come back
+ * as their replies; what is the daemon's own (CREDIT, SCAN, STAT, DROP) is done
+ * between them. The buffer's replies so far are [reply, reply_tail), what is
+ * still to do is [head, tail). They are the same memory: only behind a record
+ * without a reply are later replies moved down.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/client.h"
+#include "daemon/log.h"
+#include "daemon/server.h"
+
+/* Requests processed in one turn, so that a storm of them does not keep the
+ * expirations waiting. */
+#define TURN_REQUESTS	8192
+
+#define RECORD	((uint32_t)sizeof(struct expiry_record))
+#define UNITS(size)	(((uint32_t)(size) + RECORD - 1) / RECORD)
+
+/* The body of a STAT reply. */
+struct stat_body {
+	struct expiry_stat queue;
+	struct expiry_server_stat server;
+};
+
+static void client_broke(struct client *client, const char *why)
+{
+	client->server->stat.closed_protocol++;
+	client_leave(client, why);
+}
+
+static bool is_own(uint8_t op)
+{
+	return op >= EXPIRY_OP_HELLO && op <= EXPIRY_OP_DROP;
+}
+
+/* The next @count records have become replies. */
+static void reply(struct buffer *buffer, uint32_t count)
+{
+	size_t len = count * sizeof(struct expiry_record);
+
+	if (buffer->reply_tail == buffer->reply) {
+		buffer->reply = buffer->head;
+		buffer->reply_tail = buffer->head;
+	} else if (buffer->reply_tail != buffer->head) {
+		memmove(buffer->reply_tail, buffer->head, len);
+	}
+	buffer->reply_tail += len;
+	buffer->head += len;
+}
+
+static void reply_status(struct buffer *buffer, int status)
+{
+	struct expiry_record *record = (void *)buffer->head;
+
+	record->status = status;
+	reply(buffer, 1);
+}
+
+/* What comes next is sent from another buffer: the replies so far must go
+ * before it, by a copy. Returns false if there is no room for it now. */
+static bool reply_flush(struct client *client, struct buffer *buffer)
+{
+	size_t len = buffer->reply_tail - buffer->reply;
+	void *room;
+
+	if (len) {
+		room = client_room(client, len);
+		if (!room)
+			return false;
+		memcpy(room, buffer->reply, len);
+		buffer->reply = buffer->reply_tail;
+	}
+	return true;
+}
+
+/* --------------------------------------------------------- the daemon's own */
+
+static bool do_scan(struct client *client, struct buffer *buffer)
+{
+	struct server *server = client->server;
+	struct expiry_record *request = (void *)buffer->head, *rows;
+	uint64_t cursor = request->id;
+	struct buffer *room;
+	uint32_t count;
+	int i, n;
+
+	if (!request->period_ms) {
+		reply_status(buffer, -EINVAL);
+		return true;
+	}
+	if (!reply_flush(client, buffer))
+		return false;
+	room = buffer_spare(&server->buffers);
+	if (!room)
+		return false;
+	rows = (void *)room->data;
+	count = min_u64(request->period_ms, room->size / RECORD - 1);
+	n = server->engine->ops->scan(client->queue->engine_queue, rows, count,
+				      &cursor);
+	if (n < 0) {
+		buffer_put(&server->buffers, room);
+		reply_status(buffer, n);
+		return true;
+	}
+	for (i = 0; i < n; i++)
+		rows[i].op = EXPIRY_OP_SCAN;
+	rows[n] = (struct expiry_record) {
+		.op = EXPIRY_OP_SCAN,
+		.cookie = cursor,
+	};
+	room->tail += (n + 1) * sizeof(*rows);
+	client_send(client, room);
+	buffer->head += sizeof(*request);
+	return true;
+}
+
+static void fill_server_stat(const struct client *client,
+			     struct expiry_server_stat *stat)
+{
+	const struct queue *queue = client->queue;
+	struct server *server = client->server;
+
+	*stat = (struct expiry_server_stat) {
+		.engine = server->engine->ops->kind,
+		.consumers = queue->consumer != NULL,
+		.credit = queue->credit,
+		.producers = queue->clients,
+		.uptime_ns = loop_now(&server->loop, CLOCK_BOOTTIME) -
+			     server->started_ns,
+		.queues = server->queues.pool.nr,
+		.connections = server->nr_clients,
+		.records = server->stat.records,
+		.expirations = server->stat.expirations,
+		.refused_connections = server->stat.refused_connections,
+		.refused_queues = server->stat.refused_queues,
+		.refused_timers = server->stat.refused_timers,
+		.closed_protocol = server->stat.closed_protocol,
+	};
+}
+
+static bool do_stat(struct client *client, struct buffer *buffer)
+{
+	struct expiry_record *request = (void *)buffer->head, *head;
+	struct stat_body body = { 0 };
+	int r;
+
+	r = client->server->engine->ops->stat(client->queue->engine_queue,
+					      &body.queue);
+	if (r < 0) {
+		reply_status(buffer, r);
+		return true;
+	}
+	fill_server_stat(client, &body.server);
+	if (!reply_flush(client, buffer))
+		return false;
+	head = client_room(client, RECORD * (1 + UNITS(sizeof(body))));
+	if (!head)
+		return false;
+	*head = *request;
+	head->status = 0;
+	head->period_ms = UNITS(sizeof(body));
+	memset(head + 1, 0, RECORD * UNITS(sizeof(body)));
+	memcpy(head + 1, &body, sizeof(body));
+	buffer->head += sizeof(*request);
+	return true;
+}
+
+/* There is no reply to a good CREDIT. To a bad one there is nothing else to do
+ * than to end the connection: the two sides no longer agree on the credit. */
+static void do_credit(struct client *client, struct buffer *buffer)
+{
+	struct expiry_record *request = (void *)buffer->head;
+
+	if (request->flags || request->status || request->id ||
+	    request->deadline_ns || request->cookie) {
+		reply_status(buffer, -EINVAL);
+		client_broke(client, "CREDIT with fields that are not its own");
+	} else if (client->queue && client->queue->consumer != client) {
+		reply_status(buffer, -EINVAL);
+		client_broke(client, "CREDIT from one that is not a consumer");
+	} else {
+		if (client->queue)
+			consumer_credit(client->queue, request->period_ms);
+		buffer->head += sizeof(*request);
+	}
+}
+
+/* Returns false if it cannot be done in this turn. */
+static bool do_own(struct client *client, struct buffer *buffer)
+{
+	struct expiry_record *request = (void *)buffer->head;
+
+	if (request->op == EXPIRY_OP_HELLO) {
+		reply_status(buffer, -EPROTO);
+		client_broke(client, "a second HELLO");
+		return true;
+	}
+	if (request->op == EXPIRY_OP_CREDIT) {
+		do_credit(client, buffer);
+		return true;
+	}
+	if (request->flags || request->status) {
+		reply_status(buffer, -EINVAL);
+		return true;
+	}
+	if (!client->queue) {
+		reply_status(buffer, -ENOENT);
+		return true;
+	}
+	switch (request->op) {
+	case EXPIRY_OP_SCAN:
+		return do_scan(client, buffer);
+	case EXPIRY_OP_STAT:
+		return do_stat(client, buffer);
+	default:
+		reply_status(buffer, queue_drop(client));
+		return true;
+	}
+}
+
+/* -------------------------------------------------------------- the engine's */
+
+/* How many of the next records are one run for the engine. */
+static uint32_t run_length(const struct buffer *buffer)
+{
+	const struct expiry_record *record = (const void *)buffer->head;
+	uint32_t max = (buffer->tail - buffer->head) / RECORD, n;
+
+	for (n = 0; n < max; n++)
+		if (is_own(record[n].op))
+			break;
+	return n;
+}
+
+/* A run is back from the engine. */
+static void run_done(struct client *client, int result)
+{
+	struct engine_io *batch = &client->batch;
+	uint32_t i;
+
+	/* Where the queue is beyond use, say so in every record. */
+	for (i = 0; result < 0 && i < batch->count; i++)
+		batch->records[i].status = result;
+	if (client->queue)
+		queue_settle(client->queue);
+	reply(client->received.first, batch->count);
+}
+
+void client_batch_done(struct engine_io *io, int result)
+{
+	struct client *client = container_of(io, struct client, batch);
+
+	client->ops--;
+	client->batch_result = result;
+	client->batch_done = true;
+	client_update(client);
+}
+
+/* Hand the next run to the engine, where it may be @busy for a while. */
+static void do_run(struct client *client, struct buffer *buffer)
+{
+	const struct engine_ops *ops = client->server->engine->ops;
+	struct engine_io *batch = &client->batch;
+	int r;
+
+	batch->records = (void *)buffer->head;
+	batch->count = run_length(buffer);
+	if (!client->queue) {
+		run_done(client, -ENOENT);
+		return;
+	}
+	batch->count = queue_allowed(client->queue, batch->records,
+				     batch->count);
+	if (!batch->count) {
+		client->server->stat.refused_timers++;
+		reply_status(buffer, -EDQUOT);
+		return;
+	}
+	r = ops->submit(client->queue->engine_queue, batch);
+	if (r == -EINPROGRESS) {
+		client->busy = true;
+		client->ops++;
+		return;
+	}
+	run_done(client, r);
+}
+
+/* ------------------------------------------------------------------- buffers */
+
+/* Join the record whose beginning came with the buffer before. Where that cut
+ * was at no multiple of 8 bytes the rest is moved, so that records lie where
+ * their fields may be used. */
+static void begin(struct client *client, struct buffer *buffer)
+{
+	uint32_t carry = client->carry_len;
+
+	if (carry % 8) {
+		memmove(buffer->head - RECORD + carry, buffer->head,
+			buffer->tail - buffer->head);
+		buffer->tail -= RECORD - carry;
+		buffer->head -= RECORD;
+		memcpy(buffer->head, client->carry, carry);
+	} else if (carry) {
+		buffer->head -= carry;
+		memcpy(buffer->head, client->carry, carry);
+	}
+	client->carry_len = 0;
+	buffer->reply = buffer->head;
+	buffer->reply_tail = buffer->head;
+}
+
+/* All its records are done: send it, or put it back if it has no reply. */
+static void finish(struct client *client, struct buffer *buffer)
+{
+	buffer_pop(&client->received);
+	client->nr_received--;
+	if (client->state <= CLIENT_OPEN) {
+		client->carry_len = buffer->tail - buffer->head;
+		memcpy(client->carry, buffer->head, client->carry_len);
+	}
+	buffer->head = buffer->reply;
+	buffer->tail = buffer->reply_tail;
+	if (buffer->head == buffer->tail)
+		buffer_put(&client->server->buffers, buffer);
+	else
+		client_send(client, buffer);
+}
+
+uint32_t client_process(struct client *client)
+{
+	struct buffer *buffer = client->received.first;
+	uint32_t records;
+	char *start;
+
+	if (!buffer)
+		return 0;
+	if (!buffer->reply_tail)
+		begin(client, buffer);
+	start = buffer->head;
+	if (client->batch_done) {
+		client->batch_done = false;
+		client->busy = false;
+		run_done(client, client->batch_result);
+	}
+	while (client->state <= CLIENT_OPEN && !client->busy &&
+	       (size_t)(buffer->tail - buffer->head) >= RECORD) {
+		struct expiry_record *record = (void *)buffer->head;
+
+		if (client->state == CLIENT_HELLO) {
+			client_hello(client, record);
+			reply(buffer, 1);
+		} else if (!is_own(record->op)) {
+			do_run(client, buffer);
+		} else if (client_full(client) || !do_own(client, buffer)) {
+			/* Long replies stand before this one. */
+			break;
+		}
+	}
+	records = (buffer->head - start) / RECORD;
+	client->server->stat.records += records;
+	if (!client->busy && (client->state > CLIENT_OPEN ||
+			      (size_t)(buffer->tail - buffer->head) < RECORD))
+		finish(client, buffer);
+	client_update(client);
+	return records;
+}
+
+void clients_process(struct server *server)
+{
+	uint32_t done = 0;
+	struct list now;
+	struct list *entry;
+
+	/* One buffer each; who has more comes again next turn. */
+	list_init(&now);
+	list_splice(&now, &server->ready);
+	while (done < TURN_REQUESTS && (entry = list_pop(&now)))
+		done += client_process(container_of(entry, struct client,
+						    ready));
+	list_splice(&now, &server->ready);
+	list_splice(&server->ready, &now);
+}

@@ -1,0 +1,79 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The few helpers that every file of the daemon may use.
+ */
+#ifndef DAEMON_UTIL_H
+#define DAEMON_UTIL_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+#define container_of(ptr, type, member) \
+	((type *)((char *)(ptr) - offsetof(type, member)))
+
+#define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+
+static inline uint64_t min_u64(uint64_t a, uint64_t b)
+{
+	return a < b ? a : b;
+}
+
+/* An intrusive, circular list; an entry that is on none points at itself. */
+struct list {
+	struct list *next;
+	struct list *prev;
+};
+
+static inline void list_init(struct list *list)
+{
+	list->next = list;
+	list->prev = list;
+}
+
+static inline bool list_empty(const struct list *list)
+{
+	return list->next == list;
+}
+
+/* Append @entry, which must be on no list. */
+static inline void list_add(struct list *list, struct list *entry)
+{
+	entry->prev = list->prev;
+	entry->next = list;
+	list->prev->next = entry;
+	list->prev = entry;
+}
+
+/* Take @entry off its list; no harm if it is on none. */
+static inline void list_del(struct list *entry)
+{
+	entry->prev->next = entry->next;
+	entry->next->prev = entry->prev;
+	list_init(entry);
+}
+
+/* The first entry, taken off; NULL if there is none. */
+static inline struct list *list_pop(struct list *list)
+{
+	struct list *entry = list->next;
+
+	if (entry == list)
+		return NULL;
+	list_del(entry);
+	return entry;
+}
+
+/* Move everything on @from, which is left empty, to the end of @list. */
+static inline void list_splice(struct list *list, struct list *from)
+{
+	if (list_empty(from))
+		return;
+	from->next->prev = list->prev;
+	list->prev->next = from->next;
+	from->prev->next = list;
+	list->prev = from->prev;
+	list_init(from);
+}
+
+#endif /* DAEMON_UTIL_H */
