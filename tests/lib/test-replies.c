@@ -1,0 +1,346 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * What may stand between replies and behind them: expirations, credit, bodies,
+ * rows; from a server that says what no daemon would.
+ */
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "support-fake.h"
+
+/* ------------------------------------------------------------------------
+ * Expirations between replies
+ */
+
+static void mix(int fd)
+{
+	struct expiry_record credit, posted[3], asked[2];
+
+	greet(fd, 100);
+	get(fd, &credit, 1);
+	get(fd, posted, 3);
+	put_event(fd, EXPIRY_OP_EXPIRED, 1000);
+	put(fd, posted, 2);
+	put_event(fd, EXPIRY_OP_CLOCK_SET, 1);
+	put_event(fd, EXPIRY_OP_EXPIRED, 1001);
+	get(fd, asked, 2);
+	put(fd, posted + 2, 1);
+	put_event(fd, EXPIRY_OP_EXPIRED, 1002);
+	put(fd, asked, 1);
+	put_event(fd, EXPIRY_OP_CLOCK_SET, 2);
+	put_event(fd, EXPIRY_OP_EXPIRED, 1003);
+	put(fd, asked + 1, 1);
+	put_event(fd, EXPIRY_OP_EXPIRED, 1004);
+	drain(fd);
+}
+
+/* Order is kept; of the clock's steps the program hears of the last. */
+static void expirations_between_replies(void **state)
+{
+	static const uint64_t cookies[] = {
+		1000, 0, 1, 2, 1001, 2, 1002, 1003, 1004
+	};
+	struct expiry_record records[3], asked[2], got[9];
+	struct fake server;
+	struct expiry *h = fake_open(&server, mix, EXPIRY_OPEN_CONSUME, 8);
+	int i;
+
+	(void)state;
+	fill_arm(records, 3);
+	fill_arm(asked, 2);
+	asked[0].op = EXPIRY_OP_QUERY;
+	asked[1].op = EXPIRY_OP_CANCEL;
+	assert_int_equal(expiry_post(h, records, 3), 3);
+	assert_int_equal(expiry_submit(h, asked, 2), 2);
+	assert_int_equal(asked[0].op, EXPIRY_OP_QUERY);
+	assert_int_equal(asked[1].op, EXPIRY_OP_CANCEL);
+	assert_int_equal(expiry_receive(h, got, 1, 0), -EBUSY);
+	take(h, got, 9);
+	for (i = 0; i < 9; i++)
+		assert_int_equal(got[i].cookie, cookies[i]);
+	assert_int_equal(got[3].op, EXPIRY_OP_CLOCK_SET);
+	assert_int_equal(expiry_receive(h, got, 1, 0), 0);
+	fake_end(&server, h);
+}
+
+static void use_up_credit(int fd)
+{
+	struct expiry_record credit;
+	uint64_t cookie = 0;
+	uint32_t i;
+
+	greet(fd, 100);
+	while (get(fd, &credit, 1)) {
+		if (credit.op != EXPIRY_OP_CREDIT)
+			return;
+		for (i = 0; i < credit.period_ms; i++)
+			put_event(fd, EXPIRY_OP_EXPIRED, cookie++);
+	}
+}
+
+static void credit_is_topped_up(void **state)
+{
+	struct expiry_record got[200];
+	struct fake server;
+	struct expiry *h = fake_open(&server, use_up_credit, EXPIRY_OPEN_CONSUME,
+				     100);
+	uint64_t cookie = 0;
+	int i, nr;
+
+	(void)state;
+	while (cookie < 5000) {
+		nr = expiry_receive(h, got, 1 + cookie % 199, 60000);
+		assert_true(nr > 0 && nr <= 100);
+		for (i = 0; i < nr; i++)
+			assert_int_equal(got[i].cookie, cookie++);
+	}
+	fake_end(&server, h);
+}
+
+static void credit_by_hand(void **state)
+{
+	struct expiry_record got[20];
+	struct fake server;
+	struct expiry *h = fake_open(&server, use_up_credit,
+				     EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_MANUAL,
+				     10);
+
+	(void)state;
+	assert_int_equal(expiry_next(h, got, 20), 0);
+	assert_int_equal(expiry_credit(h, 11), -ENOBUFS);
+	assert_int_equal(expiry_credit(h, UINT32_MAX), -ENOBUFS);
+	assert_int_equal(expiry_credit(h, 4), 0);
+	assert_int_equal(expiry_credit(h, 7), -ENOBUFS);
+	take(h, got, 4);
+	assert_int_equal(expiry_credit(h, 10), 0);
+	take(h, got, 10);
+	assert_int_equal(got[9].cookie, 13);
+	assert_int_equal(expiry_next(h, got, 20), 0);
+	fake_end(&server, h);
+}
+
+static void too_many(int fd)
+{
+	int i;
+
+	greet(fd, 100);
+	for (i = 0; i < 11; i++)
+		put_event(fd, EXPIRY_OP_EXPIRED, i);
+	drain(fd);
+}
+
+static void unasked(int fd)
+{
+	greet(fd, 100);
+	put_event(fd, EXPIRY_OP_ARM, 0);
+	drain(fd);
+}
+
+static void protocol_broken(void **state)
+{
+	struct expiry_record record = { .op = EXPIRY_OP_QUERY };
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	h = fake_open(&server, too_many,
+		      EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_MANUAL, 10);
+	assert_int_equal(expiry_credit(h, 10), 0);
+	assert_int_equal(next_error(h), -EPROTO);
+	fake_end(&server, h);
+
+	h = fake_open(&server, too_many, EXPIRY_OPEN_CONSUME, 10);
+	assert_int_equal(expiry_submit(h, &record, 1), -EPROTO);
+	fake_end(&server, h);
+
+	h = fake_open(&server, too_many, 0, 0);
+	assert_int_equal(next_error(h), -EPROTO);
+	fake_end(&server, h);
+
+	h = fake_open(&server, unasked, 0, 0);
+	assert_int_equal(next_error(h), -EPROTO);
+	fake_end(&server, h);
+}
+
+static void expire_and_go(int fd)
+{
+	struct expiry_record credit;
+	int i;
+
+	greet(fd, 100);
+	get(fd, &credit, 1);
+	for (i = 0; i < 5; i++)
+		put_event(fd, EXPIRY_OP_EXPIRED, i);
+}
+
+/* What arrived before the end is handed out, even if sending failed first. */
+static void nothing_is_lost_at_the_end(void **state)
+{
+	struct expiry_record records[200], got[5];
+	struct fake server;
+	struct expiry *h = fake_open(&server, expire_and_go,
+				     EXPIRY_OPEN_CONSUME, 10);
+
+	(void)state;
+	fake_wait(&server);
+	fill_arm(records, 200);
+	assert_true(expiry_post(h, records, 200) >= 0);
+	take(h, got, 5);
+	assert_int_equal(got[4].cookie, 4);
+	assert_int_equal(next_error(h), -ECONNRESET);
+	fake_end(&server, h);
+}
+
+static void stay_silent(int fd)
+{
+	greet(fd, 100);
+	drain(fd);
+}
+
+static void server_falls_silent(void **state)
+{
+	struct expiry_options options = {
+		.size = sizeof(options),
+		.timeout_ms = 1000,
+	};
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	fake_start(&server, stay_silent);
+	assert_int_equal(expiry_open(&h, server.address, &options), 0);
+	assert_int_equal(expiry_cancel(h, 1, NULL), -ETIMEDOUT);
+	assert_int_equal(expiry_cancel(h, 1, NULL), -ETIMEDOUT);
+	fake_end(&server, h);
+}
+
+/* ------------------------------------------------------------------------
+ * Replies of more than one record
+ */
+
+static void put_stat(int fd, uint32_t units)
+{
+	struct expiry_record *body = calloc(units + 1, RECORD);
+	uint32_t i;
+
+	body[0].op = EXPIRY_OP_STAT;
+	body[0].period_ms = units;
+	/* Bytes that would be expirations if they were taken for records. */
+	memset(body + 1, EXPIRY_OP_EXPIRED, units * RECORD);
+	for (i = 0; i <= units; i++)
+		put(fd, body + i, 1);
+	free(body);
+}
+
+static void stat_longer(int fd)
+{
+	struct expiry_record record;
+
+	greet(fd, 100);
+	while (get(fd, &record, 1)) {
+		if (record.op == EXPIRY_OP_STAT)
+			put_stat(fd, 100);
+		else
+			put(fd, &record, 1);
+	}
+}
+
+static void stat_short(int fd)
+{
+	struct expiry_record record;
+
+	greet(fd, 100);
+	get(fd, &record, 1);
+	put_stat(fd, 3);
+	drain(fd);
+}
+
+static void stat_of_another_version(void **state)
+{
+	struct {
+		struct expiry_server_stat server;
+		uint64_t guard;
+	} s = { .guard = 42 };
+	struct expiry_stat stat;
+	struct fake server;
+	struct expiry *h = fake_open(&server, stat_longer, 0, 0);
+	uint64_t count = 1;
+
+	(void)state;
+	assert_int_equal(expiry_stat(h, &stat, &s.server, sizeof(s.server)), 0);
+	assert_int_equal(stat.clock_id, 0x10101010);
+	assert_int_equal(s.server.engine, 0x10101010);
+	assert_int_equal(s.guard, 42);
+	assert_int_equal(expiry_stat(h, &stat, NULL, 0), 0);
+	assert_int_equal(expiry_clear(h, &count), 0);
+	assert_int_equal(count, 0);
+	fake_end(&server, h);
+
+	h = fake_open(&server, stat_short, 0, 0);
+	assert_int_equal(expiry_stat(h, &stat, NULL, 0), -EPROTO);
+	fake_end(&server, h);
+}
+
+static void scan_too_much(int fd)
+{
+	struct expiry_record record;
+	uint32_t i, rows;
+
+	greet(fd, 100);
+	get(fd, &record, 1);
+	rows = record.period_ms + 1;
+	for (i = 0; i < rows; i++) {
+		record.id = 1 + i;
+		put(fd, &record, 1);
+	}
+	drain(fd);
+}
+
+static void scans(void **state)
+{
+	struct expiry_record rows[8];
+	struct fake server;
+	struct expiry *h = fake_open(&server, scan_too_much, 0, 0);
+	uint64_t cursor = 0;
+
+	(void)state;
+	assert_int_equal(expiry_scan(h, &cursor, rows, 7), -EPROTO);
+	fake_end(&server, h);
+
+	h = fake_open(&server, scan_refused, 0, 0);
+	cursor = 77;
+	assert_int_equal(expiry_scan(h, &cursor, rows, 8), -EINVAL);
+	assert_int_equal(cursor, 77);
+	assert_int_equal(expiry_clear(h, NULL), 0);
+	fake_end(&server, h);
+}
+
+static void after_drop(void **state)
+{
+	struct fake server;
+	struct expiry *h = fake_open(&server, echo, 0, 0);
+
+	(void)state;
+	assert_int_equal(expiry_drop(h), 0);
+	assert_int_equal(expiry_drop(h), -ENOTCONN);
+	assert_int_equal(expiry_clear(h, NULL), -ENOTCONN);
+	fake_end(&server, h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(expirations_between_replies),
+		cmocka_unit_test(credit_is_topped_up),
+		cmocka_unit_test(credit_by_hand),
+		cmocka_unit_test(protocol_broken),
+		cmocka_unit_test(nothing_is_lost_at_the_end),
+		cmocka_unit_test(server_falls_silent),
+		cmocka_unit_test(stat_of_another_version),
+		cmocka_unit_test(scans),
+		cmocka_unit_test(after_drop),
+	};
+
+	return cmocka_run_group_tests_name("replies", tests, NULL, NULL);
+}
