@@ -112,7 +112,7 @@ $(B)/demo/%: $(B)/obj/plain/demo/%.o $(B)/libexpiry.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
 
-bench-quick: all $(B)/bench/quick $(B)/bench/core ## rates and memory, in about three minutes
+bench-quick: all $(B)/bench/quick $(B)/bench/core ## rates and memory, in about a minute
 	@bench/quick
 
 $(B)/bench/%: $(B)/obj/plain/bench/%.o $(B)/libexpiry.a $(call objects,plain,$(CORE))
