@@ -121,7 +121,7 @@ static void client_receive(struct client *client)
 	struct io_uring_sqe *sqe = loop_sqe(&client->server->loop,
 					    &client->recv);
 
-	if (client->greedy) {
+	if (client->greedy || !client->server->multishot) {
 		io_uring_prep_recv(sqe, client->fd, NULL,
 				   client->server->buffers.size, 0);
 	} else {

@@ -47,7 +47,8 @@ enum client_state {
  * @ops: completions to come
  * @all: on the server's list; likewise @ready, @writer, @starved
  *
- * @recv: multishot, or once for one that was greedy
+ * @recv: multishot, or once for one that was greedy (or if the kernel's
+ *	multishot is not to be trusted, see probe.h)
  * @receiving: @recv is under way; @recv_ending: it was told to end
  * @greedy: filled several buffers at once
  * @more: its last buffer was full: there may be more in the socket

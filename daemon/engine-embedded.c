@@ -30,7 +30,7 @@
 /* Pages that a run keeps above what it uses, besides one in eight. */
 #define RUN_KEEP	4
 
-static_assert(sizeof(void *[CORE_DIR_SIZE]) <= CORE_PAGE_SIZE,
+static_assert(CORE_DIR_SIZE * sizeof(void *) <= CORE_PAGE_SIZE,
 	      "a table of the directory is a page of the arena");
 
 /**

@@ -40,7 +40,7 @@ void log_write(enum log_level level, const char *format, ...)
  * slow the daemon down by misbehaving. */
 #define log_peer(...) \
 	do { \
-		if (LOG_LEVEL_WARNING <= log_max && log_allowed()) \
+		if (log_max >= LOG_LEVEL_WARNING && log_allowed()) \
 			log_write(LOG_LEVEL_WARNING, __VA_ARGS__); \
 	} while (0)
 

@@ -260,7 +260,10 @@ uint32_t queue_allowed(struct queue *queue,
 		return count;
 
 	/* Near the limit each record counts. */
-	user_recount(server, user);
+	if (!server->engine->ops->recount(queue->engine_queue))
+		queue_settle(queue);
+	if (user->timers + count > limit)
+		user_recount(server, user);
 	room = user->timers < limit ? limit - user->timers : 0;
 	for (i = 0; i < count; i++) {
 		if (records[i].op != EXPIRY_OP_ARM)

@@ -10,6 +10,7 @@
 
 #include "daemon/client.h"
 #include "daemon/log.h"
+#include "daemon/probe.h"
 #include "daemon/server.h"
 
 /* auto: the kernel's where the device opens, and say which it is and why. */
@@ -56,10 +57,13 @@ static int server_loop(struct server *server)
 	}
 	r = buffers_init(&server->buffers, &server->loop, config->buffers,
 			 config->buffer_size);
-	if (r < 0)
+	if (r < 0) {
 		log_err("buffers: %s%s", strerror(-r), r == -EINVAL ?
 			" (Linux 6.0 or later is needed)" : "");
-	return r;
+		return r;
+	}
+	server->multishot = probe_multishot(&server->loop, &server->buffers);
+	return 0;
 }
 
 int server_init(struct server *server, const struct config *config)

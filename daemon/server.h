@@ -40,6 +40,7 @@ struct server_stat {
 /**
  * struct server - the server
  * @config: const after start; likewise @engine
+ * @multishot: clients may be received from by multishot (const)
  * @started_ns: CLOCK_BOOTTIME
  *
  * @clients: all, by their @all; @nr_clients of them
@@ -61,6 +62,7 @@ struct server {
 	struct queues queues;
 	struct pool client_pool;
 	uint64_t started_ns;
+	bool multishot;
 
 	struct list clients;
 	uint64_t nr_clients;

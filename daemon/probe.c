@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/probe.h"
+#include "daemon/util.h"
+
+/* Turns after which what was in the socket must have been reported. */
+#define PROBE_TURNS	4
+
+/**
+ * struct probe - a multishot receive from a peer that wrote a byte and left
+ * @got_byte: it was reported; likewise @got_end
+ * @over: nothing will come any more
+ */
+struct probe {
+	struct buffers *buffers;
+	struct loop_op op;
+	bool got_byte;
+	bool got_end;
+	bool over;
+};
+
+static void probe_done(struct loop_op *op, int result, uint32_t flags)
+{
+	struct probe *probe = container_of(op, struct probe, op);
+
+	if (result > 0)
+		probe->got_byte = true;
+	if (!result)
+		probe->got_end = true;
+	if (!(flags & IORING_CQE_F_MORE))
+		probe->over = true;
+	if (flags & IORING_CQE_F_BUFFER)
+		buffer_put(probe->buffers,
+			   buffer_received(probe->buffers, flags, 0));
+}
+
+static void probe_arm(struct loop *loop, struct probe *probe, int fd)
+{
+	struct io_uring_sqe *sqe = loop_sqe(loop, &probe->op);
+
+	io_uring_prep_recv_multishot(sqe, fd, NULL, 0, 0);
+	sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
+	sqe->flags |= IOSQE_BUFFER_SELECT;
+	sqe->buf_group = BUFFER_GROUP;
+	io_uring_submit(&loop->ring);
+}
+
+/* @early: the peer leaves before the receive is armed, not while it is. */
+static bool probe_end(struct loop *loop, struct buffers *buffers, bool early)
+{
+	struct probe probe = { .buffers = buffers, .op.done = probe_done };
+	int i, pair[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return false;
+	if (!early)
+		probe_arm(loop, &probe, pair[0]);
+	/* Both come before the kernel is asked again: one wake-up for two. */
+	if (write(pair[1], "", 1) == 1)
+		shutdown(pair[1], SHUT_WR);
+	if (early)
+		probe_arm(loop, &probe, pair[0]);
+	for (i = 0; i < PROBE_TURNS && !probe.over; i++)
+		if (loop_turn(loop, false) < 0)
+			return false;
+	if (!probe.over)
+		loop_cancel(loop, &probe.op);
+	while (!probe.over)
+		if (loop_turn(loop, true) < 0)
+			return false;
+	close(pair[0]);
+	close(pair[1]);
+	buffers_turn(buffers);
+	return probe.got_byte && probe.got_end;
+}
+
+bool probe_multishot(struct loop *loop, struct buffers *buffers)
+{
+	return probe_end(loop, buffers, false) && probe_end(loop, buffers, true);
+}
