@@ -169,6 +169,25 @@ static void free_slot(struct timers *timers, u32 nr, struct slot *slot)
 		reset(timers);
 }
 
+/* Nothing more is to come of the timer: 0 or a page error. */
+static int forget(struct timers *timers, u32 nr, struct slot *slot)
+{
+	int err = prepare_free(timers, nr, slot);
+
+	if (err)
+		return err;
+	if (slot->tag & SLOT_ARMED) {
+		timers->armed--;
+		/* What may be the node on top is stale now. */
+		if (timers->heap.first.slot == nr)
+			timers->settled = false;
+	}
+	if (slot->tag & SLOT_UNACKED)
+		timers->unacked--;
+	free_slot(timers, nr, slot);
+	return 0;
+}
+
 /* The slot of @id: its number, 0 if there is no such timer, or a page error. */
 static s64 find(struct timers *timers, u64 id, struct slot **slotp)
 {
@@ -350,28 +369,28 @@ static int refresh(struct timers *timers, struct expiry_record *record,
 
 static int cancel(struct timers *timers, struct expiry_record *record)
 {
-	struct slot *slot;
+	struct slot *slot, had;
 	s64 nr = find_in(timers, record->id, SLOT_ARMED, &slot);
 	int err;
 
 	if (nr < 0)
 		return nr;
-	err = prepare_free(timers, nr, slot);
-	if (err)
-		return err;
-	describe(record, slot);
-	if (timers->heap.first.slot == nr)
-		timers->settled = false;
-	timers->armed--;
+	had = *slot;
 	if (slot->tag & SLOT_UNACKED) {
 		/* A periodic one whose last delivery awaits its ACK: that
 		 * delivery is what is left of it. */
 		slot->deadline = slot_last_ns(slot);
 		slot->period_ms = 0;
 		slot->tag &= ~(SLOT_ARMED | SLOT_REDELIVER);
+		timers->armed--;
+		if (timers->heap.first.slot == nr)
+			timers->settled = false;
 	} else {
-		free_slot(timers, nr, slot);
+		err = forget(timers, nr, slot);
+		if (err)
+			return err;
 	}
+	describe(record, &had);
 	timers->stat.cancels++;
 	return 0;
 }
@@ -379,39 +398,22 @@ static int cancel(struct timers *timers, struct expiry_record *record)
 /* A delivery is over: acknowledged, or read on a plain queue. */
 static int acknowledge(struct timers *timers, u32 nr, struct slot *slot)
 {
-	int err;
-
-	if (slot->tag & SLOT_ARMED) {
-		slot->tag &= ~SLOT_UNACKED;
-		timers->unacked--;
-		return 0;
-	}
-	err = prepare_free(timers, nr, slot);
-	if (err)
-		return err;
+	if (!(slot->tag & SLOT_ARMED))
+		return forget(timers, nr, slot);
+	slot->tag &= ~SLOT_UNACKED;
 	timers->unacked--;
-	free_slot(timers, nr, slot);
 	return 0;
 }
 
 /* A late ACK: the timer is armed to be delivered again. */
 static int acknowledge_rewound(struct timers *timers, u32 nr, struct slot *slot)
 {
-	int err;
-
+	if (!slot->period_ms)
+		return forget(timers, nr, slot);
 	if (timers->heap.first.slot == nr)
 		timers->settled = false;
-	if (slot->period_ms) {
-		slot->tag &= ~SLOT_REDELIVER;
-		slot->deadline = add_saturating(slot->deadline,
-						slot_period_ns(slot));
-		return 0;
-	}
-	err = prepare_free(timers, nr, slot);
-	if (err)
-		return err;
-	timers->armed--;
-	free_slot(timers, nr, slot);
+	slot->tag &= ~SLOT_REDELIVER;
+	slot->deadline = add_saturating(slot->deadline, slot_period_ns(slot));
 	return 0;
 }
 
