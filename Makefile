@@ -115,7 +115,8 @@ $(B)/demo/%: $(B)/obj/plain/demo/%.o $(B)/libexpiry.a
 bench-quick: all $(B)/bench/quick $(B)/bench/core ## rates and memory, in about a minute
 	@bench/quick
 
-$(B)/bench/%: $(B)/obj/plain/bench/%.o $(B)/libexpiry.a $(call objects,plain,$(CORE))
+$(B)/bench/%: $(B)/obj/plain/bench/%.o $(B)/obj/plain/bench/mix.o \
+		$(B)/libexpiry.a $(call objects,plain,$(CORE))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
 

@@ -10,13 +10,13 @@
 #include <sys/mman.h>
 
 #include "bench/bench.h"
+#include "bench/mix.h"
 #include "core/timers.h"
 
 #define BATCH		512U
 #define ROUNDS		5U
 #define ROUND_RECORDS	(BATCH * 512U)
 #define DELIVERIES	2000000U
-#define SPREAD_NS	(3600 * NSEC_PER_SEC)	/* deadlines lie in one hour */
 
 /* ------------------------------------------------------------------------
  * An owner of pages: one mapping a run, filled in where it is touched.
@@ -87,19 +87,14 @@ static void run_deinit(struct run *run)
 
 /**
  * struct subject - what is measured
- * @ids: of the @nr live timers, in no order
+ * @mix: the names of its timers
  * @nr_max: room for so many
- * @key: how many timers of a keyed queue were named so far
  */
 struct subject {
 	struct timers timers;
 	struct run runs[TIMERS_PAGES_NR];
-	bool keyed;
-	u64 *ids;
-	u32 nr;
+	struct mix mix;
 	u32 nr_max;
-	u64 key;
-	uint64_t random;
 };
 
 static void subject_init(struct subject *subject, bool keyed, u32 nr)
@@ -120,10 +115,11 @@ static void subject_init(struct subject *subject, bool keyed, u32 nr)
 	}
 	if (timers_init(&subject->timers, &config, pages))
 		die("timers_init() failed");
-	subject->keyed = keyed;
 	subject->nr_max = config.limit;
-	subject->ids = map(sizeof(*subject->ids) * subject->nr_max);
-	subject->random = 1;
+	subject->mix.keyed = keyed;
+	subject->mix.from_ns = 1;
+	subject->mix.ids = map(sizeof(*subject->mix.ids) * subject->nr_max);
+	subject->mix.random = 1;
 }
 
 static void subject_deinit(struct subject *subject)
@@ -132,85 +128,24 @@ static void subject_deinit(struct subject *subject)
 
 	for (i = 0; i < TIMERS_PAGES_NR; i++)
 		run_deinit(&subject->runs[i]);
-	munmap(subject->ids, sizeof(*subject->ids) * subject->nr_max);
+	munmap(subject->mix.ids, sizeof(*subject->mix.ids) * subject->nr_max);
 }
-
-static u64 random_deadline(struct subject *subject)
-{
-	return 1 + bench_below(&subject->random, SPREAD_NS);
-}
-
-static void make_arm(struct subject *subject, struct expiry_record *record)
-{
-	*record = (struct expiry_record) {
-		.op = EXPIRY_OP_ARM,
-		/* An odd factor: every key once, and none near the last. */
-		.id = subject->keyed ? ++subject->key * 0x9e3779b97f4a7c15 : 0,
-		.deadline_ns = random_deadline(subject),
-	};
-}
-
-static void make_refresh(struct subject *subject, struct expiry_record *record)
-{
-	*record = (struct expiry_record) {
-		.op = EXPIRY_OP_REFRESH,
-		.id = subject->ids[bench_below(&subject->random, subject->nr)],
-		.deadline_ns = random_deadline(subject),
-	};
-}
-
-/* What is cancelled leaves the list at once, so that no record behind it names
- * it again. */
-static void make_cancel(struct subject *subject, struct expiry_record *record)
-{
-	u32 i = bench_below(&subject->random, subject->nr);
-
-	*record = (struct expiry_record) {
-		.op = EXPIRY_OP_CANCEL,
-		.id = subject->ids[i],
-	};
-	subject->ids[i] = subject->ids[--subject->nr];
-}
-
-static void make_mixed(struct subject *subject, struct expiry_record *record)
-{
-	switch (bench_random(&subject->random) >> 62) {
-	case 0:
-		make_refresh(subject, record);
-		break;
-	case 1:
-		make_cancel(subject, record);
-		break;
-	default:
-		make_arm(subject, record);
-	}
-}
-
-typedef void make_t(struct subject *subject, struct expiry_record *record);
 
 /* Process one batch; the nanoseconds it took. */
 static uint64_t submit(struct subject *subject, struct expiry_record *records,
 		       u32 count)
 {
 	uint64_t start_ns = bench_now(), took_ns;
-	u32 i;
 
 	if (timers_submit(&subject->timers, records, count, 0) != count)
 		die("a batch was cut short");
 	took_ns = bench_now() - start_ns;
-
-	for (i = 0; i < count; i++) {
-		if (records[i].status)
-			die("op %u was refused: %d", records[i].op,
-			    records[i].status);
-		if (records[i].op == EXPIRY_OP_ARM)
-			subject->ids[subject->nr++] = records[i].id;
-	}
+	mix_answers(&subject->mix, records, count);
 	return took_ns;
 }
 
 /* Process @nr records of one kind; nanoseconds a record. */
-static double work(struct subject *subject, make_t *make, u32 nr)
+static double work(struct subject *subject, mix_make_t *make, u32 nr)
 {
 	struct expiry_record records[BATCH];
 	uint64_t took_ns = 0;
@@ -219,7 +154,7 @@ static double work(struct subject *subject, make_t *make, u32 nr)
 	for (done = 0; done < nr; done += count) {
 		count = nr - done < BATCH ? nr - done : BATCH;
 		for (i = 0; i < count; i++)
-			make(subject, &records[i]);
+			make(&subject->mix, &records[i]);
 		took_ns += submit(subject, records, count);
 	}
 	return (double)took_ns / nr;
@@ -236,7 +171,7 @@ static double deliver(struct subject *subject, u32 nr)
 
 	while (done < nr) {
 		ret = timers_deliver(&subject->timers, records, BATCH,
-				     SPREAD_NS + 1, false);
+				     EXPIRY_NEVER - 1, false);
 		if (ret < 0)
 			die("timers_deliver() failed: %d", ret);
 		for (i = 0; i < ret; i++) {
@@ -258,7 +193,7 @@ static bool json;
 static void report(const struct subject *subject, u32 nr, const char *what,
 		   struct bench_figure figure)
 {
-	const char *queue = subject->keyed ? "keyed" : "plain";
+	const char *queue = subject->mix.keyed ? "keyed" : "plain";
 
 	if (json)
 		printf("{\"bench\":\"core\",\"queue\":\"%s\",\"timers\":%u,"
@@ -279,17 +214,17 @@ static void report_pages(const struct subject *subject, u32 nr)
 
 	for (i = 0; i < TIMERS_PAGES_NR; i++) {
 		bytes[i] = (double)subject->runs[i].pages.nr * CORE_PAGE_SIZE /
-			   subject->nr;
+			   subject->mix.nr;
 		sum += bytes[i];
 	}
 	if (json)
 		printf("{\"bench\":\"core\",\"queue\":\"%s\",\"timers\":%u,"
 		       "\"work\":\"pages\",\"bytes\":%.1f}\n",
-		       subject->keyed ? "keyed" : "plain", nr, sum);
+		       subject->mix.keyed ? "keyed" : "plain", nr, sum);
 	else
 		printf("%-6s %9u  pages    %7.1f bytes a timer"
 		       "  (heap %.1f, slots %.1f, index %.1f)\n",
-		       subject->keyed ? "keyed" : "plain", nr, sum,
+		       subject->mix.keyed ? "keyed" : "plain", nr, sum,
 		       bytes[TIMERS_PAGES_HEAP], bytes[TIMERS_PAGES_SLOTS],
 		       bytes[TIMERS_PAGES_INDEX_0] +
 		       bytes[TIMERS_PAGES_INDEX_1]);
@@ -304,25 +239,25 @@ static void run(bool keyed, u32 nr)
 	double once;
 
 	subject_init(&subject, keyed, nr);
-	once = work(&subject, make_arm, nr);
+	once = work(&subject, mix_arm, nr);
 	report(&subject, nr, "fill", bench_median(&once, 1));
 	report_pages(&subject, nr);
 
 	/* Every kind leaves as many timers as it found. */
 	for (i = 0; i < ROUNDS; i++) {
-		refresh[i] = work(&subject, make_refresh, ROUND_RECORDS);
-		cancel[i] = work(&subject, make_cancel, ROUND_RECORDS);
-		arm[i] = work(&subject, make_arm, ROUND_RECORDS);
-		mix[i] = work(&subject, make_mixed, ROUND_RECORDS);
-		if (subject.nr > nr)
-			work(&subject, make_cancel, subject.nr - nr);
+		refresh[i] = work(&subject, mix_refresh, ROUND_RECORDS);
+		cancel[i] = work(&subject, mix_cancel, ROUND_RECORDS);
+		arm[i] = work(&subject, mix_arm, ROUND_RECORDS);
+		mix[i] = work(&subject, mix_any, ROUND_RECORDS);
+		if (subject.mix.nr > nr)
+			work(&subject, mix_cancel, subject.mix.nr - nr);
 	}
 	report(&subject, nr, "refresh", bench_median(refresh, ROUNDS));
 	report(&subject, nr, "cancel", bench_median(cancel, ROUNDS));
 	report(&subject, nr, "arm", bench_median(arm, ROUNDS));
 	report(&subject, nr, "mix", bench_median(mix, ROUNDS));
 
-	first = subject.nr < DELIVERIES ? subject.nr : DELIVERIES;
+	first = subject.mix.nr < DELIVERIES ? subject.mix.nr : DELIVERIES;
 	once = deliver(&subject, first);
 	report(&subject, nr, "deliver", bench_median(&once, 1));
 	subject_deinit(&subject);

@@ -15,30 +15,23 @@
 #include <expiry/expiry.h>
 
 #include "bench/bench.h"
+#include "bench/mix.h"
 
 #define BATCH		512U
 #define PIPELINE	8U	/* batches in flight where more than one is */
 #define ROUNDS_MAX	99U
 #define FAR_NS		(3600 * NSEC_PER_SEC)	/* nothing falls due meanwhile */
-#define SPREAD_NS	(3600 * NSEC_PER_SEC)
 
 /**
  * struct subject - a queue, and the names of all its timers
  * @handle: the connection to it
- * @now_ns: when deadlines begin to count
- * @ids: of the @nr live timers, in no order
- * @key: how many timers of a keyed queue were named so far
+ * @mix: the names of its timers
  * @records: room for @nr_records requests, which become their answers
  * @server_clock: of the processor time the daemon has used
  */
 struct subject {
 	struct expiry *handle;
-	bool keyed;
-	uint64_t now_ns;
-	uint64_t *ids;
-	uint32_t nr;
-	uint64_t key;
-	uint64_t random;
+	struct mix mix;
 	struct expiry_record *records;
 	uint32_t nr_records;
 	clockid_t server_clock;
@@ -135,12 +128,12 @@ static void subject_init(struct subject *subject, const char *address,
 	ret = expiry_open(&subject->handle, address, &options);
 	if (ret)
 		die("%s: %s", address, expiry_explain(ret, EXPIRY_OP_HELLO));
-	subject->keyed = keyed;
-	subject->now_ns = expiry_now(subject->handle) + FAR_NS;
-	subject->ids = map(sizeof(*subject->ids) * nr_max);
+	subject->mix.keyed = keyed;
+	subject->mix.from_ns = expiry_now(subject->handle) + FAR_NS;
+	subject->mix.ids = map(sizeof(*subject->mix.ids) * nr_max);
+	subject->mix.random = 1;
 	subject->records = map(sizeof(*subject->records) * nr_records);
 	subject->nr_records = nr_records;
-	subject->random = 1;
 	if (clock_getcpuclockid(server_pid(subject), &subject->server_clock))
 		die("the daemon's processor time cannot be read");
 }
@@ -148,60 +141,6 @@ static void subject_init(struct subject *subject, const char *address,
 /* ------------------------------------------------------------------------
  * Requests
  */
-
-static uint64_t random_deadline(struct subject *subject)
-{
-	return subject->now_ns + bench_below(&subject->random, SPREAD_NS);
-}
-
-static void make_arm(struct subject *subject, struct expiry_record *record)
-{
-	*record = (struct expiry_record) {
-		.op = EXPIRY_OP_ARM,
-		/* An odd factor: every key once, and none near the last. */
-		.id = subject->keyed ? ++subject->key * 0x9e3779b97f4a7c15 : 0,
-		.deadline_ns = random_deadline(subject),
-	};
-}
-
-static void make_refresh(struct subject *subject, struct expiry_record *record)
-{
-	*record = (struct expiry_record) {
-		.op = EXPIRY_OP_REFRESH,
-		.id = subject->ids[bench_below(&subject->random, subject->nr)],
-		.deadline_ns = random_deadline(subject),
-	};
-}
-
-/* What is cancelled leaves the list at once, so that no request behind it
- * names it again. */
-static void make_cancel(struct subject *subject, struct expiry_record *record)
-{
-	uint32_t i = bench_below(&subject->random, subject->nr);
-
-	*record = (struct expiry_record) {
-		.op = EXPIRY_OP_CANCEL,
-		.id = subject->ids[i],
-	};
-	subject->ids[i] = subject->ids[--subject->nr];
-}
-
-/* Half ARM, a quarter REFRESH, a quarter CANCEL. */
-static void make_mixed(struct subject *subject, struct expiry_record *record)
-{
-	switch (bench_random(&subject->random) >> 62) {
-	case 0:
-		make_refresh(subject, record);
-		break;
-	case 1:
-		make_cancel(subject, record);
-		break;
-	default:
-		make_arm(subject, record);
-	}
-}
-
-typedef void make_t(struct subject *subject, struct expiry_record *record);
 
 /* Answer by answer, each before the next request. */
 static void send_waiting(struct subject *subject, uint32_t nr, uint32_t batch)
@@ -249,7 +188,7 @@ static void send_ahead(struct subject *subject, uint32_t nr, uint32_t batch)
 }
 
 /* Have @nr requests made, then answered, which is what is measured. */
-static struct cost work(struct subject *subject, make_t *make, uint32_t nr,
+static struct cost work(struct subject *subject, mix_make_t *make, uint32_t nr,
 			uint32_t batch, bool ahead)
 {
 	struct expiry_record *record = subject->records;
@@ -257,7 +196,7 @@ static struct cost work(struct subject *subject, make_t *make, uint32_t nr,
 	uint32_t i;
 
 	for (i = 0; i < nr; i++)
-		make(subject, &record[i]);
+		make(&subject->mix, &record[i]);
 	cost.server_ns = cpu_ns(subject->server_clock);
 	cost.client_ns = cpu_ns(CLOCK_PROCESS_CPUTIME_ID);
 	cost.took_ns = bench_now();
@@ -269,13 +208,7 @@ static struct cost work(struct subject *subject, make_t *make, uint32_t nr,
 	cost.client_ns = cpu_ns(CLOCK_PROCESS_CPUTIME_ID) - cost.client_ns;
 	cost.server_ns = cpu_ns(subject->server_clock) - cost.server_ns;
 
-	for (i = 0; i < nr; i++) {
-		if (record[i].status)
-			die("op %u was refused: %s", record[i].op,
-			    expiry_explain(record[i].status, record[i].op));
-		if (record[i].op == EXPIRY_OP_ARM)
-			subject->ids[subject->nr++] = record[i].id;
-	}
+	mix_answers(&subject->mix, record, nr);
 	return cost;
 }
 
@@ -284,11 +217,11 @@ static void bring_to(struct subject *subject, uint32_t nr)
 {
 	uint32_t count;
 
-	while (subject->nr != nr) {
-		count = subject->nr < nr ? nr - subject->nr : subject->nr - nr;
+	while (subject->mix.nr != nr) {
+		count = subject->mix.nr < nr ? nr - subject->mix.nr : subject->mix.nr - nr;
 		if (count > subject->nr_records)
 			count = subject->nr_records;
-		work(subject, subject->nr < nr ? make_arm : make_cancel, count,
+		work(subject, subject->mix.nr < nr ? mix_arm : mix_cancel, count,
 		     BATCH, true);
 	}
 }
@@ -372,7 +305,7 @@ static void measure(struct subject *subject, const struct kind *kind,
 
 	/* A quarter of the requests adds a timer; half-way it is @timers. */
 	bring_to(subject, timers - kind->requests / 8);
-	cost = work(subject, make_mixed, kind->requests, kind->batch,
+	cost = work(subject, mix_any, kind->requests, kind->batch,
 		    kind->ahead);
 	rates->rate[round] = kind->requests * (double)NSEC_PER_SEC /
 			     cost.took_ns;
@@ -438,28 +371,28 @@ static void report_memory(const struct subject *subject, const char *when,
 			  uint64_t empty, double per_second)
 {
 	double bytes = (double)(resident(server_pid(subject)) - empty) /
-		       subject->nr;
+		       subject->mix.nr;
 	struct expiry_stat stat;
 	double pages;
 
 	engine(subject, &stat);
 	pages = 4096.0 * (stat.pages_heap + stat.pages_slots +
-			  stat.pages_index) / subject->nr;
+			  stat.pages_index) / subject->mix.nr;
 	if (json)
 		printf("{\"bench\":\"memory\",\"queue\":\"%s\",\"timers\":%u,"
 		       "\"after\":\"%s\",\"bytes\":%.1f,\"page_bytes\":%.1f,"
 		       "\"per_second\":%.0f}\n",
-		       subject->keyed ? "keyed" : "plain", subject->nr, when,
+		       subject->mix.keyed ? "keyed" : "plain", subject->mix.nr, when,
 		       bytes, pages, per_second);
 	else
 		printf("%-6s %9u  %-20s  %6.1f resident  %6.1f in pages  %11.0f a second\n",
-		       subject->keyed ? "keyed" : "plain", subject->nr, when,
+		       subject->mix.keyed ? "keyed" : "plain", subject->mix.nr, when,
 		       bytes, pages, per_second);
 	fflush(stdout);
 }
 
 /* Work on @nr timers, a part at a time; requests a second. */
-static double work_through(struct subject *subject, make_t *make, uint32_t nr)
+static double work_through(struct subject *subject, mix_make_t *make, uint32_t nr)
 {
 	uint64_t took_ns = 0;
 	uint32_t count, done;
@@ -482,10 +415,10 @@ static void memory(const char *address, uint32_t timers, bool keyed)
 	empty = resident(server_pid(&subject));
 	if (!json && !keyed)
 		printf("\nqueue     timers  after                 bytes a live timer\n");
-	per_second = work_through(&subject, make_arm, timers);
+	per_second = work_through(&subject, mix_arm, timers);
 	report_memory(&subject, "all were armed", empty, per_second);
 	/* Half of them to earlier, which leaves a stale node each. */
-	per_second = work_through(&subject, make_refresh, timers);
+	per_second = work_through(&subject, mix_refresh, timers);
 	report_memory(&subject, "as many refreshes", empty, per_second);
 	expiry_close(subject.handle);
 }
