@@ -5,6 +5,9 @@
  * Every open file of /dev/expiry is a queue: a heap of timers on one clock.
  *
  *   open             a queue without a clock: configure it before anything else
+ *                    (-ENOTCONN until then; poll says EPOLLERR). -EMFILE: the
+ *                    user has too many queues (module parameter
+ *                    queues_per_user) and no CAP_SYS_RESOURCE; -ENOMEM
  *   EXPIRY_IOC_CONFIG   clock, mode, slack and limit; once
  *   EXPIRY_IOC_SUBMIT   a batch of records, changed in place into their replies;
  *                    the same as IORING_OP_URING_CMD with cmd_op
@@ -12,11 +15,18 @@
  *                    command area of the SQE
  *   read             whole records (op EXPIRY_OP_EXPIRED), as many as are due
  *                    and fit; blocks until one is due unless O_NONBLOCK
+ *                    (-EAGAIN). On a REALTIME queue that was stepped since the
+ *                    last read the first record is EXPIRY_OP_CLOCK_SET; a step
+ *                    alone wakes nobody. -EINVAL: no room for a record;
+ *                    -EFAULT, -ENOMEM, -EIO: nothing is lost by it
  *   poll             EPOLLIN: an expiration can be read
  *   EXPIRY_IOC_STAT, _SCAN, _REWIND    what is in the queue; see the structs
  *
  * A request, its reply and an expiration are the same 32-byte struct in the
  * machine's own byte order, so that nobody on the way parses or copies.
+ *
+ * Deadlines are on the host's clocks, also for a caller in a time namespace:
+ * there use EXPIRY_F_RELATIVE, or REALTIME, which has no namespaces.
  */
 #ifndef _UAPI_LINUX_EXPIRY_H
 #define _UAPI_LINUX_EXPIRY_H
@@ -101,8 +111,9 @@ struct expiry_record {
  *	module's default. Out: the limit in force.
  * @reserved: must be 0
  *
- * Errors: -EINVAL (a field), -EBUSY (already configured), -EPERM (@limit above
- * the module's maximum and no CAP_SYS_RESOURCE), -ENOMEM, -EFAULT.
+ * Errors: -EINVAL (a field; @limit above 2^30), -EBUSY (already configured),
+ * -EPERM (@limit above the module's maximum and no CAP_SYS_RESOURCE), -ENOMEM,
+ * -ENFILE, -EFAULT.
  */
 struct expiry_config {
 	__u32 clock_id;
