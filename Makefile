@@ -123,7 +123,47 @@ $(B)/bench/%: $(B)/obj/plain/bench/%.o $(B)/obj/plain/bench/mix.o \
 include kmod/module.mk tests/tests.mk tests/vm/vm.mk
 
 # ---------------------------------------------------------------------------
+# Installation: make install [DESTDIR=] [PREFIX=/usr/local] [LIBDIR=]
+
+PREFIX ?= /usr/local
+LIBDIR ?= $(PREFIX)/lib
+MANDIR := $(DESTDIR)$(PREFIX)/share/man
+
+.PHONY: install
+install: all ## daemon, tool, library, headers, manual pages; not the module
+	@install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin \
+		$(DESTDIR)$(LIBDIR)/pkgconfig \
+		$(DESTDIR)$(PREFIX)/include/expiry $(DESTDIR)$(PREFIX)/include/linux
+	install $(B)/expiryd $(DESTDIR)$(PREFIX)/sbin/
+	install $(B)/expiryctl $(DESTDIR)$(PREFIX)/bin/
+	install -m 644 $(B)/libexpiry.a $(DESTDIR)$(LIBDIR)/
+	install $(B)/libexpiry.so.0 $(DESTDIR)$(LIBDIR)/
+	ln -sf libexpiry.so.0 $(DESTDIR)$(LIBDIR)/libexpiry.so
+	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
+		-e 's|@VERSION@|$(VERSION)|' lib/libexpiry.pc.in \
+		>$(DESTDIR)$(LIBDIR)/pkgconfig/libexpiry.pc
+	install -m 644 include/expiry/*.h $(DESTDIR)$(PREFIX)/include/expiry/
+	install -m 644 include/uapi/linux/expiry.h \
+		$(DESTDIR)$(PREFIX)/include/linux/
+	@for page in docs/man/*.[1-8]; do \
+		install -D -m 644 -t $(MANDIR)/man$${page##*.} $$page || exit 1; \
+	done
+
+# ---------------------------------------------------------------------------
 # Housekeeping
+
+# What a kernel maintainer would read. In the parts that userspace shares
+# BIT() is not to be had, and the seam defines what the kernel has.
+STYLED := $(wildcard core/*.[ch] kmod/*.[ch] kmod/compat/*.[ch] \
+	include/uapi/linux/*.h tests/device/*.[ch])
+STYLE_IGNORED := BIT_MACRO,CAMELCASE,LINE_SPACING
+
+.PHONY: style
+style: ## the kernel's checkpatch.pl over core/, kmod/ and the kselftests
+	@source=$$(tests/vm/kselftest-source $(KREL)) && \
+		perl $$source/scripts/checkpatch.pl --no-tree --strict --terse \
+			--show-types --max-line-length=100 \
+			--ignore $(STYLE_IGNORED) --file $(STYLED)
 
 .PHONY: clean
 clean: ## remove build/

@@ -33,7 +33,8 @@ mix_make_t mix_arm;
 mix_make_t mix_refresh;
 
 /* What is cancelled leaves the list at once, so that no request behind it
- * names it again. */
+ * names it again.
+ */
 mix_make_t mix_cancel;
 
 /* Half ARM, a quarter REFRESH, a quarter CANCEL. */

@@ -158,7 +158,8 @@ static void send_waiting(struct subject *subject, uint32_t nr, uint32_t batch)
 }
 
 /* Requests go out while earlier answers are under way. Answers come in the
- * order of the requests, so they take their places. */
+ * order of the requests, so they take their places.
+ */
 static void send_ahead(struct subject *subject, uint32_t nr, uint32_t batch)
 {
 	uint32_t sent = 0, done = 0, count;
@@ -291,7 +292,8 @@ static const struct kind {
 #define REQUESTS_MAX	1000000U
 
 /* Of one kind, by round: requests a second, and nanoseconds of processor time
- * that a request took of the daemon and of the client. */
+ * that a request took of the daemon and of the client.
+ */
 struct rates {
 	double rate[ROUNDS_MAX];
 	double server[ROUNDS_MAX];

@@ -42,7 +42,8 @@ struct bheap {
 };
 
 /* Whether a node no longer stands for its timer; says no when it cannot tell
- * for want of a page. */
+ * for want of a page.
+ */
 typedef bool bheap_stale_t(void *context, const struct bheap_node *node);
 
 /* Sends for what it takes to look at a node's timer soon. */

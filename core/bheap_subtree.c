@@ -67,7 +67,8 @@ static void set_nr(struct bheap *heap, u32 nr)
 }
 
 /* The position of the parent; not for group 0 of page 0, whose parent is the
- * heap's first node. */
+ * heap's first node.
+ */
 static inline u32 parent_of(u32 pos)
 {
 	u32 page = pos / NODES, elem = pos % NODES;
@@ -181,7 +182,8 @@ static int walk_up(struct bheap *heap, struct path *path, u32 pos,
 }
 
 /* Move every node of the path one place towards its start, which is lost, and
- * put @node in the last. */
+ * put @node in the last.
+ */
 static void shift_path(const struct path *path, const struct bheap_node *node)
 {
 	u32 i;
@@ -263,7 +265,8 @@ static int subtree_pop(struct bheap *heap)
 }
 
 /* Remove the node at @pos by putting the last one in its place. *@upp: that
- * one went up, and a node that stood above is now at @pos. */
+ * one went up, and a node that stood above is now at @pos.
+ */
 static int remove_at(struct bheap *heap, u32 pos, bool *upp)
 {
 	u32 end = positions(heap) - 1;

@@ -66,7 +66,8 @@ static inline bool core_broken_at(bool broken)
 #endif /* __KERNEL__ */
 
 /* Tests build a second copy with 64-byte pages, where a hundred timers cross
- * many of them. A -D for it must reach every object linked together. */
+ * many of them. A -D for it must reach every object linked together.
+ */
 #ifndef CORE_PAGE_SHIFT
 #define CORE_PAGE_SHIFT	12
 #endif

@@ -283,7 +283,8 @@ static int move_step(struct index *index)
 }
 
 /* A bounded step towards a table of the right size. A page that cannot be had
- * now only delays it. */
+ * now only delays it.
+ */
 static int resize_step(struct index *index)
 {
 	struct index_table *table = current_table(index);
@@ -340,7 +341,8 @@ void index_add(struct index *index, u32 hash, u32 slot)
 }
 
 /* The position of an entry at or above @from, or a page error; beyond the table
- * if it is not there. */
+ * if it is not there.
+ */
 static s64 table_locate(struct index_table *table, u32 hash, u32 slot, u32 from)
 {
 	u32 mask = table_mask(table), pos = table_home(table, hash), probes;
@@ -359,7 +361,8 @@ static s64 table_locate(struct index_table *table, u32 hash, u32 slot, u32 from)
 }
 
 /* Close the gap at @hole by moving back what was displaced over it (D. Knuth,
- * TAOCP vol. 3, 6.4, algorithm R). */
+ * TAOCP vol. 3, 6.4, algorithm R).
+ */
 static void table_close(struct index_table *table, u32 hole)
 {
 	struct index_entry *gap = table_entry(table, hole), *entry;

@@ -78,7 +78,8 @@ s64 index_find(struct index *index, struct slots *slots, u64 id, u32 hash,
 	       struct slot **slotp);
 
 /* Get every page that the next index_add() of @hash needs: 0 or a page error.
- * Grows the table by a bounded step where it is time to. */
+ * Grows the table by a bounded step where it is time to.
+ */
 int index_prepare(struct index *index, u32 hash);
 
 /* Add what index_prepare() made sure of; cannot fail. */

@@ -61,7 +61,8 @@ struct slot *slots_get(struct slots *slots, u32 nr);
 struct slot *slots_peek(const struct slots *slots, u32 nr);
 
 /* A free slot's number to be taken with slots_take(), which then cannot fail;
- * 0 with pages->error when there is none to be had. */
+ * 0 with pages->error when there is none to be had.
+ */
 u32 slots_offer(struct slots *slots, struct slot **slotp);
 void slots_take(struct slots *slots, u32 nr, struct slot *slot);
 

@@ -53,7 +53,8 @@ static inline u64 slot_period_ns(const struct slot *slot)
 }
 
 /* When a periodic timer that is armed for its next time was last due; a refresh
- * may have put that next time anywhere. */
+ * may have put that next time anywhere.
+ */
 static u64 slot_last_ns(const struct slot *slot)
 {
 	u64 period_ns = slot_period_ns(slot);
@@ -74,7 +75,8 @@ static inline bool is_acking(const struct timers *timers)
 }
 
 /* Nodes are kept below this: what is live, as much again, and what a sweep may
- * leave behind. */
+ * leave behind.
+ */
 static u64 nodes_max(u64 limit)
 {
 	return 2 * limit + 4 * (BHEAP_NODES_PER_PAGE + SWEEP_EVERY);
@@ -320,7 +322,7 @@ static int arm(struct timers *timers, struct expiry_record *record, u64 now_ns)
 	if (is_keyed(timers))
 		index_add(&timers->index, hash, nr);
 	else
-		id = (u64)++timers->generation << 32 | nr;
+		id = (u64)(++timers->generation) << 32 | nr;
 	slot->deadline = deadline;
 	slot->cookie = record->cookie;
 	slot->id = id;
@@ -378,7 +380,8 @@ static int cancel(struct timers *timers, struct expiry_record *record)
 	had = *slot;
 	if (slot->tag & SLOT_UNACKED) {
 		/* A periodic one whose last delivery awaits its ACK: that
-		 * delivery is what is left of it. */
+		 * delivery is what is left of it.
+		 */
 		slot->deadline = slot_last_ns(slot);
 		slot->period_ms = 0;
 		slot->tag &= ~(SLOT_ARMED | SLOT_REDELIVER);
@@ -529,7 +532,8 @@ static void node_ahead(void *context, const struct bheap_node *node)
 }
 
 /* Work off what is stale, in proportion to @work just done: a sweep begins
- * when a third of the nodes are, and goes on to its end. */
+ * when a third of the nodes are, and goes on to its end.
+ */
 static void sweep(struct timers *timers, u32 work)
 {
 	struct bheap *heap = &timers->heap;
@@ -565,8 +569,9 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
 	for (i = 0; i < count; i++) {
 		/* Half way to a record's turn its bucket is here. */
 		if (is_keyed(timers) && i + AHEAD / 2 < count)
-			send_for_slot(timers, index_guess(&timers->index,
-					hash[(i + AHEAD / 2) % AHEAD]));
+			send_for_slot(timers,
+				      index_guess(&timers->index,
+						  hash[(i + AHEAD / 2) % AHEAD]));
 
 		status = apply(timers, &records[i], now_ns);
 		if (unlikely(status == -EAGAIN))
@@ -650,7 +655,8 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 }
 
 /* Put the top right: 1 = its node is live (*@slotp is its slot) or the heap is
- * empty, 0 = look again, or a page error. */
+ * empty, 0 = look again, or a page error.
+ */
 static int settle_step(struct timers *timers, struct slot **slotp)
 {
 	struct bheap *heap = &timers->heap;

@@ -77,7 +77,8 @@ struct timers {
 };
 
 /* Most pages of run @which that a queue of this kind can come to use: what
- * nr_max must be. */
+ * nr_max must be.
+ */
 u32 timers_pages_max(const struct timers_config *config,
 		     enum timers_pages which);
 
@@ -169,7 +170,8 @@ int timers_scan(struct timers *timers, struct expiry_record *records,
 int timers_settle(struct timers *timers, u32 steps);
 
 /* The earliest deadline, EXPIRY_NEVER if there is none. Without timers_settle()
- * returning 1 before, the truth may be later but is never earlier. */
+ * returning 1 before, the truth may be later but is never earlier.
+ */
 static inline u64 timers_next_ns(const struct timers *timers)
 {
 	return timers->heap.nr ? timers->heap.first.deadline : EXPIRY_NEVER;

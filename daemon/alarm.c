@@ -127,7 +127,8 @@ static void alarms_fired(struct loop_op *op, int result, uint32_t flags)
 }
 
 /* A timeout that is too early is left: it costs one wake-up at most, moving it
- * each time the first timer is refreshed would cost one each. */
+ * each time the first timer is refreshed would cost one each.
+ */
 void alarms_turn(struct alarms *alarms)
 {
 	unsigned int flags = IORING_TIMEOUT_ABS;

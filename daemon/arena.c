@@ -10,7 +10,8 @@
 #define REGION_ALIGN	(2UL << 20)	/* of a huge page */
 
 /* Kept without a second thought: this many pages, or one in so many of those
- * in use, so that a queue that breathes does not pay for it. */
+ * in use, so that a queue that breathes does not pay for it.
+ */
 #define KEEP_MIN	1024
 #define KEEP_SHARE	8
 
@@ -66,7 +67,8 @@ static bool array_grow(void ***array, uint64_t nr)
 }
 
 /* The arrays of free pages are sized for every page there is, so that taking
- * one back cannot fail. They cost nothing until they are used. */
+ * one back cannot fail. They cost nothing until they are used.
+ */
 static bool arena_grow(struct arena *arena)
 {
 	uint32_t nr = arena->nr_regions + 1;
@@ -121,7 +123,8 @@ bool arena_trim(struct arena *arena, uint32_t count)
 		size_t size = CORE_PAGE_SIZE;
 
 		/* A queue that shrinks gives pages back in the reverse of the
-		 * order in which it took them: many are neighbours. */
+		 * order in which it took them: many are neighbours.
+		 */
 		arena->bare[arena->nr_bare++] = page;
 		while (--count && arena->nr_kept > keep) {
 			page = arena->kept[arena->nr_kept - 1];

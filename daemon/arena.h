@@ -51,7 +51,8 @@ void *arena_get(struct arena *arena);
 void arena_put(struct arena *arena, void *page);
 
 /* Give up to @count pages' memory back to the kernel if too many are kept.
- * Returns true if there is more to give. */
+ * Returns true if there is more to give.
+ */
 bool arena_trim(struct arena *arena, uint32_t count);
 
 #endif /* DAEMON_ARENA_H */

@@ -17,7 +17,8 @@
 #include "daemon/loop.h"
 
 /* Before each buffer's data, for the beginning of a record that came with the
- * buffer before. */
+ * buffer before.
+ */
 #define BUFFER_HEADROOM	64
 
 #define BUFFER_GROUP	0	/* the only ring of provided buffers */
@@ -101,7 +102,8 @@ struct buffers {
 };
 
 /* @nr: for the ring, rounded up to a power of two; half as many are spare.
- * -ENOMEM, -EINVAL (a kernel before 5.19). */
+ * -ENOMEM, -EINVAL (a kernel before 5.19).
+ */
 int buffers_init(struct buffers *buffers, struct loop *loop, uint32_t nr,
 		 uint32_t size);
 /* After the loop has ended. */

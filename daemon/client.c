@@ -60,7 +60,8 @@ static void client_free(struct client *client)
 
 /* No more is done for it. Its place as a consumer is free at once; the rest
  * goes at the end of the turn in which its last completion came, since the
- * kernel may still use its memory and we may still hold a pointer to it. */
+ * kernel may still use its memory and we may still hold a pointer to it.
+ */
 static void client_end(struct client *client)
 {
 	struct server *server = client->server;
@@ -224,7 +225,8 @@ void *client_room(struct client *client, size_t len)
 }
 
 /* A blocked client's replies are gathered in its own memory, so that many
- * small ones do not cost more than they are. */
+ * small ones do not cost more than they are.
+ */
 void client_send(struct client *client, struct buffer *buffer)
 {
 	size_t len = buffer->tail - buffer->head;
@@ -246,7 +248,8 @@ void client_send(struct client *client, struct buffer *buffer)
 }
 
 /* The socket did not take all: from now on until it has, the client has memory
- * of its own. */
+ * of its own.
+ */
 static void client_block(struct client *client)
 {
 	struct buffer_queue old = client->replies;
@@ -260,7 +263,8 @@ static void client_block(struct client *client)
 }
 
 /* Send what there is, all in one piece. At first only what the socket takes at
- * once, since the memory is shared; a blocked client's is its own and waits. */
+ * once, since the memory is shared; a blocked client's is its own and waits.
+ */
 static void client_write(struct client *client)
 {
 	int flags = MSG_NOSIGNAL | (client->blocked ? 0 : MSG_DONTWAIT);
@@ -290,7 +294,8 @@ static void client_write(struct client *client)
 }
 
 /* Take @len bytes that were sent off the queue. Returns true if that was all
- * of what client_write() meant to send. */
+ * of what client_write() meant to send.
+ */
 static bool client_written(struct client *client, uint32_t len)
 {
 	struct buffer *buffer;
@@ -342,7 +347,8 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 /* ------------------------------------------------------- what to do with it */
 
 /* What a client sent that is not taken any further for now must not keep shared
- * memory either, but for what the engine is at work on. */
+ * memory either, but for what the engine is at work on.
+ */
 static bool client_privatize(struct client *client)
 {
 	struct buffer_queue old = client->received;

@@ -115,7 +115,8 @@ int client_new(struct server *server, int fd, pid_t pid, struct user *user);
 void clients_deinit(struct server *server);
 
 /* Whether it can be sent more now: that is open, takes what it gets, and has
- * no reply under way which must come first. */
+ * no reply under way which must come first.
+ */
 bool client_takes(const struct client *client);
 
 /* Whether as much waits to be sent to it as may. */
@@ -125,7 +126,8 @@ bool client_full(const struct client *client);
 void client_send(struct client *client, struct buffer *buffer);
 
 /* Room for @len bytes that are sent after all others, or NULL: try again next
- * turn. The caller fills it before it calls anything else. */
+ * turn. The caller fills it before it calls anything else.
+ */
 void *client_room(struct client *client, size_t len);
 
 /* Log @why (NULL: not worth a line), send what is there, then end. */

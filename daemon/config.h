@@ -44,7 +44,8 @@ const char *config_set(struct config *config, const char *key,
 
 /* Read a file; what it does not name stays. Returns 0, or -errno after saying
  * on stderr which line of which file is wrong (-EINVAL) or why it cannot be
- * read. */
+ * read.
+ */
 int config_read(struct config *config, const char *path);
 
 #endif /* DAEMON_CONFIG_H */

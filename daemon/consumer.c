@@ -19,7 +19,8 @@
 #include "daemon/server.h"
 
 /* Expirations handed out in one turn, so that a storm of them starves nobody
- * who has a request. */
+ * who has a request.
+ */
 #define TURN_EXPIRATIONS	8192
 
 void consumer_kick(struct queue *queue)
@@ -142,7 +143,8 @@ static bool consumer_tell_clock(struct queue *queue)
 }
 
 /* Make what was delivered and not acknowledged due again. Returns false while
- * there is more to do. */
+ * there is more to do.
+ */
 static bool consumer_rewind(struct queue *queue)
 {
 	int r = queue->server->engine->ops->rewind(queue->engine_queue);

@@ -114,12 +114,14 @@ static uint32_t tables_of(uint32_t nr_pages)
 }
 
 /* What the directory of every empty run is, so that a queue which never had a
- * timer costs next to nothing. Only read, and only as far as nr_max reaches. */
+ * timer costs next to nothing. Only read, and only as far as nr_max reaches.
+ */
 static void **no_tables[2 * (TIMERS_MAX / BHEAP_NODES_PER_PAGE) /
 			CORE_DIR_SIZE + 64];
 
 /* core_page_in_t: the directory, its tables and the pages come when they are
- * first needed. */
+ * first needed.
+ */
 static void *run_page_in(struct core_pages *pages, u32 index)
 {
 	struct run *run = container_of(pages, struct run, pages);
@@ -155,7 +157,8 @@ err_memory:
 }
 
 /* Give back up to *@countp of the pages from @keep up. Returns true if there
- * are more. */
+ * are more.
+ */
 static bool run_cut(struct run *run, uint32_t keep, uint32_t *countp)
 {
 	struct arena *arena = &engine_of(run->queue)->arena;
@@ -222,7 +225,8 @@ static bool queue_tidy(struct embedded_queue *queue)
 	int i;
 
 	/* An error here is for want of memory: what is known of the first
-	 * deadline is then too early rather than too late. */
+	 * deadline is then too early rather than too late.
+	 */
 	if (!timers_settle(&queue->timers, SETTLE_STEPS))
 		done = false;
 	if (queue->waiting) {

@@ -20,7 +20,8 @@
 #include "daemon/util.h"
 
 /* Reads that found nothing although the queue polled readable: the page they
- * need is not in memory. The next may wait for it, in a thread of the ring. */
+ * need is not in memory. The next may wait for it, in a thread of the ring.
+ */
 #define READS_IN_VAIN	2
 
 /**
@@ -138,7 +139,8 @@ static void kernel_queue_free(struct engine_queue *base)
 
 /* Keep the count from what a batch did. Where the reply does not tell (an ARM
  * that replaced, an ACK of a periodic timer) it stays too high, never too low,
- * until the next recount(). */
+ * until the next recount().
+ */
 static void count_batch(struct kernel_queue *queue,
 			const struct expiry_record *records, uint32_t count)
 {
@@ -219,7 +221,8 @@ static int kernel_submit_now(struct engine_queue *base,
 }
 
 /* Leave out what the daemon tells its clients itself (clock.c). Returns how
- * many records are left. */
+ * many records are left.
+ */
 static int keep_expired(struct expiry_record *records, int count)
 {
 	int i, kept = 0;

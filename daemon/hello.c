@@ -59,7 +59,8 @@ static int hello_check(const struct expiry_hello *hello, const char **why)
 }
 
 /* What is worth a line: not that a queue has a consumer or is of another kind,
- * which programs may well try. */
+ * which programs may well try.
+ */
 static const char *attach_error(int error)
 {
 	switch (error) {

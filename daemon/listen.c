@@ -114,7 +114,8 @@ void listener_resume(struct listener *listener)
 
 /* 0 = nobody answers at the address, -EADDRINUSE = somebody does, or -errno.
  * The socket of a daemon that was killed may go on to answer until the kernel
- * has taken its ring down; who listened tells whether it is one of those. */
+ * has taken its ring down; who listened tells whether it is one of those.
+ */
 static int probe(const struct sockaddr_un *address)
 {
 	socklen_t len = sizeof(struct ucred);

@@ -20,7 +20,8 @@ extern enum log_level log_max;
 void log_init(void);
 
 /* Whether one more line that a client caused may be written now. Counts what
- * it refuses and says how many there were when it allows again. */
+ * it refuses and says how many there were when it allows again.
+ */
 bool log_allowed(void);
 
 void log_write(enum log_level level, const char *format, ...)
@@ -37,7 +38,8 @@ void log_write(enum log_level level, const char *format, ...)
 #define log_info(...)		log_at(LOG_LEVEL_INFO, __VA_ARGS__)
 
 /* What a client brought about: limited, so that nobody can fill the log or
- * slow the daemon down by misbehaving. */
+ * slow the daemon down by misbehaving.
+ */
 #define log_peer(...) \
 	do { \
 		if (log_max >= LOG_LEVEL_WARNING && log_allowed()) \

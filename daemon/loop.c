@@ -13,7 +13,8 @@
 #define LOOP_COMPLETIONS_MAX	8192
 
 /* The best this kernel has comes first: completions posted only when we ask
- * for them (6.1), without interrupting us (5.19), or as ever. */
+ * for them (6.1), without interrupting us (5.19), or as ever.
+ */
 static const uint32_t loop_setups[] = {
 	IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
 	IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN |
@@ -45,7 +46,8 @@ int loop_init(struct loop *loop)
 	loop->setup = params.flags;
 
 	/* Saves a look-up of the ring's file a turn; kernels that cannot are
-	 * no worse off. */
+	 * no worse off.
+	 */
 	io_uring_register_ring_fd(&loop->ring);
 	return 0;
 }
@@ -66,7 +68,8 @@ struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op)
 		int r = io_uring_submit(&loop->ring);
 
 		/* The ring is broken beyond repair, and nothing above could
-		 * do its duty without it. */
+		 * do its duty without it.
+		 */
 		if (r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY)
 			abort();
 	}

@@ -44,15 +44,18 @@ int loop_init(struct loop *loop);
 void loop_deinit(struct loop *loop);
 
 /* An entry to be prepared, submitted with this turn; @op is told of its
- * completion, nobody if NULL. Never NULL: a full ring is submitted early. */
+ * completion, nobody if NULL. Never NULL: a full ring is submitted early.
+ */
 struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op);
 
 /* Cancel what @op stands for; it completes with -ECANCELED, or as it would
- * have if that is too late. */
+ * have if that is too late.
+ */
 void loop_cancel(struct loop *loop, struct loop_op *op);
 
 /* One turn: submit, wait for a completion if @wait, run what completed. Blocks
- * nowhere else. Returns 0 or a fatal -errno. */
+ * nowhere else. Returns 0 or a fatal -errno.
+ */
 int loop_turn(struct loop *loop, bool wait);
 
 /* Now on CLOCK_REALTIME, _MONOTONIC or _BOOTTIME; the same all turn long. */

@@ -94,14 +94,16 @@ int queue_attach(struct client *client, const struct expiry_hello *hello);
 void queue_detach(struct client *client);
 
 /* Remove the client's queue. -EINVAL: it is anonymous; -EACCES: another
- * user's; -EBUSY: somebody else is attached. */
+ * user's; -EBUSY: somebody else is attached.
+ */
 int queue_drop(struct client *client);
 
 /* Charge the owner for the timers that are in the queue now. */
 void queue_settle(struct queue *queue);
 
 /* How many of @count records of one run may go to the engine without the owner
- * coming to more timers than the limit; 0: the first one is to be refused. */
+ * coming to more timers than the limit; 0: the first one is to be refused.
+ */
 uint32_t queue_allowed(struct queue *queue,
 		       const struct expiry_record *records, uint32_t count);
 
@@ -123,7 +125,8 @@ void consumers_run(struct server *server);
 void consumers_clock_set(struct server *server);
 
 /* For queue.c: what the engine calls when something is due, and when a read is
- * done. */
+ * done.
+ */
 void consumer_due(struct engine_queue *engine_queue);
 void consumer_read_done(struct engine_io *io, int result);
 

@@ -16,7 +16,8 @@
 #include "daemon/server.h"
 
 /* Requests processed in one turn, so that a storm of them does not keep the
- * expirations waiting. */
+ * expirations waiting.
+ */
 #define TURN_REQUESTS	8192
 
 #define RECORD	((uint32_t)sizeof(struct expiry_record))
@@ -63,7 +64,8 @@ static void reply_status(struct buffer *buffer, int status)
 }
 
 /* What comes next is sent from another buffer: the replies so far must go
- * before it, by a copy. Returns false if there is no room for it now. */
+ * before it, by a copy. Returns false if there is no room for it now.
+ */
 static bool reply_flush(struct client *client, struct buffer *buffer)
 {
 	size_t len = buffer->reply_tail - buffer->reply;
@@ -172,7 +174,8 @@ static bool do_stat(struct client *client, struct buffer *buffer)
 }
 
 /* There is no reply to a good CREDIT. To a bad one there is nothing else to do
- * than to end the connection: the two sides no longer agree on the credit. */
+ * than to end the connection: the two sides no longer agree on the credit.
+ */
 static void do_credit(struct client *client, struct buffer *buffer)
 {
 	struct expiry_record *request = (void *)buffer->head;
@@ -295,7 +298,8 @@ static void do_run(struct client *client, struct buffer *buffer)
 
 /* Join the record whose beginning came with the buffer before. Where that cut
  * was at no multiple of 8 bytes the rest is moved, so that records lie where
- * their fields may be used. */
+ * their fields may be used.
+ */
 static void begin(struct client *client, struct buffer *buffer)
 {
 	uint32_t carry = client->carry_len;

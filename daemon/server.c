@@ -109,7 +109,8 @@ int server_init(struct server *server, const struct config *config)
 }
 
 /* Clients and queues first, while the ring still takes their orders; memory
- * that the kernel may write to last. */
+ * that the kernel may write to last.
+ */
 void server_deinit(struct server *server)
 {
 	listener_deinit(&server->listener);

@@ -93,7 +93,8 @@ int ledger_init(struct ledger *ledger, uint32_t nr_max);
 void ledger_deinit(struct ledger *ledger);
 
 /* Write @record down as sent: an ARM of the next timer (the cookie is put in),
- * or a REFRESH or CANCEL of the timer its cookie names. */
+ * or a REFRESH or CANCEL of the timer its cookie names.
+ */
 void ledger_sent(struct ledger *ledger, struct expiry_record *record);
 
 /* Its answer, which arrived at @now_ns. */

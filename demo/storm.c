@@ -32,7 +32,8 @@
 /* Changes are over after this share of the time. */
 #define CHANGES_PERCENT	90
 /* What has not come so long after the last deadline and the last arrival is
- * lost; what came too often is waited for so long. */
+ * lost; what came too often is waited for so long.
+ */
 #define PATIENCE_NS	(15 * NSEC_PER_SEC)
 #define LINGER_NS	(200 * NSEC_PER_MSEC)
 #define TICK_MS		10
@@ -113,7 +114,8 @@ static void make_arm(struct storm *storm, struct expiry_record *record,
 }
 
 /* A timer that was named, and neither changed nor seen to expire: its cookie,
- * or -1. */
+ * or -1.
+ */
 static int64_t some_timer(struct storm *storm)
 {
 	const struct ledger_timer *timer;

@@ -50,7 +50,8 @@ void horrible_free(struct horrible *horrible);
 struct horrible_timer *horrible_find(struct horrible *horrible, u64 id);
 
 /* Process one record; @given is the id that a plain queue has given to an ARM
- * that succeeded, 0 if it did not. Asserts that it was never given before. */
+ * that succeeded, 0 if it did not. Asserts that it was never given before.
+ */
 void horrible_submit(struct horrible *horrible, struct expiry_record *record,
 		     u64 now_ns, u64 given);
 

@@ -26,7 +26,8 @@ static void **entry(struct test_pages *run, u32 index)
 }
 
 /* What was in memory before a page is as bad as chance, or worse: zeroes and
- * ones look like something. */
+ * ones look like something.
+ */
 static void fill(struct test_pages *run, void *page)
 {
 	u64 kind = test_below(&run->random, 4);

@@ -114,7 +114,8 @@ struct expiry_record test_op(struct test_queue *queue, u8 op, u64 id)
 }
 
 /* A call does bounded work and may return nothing though something is due; one
- * that never gets on is caught by the limit. */
+ * that never gets on is caught by the limit.
+ */
 u32 test_deliver(struct test_queue *queue, struct expiry_record *records,
 		 u32 count, u64 now_ns)
 {

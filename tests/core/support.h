@@ -57,7 +57,8 @@ void test_pages_init(struct test_pages *run, u32 nr_max,
 void test_pages_free(struct test_pages *run);
 
 /* Take up to @nr pages out of memory, chosen by chance; all of them. Their
- * content is kept, their addresses end: ASan sees who still uses one. */
+ * content is kept, their addresses end: ASan sees who still uses one.
+ */
 void test_pages_evict(struct test_pages *run, u32 nr);
 void test_pages_evict_all(struct test_pages *run);
 
@@ -110,13 +111,15 @@ u32 test_list(struct test_queue *queue, struct expiry_record *records,
 	      u32 count);
 
 /* The seed a program was called with, else one that is always the same, so
- * that everybody runs the same test; printed. argv: [SEED [ROUNDS]] */
+ * that everybody runs the same test; printed. argv: [SEED [ROUNDS]]
+ */
 extern u64 test_seed;
 extern u64 test_rounds;
 void test_arguments(int argc, char **argv, u64 rounds);
 
 /* The exit status for so many failed tests. Ends the program when there are
- * any: what a failed test left behind is no leak to be told of. */
+ * any: what a failed test left behind is no leak to be told of.
+ */
 int test_end(int failed);
 
 /* The next number of a sequence (splitmix64). */

@@ -501,7 +501,8 @@ static void sweep_takes_the_stale(void **state)
 }
 
 /* In between, timers come and go; a sweep may miss what moved, not take what
- * lives, and the next ones find it. */
+ * lives, and the next ones find it.
+ */
 static void sweep_among_operations(void **state)
 {
 	struct sweep_calls calls = { 0 };

@@ -234,7 +234,8 @@ static void random_operations_large(void **state)
 }
 
 /* Ids that all fall on one place, or on the table's last ones and wrap around
- * to its first: found by comparing ids, removed without tearing the run. */
+ * to its first: found by comparing ids, removed without tearing the run.
+ */
 static void hashes_that_collide(void **state)
 {
 	const u32 hashes[] = { 0, 0x80000000U, ~0U };
@@ -357,7 +358,8 @@ static void find_tells_a_fault_from_nothing(void **state)
 
 /* The old table cannot be read for as long as it takes to fill the new one:
  * what does not fit is refused, and when the pages are back everything is
- * there and growth goes on, after a few refusals more at most. */
+ * there and growth goes on, after a few refusals more at most.
+ */
 static void moving_that_is_held_up(void **state)
 {
 	struct subject subject;
@@ -398,7 +400,8 @@ static void moving_that_is_held_up(void **state)
 }
 
 /* The new table's pages cannot be had: the error is theirs, so that the caller
- * knows whether to wait. */
+ * knows whether to wait.
+ */
 static void clearing_that_is_held_up(void **state)
 {
 	const int errors[] = { -EAGAIN, -ENOMEM, -EIO };
@@ -484,7 +487,8 @@ static void guesses_are_harmless(void **state)
 }
 
 /* SipHash-1-3 of eight bytes; the values are another implementation's
- * (CPython's, which hashes bytes so). */
+ * (CPython's, which hashes bytes so).
+ */
 static void siphash_is_siphash(void **state)
 {
 	static const struct {

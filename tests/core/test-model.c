@@ -160,7 +160,8 @@ static void faults_end(struct subject *subject)
 }
 
 /* An error that the pages explain; -ENOMEM also when the index was kept from
- * growing before. */
+ * growing before.
+ */
 static bool is_fault(const struct subject *subject, int error)
 {
 	return error == subject->queue.faults.error || error == -ENOMEM;
@@ -273,7 +274,8 @@ static void step_deliver(struct subject *subject)
 
 /* As a reader does whose copy may fail: hold, and then tell what reached it.
  * Meanwhile others go on. The later ones are restored first, so that a timer
- * which is among both is not lost. */
+ * which is among both is not lost.
+ */
 static void step_hold(struct subject *subject)
 {
 	struct expiry_record records[DELIVER_MAX];

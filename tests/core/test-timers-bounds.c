@@ -130,7 +130,8 @@ static void big_batches_leave_nothing(void **state)
 }
 
 /* Cancelled ones that stand far behind leave though nobody asks for anything
- * but what is due. */
+ * but what is due.
+ */
 static void deliveries_sweep_too(void **state)
 {
 	u32 i, n = 10000, far = 3000, due = n - far - 100;
@@ -241,7 +242,8 @@ static void drained_queues_have_no_pages(void **state)
 }
 
 /* However many cancelled ones stand before the first live: so many nodes a
- * call, and none is skipped. */
+ * call, and none is skipped.
+ */
 static void work_behind_cancelled_timers(void **state)
 {
 	u32 i, n = 20000, before, calls;

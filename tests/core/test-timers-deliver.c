@@ -291,7 +291,8 @@ static void periodic_and_acknowledged(void **state)
 }
 
 /* A refresh may put the next time of a periodic timer before its first period
- * is over on the clock: the last delivery is not lost by that. */
+ * is over on the clock: the last delivery is not lost by that.
+ */
 static void rewound_near_zero(void **state)
 {
 	struct expiry_record record;
@@ -406,7 +407,8 @@ static void held_on_an_acknowledging_queue(void **state)
 }
 
 /* A periodic timer that is in one read several times is due from the first
- * that did not reach the reader. */
+ * that did not reach the reader.
+ */
 static void restored_periodic(void **state)
 {
 	struct expiry_record records[5];
@@ -435,7 +437,8 @@ static void restored_periodic(void **state)
 }
 
 /* While the copy was under way its timers were armed anew or cleared, and
- * others have their slots: restore and release leave those alone. */
+ * others have their slots: restore and release leave those alone.
+ */
 static void overtaken_while_held(void **state)
 {
 	struct expiry_record records[2], record;
@@ -479,7 +482,8 @@ static void overtaken_while_held(void **state)
 }
 
 /* Restored to later than it had been refreshed to meanwhile: the node on top
- * is stale, and settle must not take it for the truth. */
+ * is stale, and settle must not take it for the truth.
+ */
 static void settled_after_restore(void **state)
 {
 	struct expiry_record record;

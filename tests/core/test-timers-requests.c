@@ -226,7 +226,8 @@ static void refusals_by_the_table(void **state)
 }
 
 /* One combination out of all there are; what is to come of it says the twin.
- * Returns whether it succeeded. */
+ * Returns whether it succeeded.
+ */
 static bool combination(struct subject *subject, u8 op, u32 n)
 {
 	static const short statuses[] = { 0, 1, -22 };

@@ -220,7 +220,8 @@ struct expiry_stat {
 #define EXPIRY_IOC_STAT		_IOR(EXPIRY_IOC_MAGIC, 3, struct expiry_stat)
 #define EXPIRY_IOC_SCAN		_IOWR(EXPIRY_IOC_MAGIC, 4, struct expiry_scan)
 /* Everything delivered and not acknowledged is due again, marked. Returns 0.
- * -EINVAL: not an acknowledging queue; -ENOMEM: in part, may be repeated. */
+ * -EINVAL: not an acknowledging queue; -ENOMEM: in part, may be repeated.
+ */
 #define EXPIRY_IOC_REWIND	_IO(EXPIRY_IOC_MAGIC, 5)
 
 #endif /* _UAPI_LINUX_EXPIRY_H */
