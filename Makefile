@@ -163,7 +163,8 @@ style: ## the kernel's checkpatch.pl over core/, kmod/ and the kselftests
 	@source=$$(tests/vm/kselftest-source $(KREL)) && \
 		perl $$source/scripts/checkpatch.pl --no-tree --strict --terse \
 			--show-types --max-line-length=100 \
-			--ignore $(STYLE_IGNORED) --file $(STYLED)
+			--ignore $(STYLE_IGNORED) --file $(STYLED); \
+		status=$$?; rm -f .checkpatch-camelcase.*; exit $$status
 
 .PHONY: clean
 clean: ## remove build/

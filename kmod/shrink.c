@@ -133,6 +133,7 @@ int expiry_shrink_init(void)
 		kmem_cache_destroy(cache);
 		return -ENOMEM;
 	}
+	/* Pairs with count(). */
 	smp_store_release(&ready, true);
 	return 0;
 }
