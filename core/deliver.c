@@ -1,0 +1,235 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
+/*
+ * Deliveries: what is due leaves the heap in order, and may have to come back.
+ */
+#include "life.h"
+
+/* Nodes that may come to the top and prove stale, for each delivery asked. */
+#define DELIVER_STEPS		8U
+#define DELIVER_STEPS_MIN	64U
+
+/* Slots looked at by one call of timers_rewind(). */
+#define REWIND_STEPS		512U
+
+static void count_delivery(struct timers *timers,
+			   const struct expiry_record *record, u64 now_ns)
+{
+	u64 late_ns = now_ns - record->deadline_ns;
+	u32 bucket = fls64(late_ns);
+
+	timers->stat.delivered++;
+	if (record->flags & EXPIRY_F_REDELIVERED) {
+		timers->stat.redelivered++;
+		return;
+	}
+	if (bucket >= EXPIRY_LATENESS_BUCKETS)
+		bucket = EXPIRY_LATENESS_BUCKETS - 1;
+	timers->stat.lateness[bucket]++;
+	if (late_ns > timers->stat.lateness_max_ns)
+		timers->stat.lateness_max_ns = late_ns;
+}
+
+/* Take the live node on top, which is due. */
+static int deliver_first(struct timers *timers, struct expiry_record *record,
+			 struct slot *slot, bool keep)
+{
+	struct bheap_node node = timers->heap.first;
+	u32 nr = node.slot;
+	struct expiry_record expired = {
+		.op = EXPIRY_OP_EXPIRED,
+		.flags = slot->tag & SLOT_REDELIVER ? EXPIRY_F_REDELIVERED : 0,
+		.period_ms = slot->period_ms,
+		.id = slot->id,
+		.deadline_ns = slot->deadline,
+		.cookie = slot->cookie,
+	};
+	int err;
+
+	if (slot->period_ms) {
+		node.deadline = add_saturating(slot->deadline,
+					       slot_period_ns(slot));
+		err = bheap_replace(&timers->heap, &node);
+		if (err)
+			return err;
+		slot->deadline = node.deadline;
+		slot->tag &= ~SLOT_REDELIVER;
+		if (keep && !(slot->tag & SLOT_UNACKED)) {
+			slot->tag |= SLOT_UNACKED;
+			timers->unacked++;
+		}
+	} else {
+		/* For timers_release() too, so that it need not wait. */
+		err = life_prepare_end(timers, nr, slot);
+		if (!err)
+			err = bheap_pop(&timers->heap);
+		if (err)
+			return err;
+		timers->armed--;
+		if (keep) {
+			slot->tag = SLOT_UNACKED;
+			timers->unacked++;
+		} else {
+			life_free(timers, nr, slot);
+		}
+	}
+	*record = expired;
+	return 0;
+}
+
+/* Put the top right: 1 = its node is live (*@slotp is its slot) or the heap is
+ * empty, 0 = look again, or a page error.
+ */
+static int settle_step(struct timers *timers, struct slot **slotp)
+{
+	struct bheap *heap = &timers->heap;
+	struct bheap_node node;
+	int err;
+
+	if (!heap->nr)
+		return 1;
+	*slotp = slots_get(&timers->slots, heap->first.slot);
+	if (core_broken(*slotp || timers->slots.pages->error))
+		return -EIO;
+	if (unlikely(!*slotp))
+		return timers->slots.pages->error;
+
+	switch (life_node(&heap->first, *slotp)) {
+	case NODE_LIVE:
+		return 1;
+	case NODE_MOVED:
+		node = heap->first;
+		node.deadline = (*slotp)->deadline;
+		err = bheap_replace(heap, &node);
+		break;
+	default:
+		err = bheap_pop(heap);
+		break;
+	}
+	if (err)
+		return err;
+	heap->layout->top(heap, life_ahead, timers);
+	return 0;
+}
+
+int timers_settle(struct timers *timers, u32 steps)
+{
+	struct slot *slot;
+	int done;
+
+	if (timers->settled)
+		return 1;
+	while (steps--) {
+		done = settle_step(timers, &slot);
+		if (done < 0)
+			return done;
+		if (done) {
+			timers->settled = true;
+			return 1;
+		}
+	}
+	return 0;
+}
+
+int timers_deliver(struct timers *timers, struct expiry_record *records,
+		   u32 count, u64 now_ns, bool hold)
+{
+	u32 nr = 0, steps = DELIVER_STEPS_MIN + DELIVER_STEPS * count;
+	bool keep = hold || is_acking(timers);
+	struct slot *slot;
+	int err = 0;
+
+	while (nr < count && timers_due(timers, now_ns) && steps--) {
+		err = settle_step(timers, &slot);
+		if (err < 0)
+			break;
+		if (!err)
+			continue;
+		err = deliver_first(timers, &records[nr], slot, keep);
+		if (err)
+			break;
+		if (!hold)
+			count_delivery(timers, &records[nr], now_ns);
+		timers->settled = false;
+		nr++;
+		timers->heap.layout->top(&timers->heap, life_ahead, timers);
+	}
+	if (!timers->heap.nr)
+		timers->settled = true;
+	timers->held_ns = now_ns;
+	life_sweep(timers, nr);
+	return nr || err > 0 ? (int)nr : err;
+}
+
+int timers_release(struct timers *timers, const struct expiry_record *records,
+		   u32 count)
+{
+	struct slot *slot;
+	s64 nr;
+	u32 i;
+	int err;
+
+	for (i = 0; i < count; i++) {
+		if (!is_acking(timers)) {
+			nr = life_find_in(timers, records[i].id, SLOT_UNACKED,
+					  &slot);
+			if (nr < 0 && nr != -ENOENT)
+				return nr;
+			err = nr > 0 ? life_acknowledge(timers, nr, slot) : 0;
+			if (err)
+				return err;
+		}
+		count_delivery(timers, &records[i], timers->held_ns);
+	}
+	return 0;
+}
+
+int timers_restore(struct timers *timers, const struct expiry_record *records,
+		   u32 count)
+{
+	struct slot *slot;
+	s64 nr;
+	u32 i;
+	int err;
+
+	for (i = 0; i < count; i++) {
+		nr = life_find_in(timers, records[i].id, SLOT_UNACKED, &slot);
+		if (nr == -ENOENT)
+			continue;	/* cleared or armed anew meanwhile */
+		if (nr < 0)
+			return nr;
+		err = life_undeliver(timers, nr, slot, records[i].deadline_ns,
+				     records[i].flags & EXPIRY_F_REDELIVERED ?
+				     SLOT_REDELIVER : 0);
+		if (err)
+			return err;
+	}
+	return 0;
+}
+
+int timers_rewind(struct timers *timers, u64 *cursor)
+{
+	u32 steps = REWIND_STEPS;
+	struct slot *slot;
+	u64 deadline;
+	int err;
+
+	while (timers->unacked && *cursor < timers->slots.nr) {
+		if (!steps--)
+			return 1;
+		slot = slots_get(&timers->slots, *cursor + 1);
+		if (!slot)
+			return timers->slots.pages->error;
+		if (slot->tag & SLOT_UNACKED) {
+			/* A periodic one is armed for its next time already. */
+			deadline = slot->tag & SLOT_ARMED ?
+				   slot_last_ns(slot) : slot->deadline;
+			err = life_undeliver(timers, *cursor + 1, slot,
+					     deadline, SLOT_REDELIVER);
+			if (err)
+				return err;
+		}
+		(*cursor)++;
+	}
+	*cursor = 0;
+	return 0;
+}

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
+/*
+ * The life of a timer in terms of heap, slots and index.
+ *
+ * An armed timer has exactly one live node in the heap: the one whose stamp is
+ * the slot's. Its deadline is never later than the slot's. So
+ *
+ *   refresh to later, cancel	change the slot alone; the node goes stale and
+ *				is put right or dropped when it surfaces
+ *   refresh to earlier		pushes a node with a new stamp; the old one is
+ *				stale
+ *
+ * and the heap never has to find a node. Stamps come from one counter a queue;
+ * one that comes round again after 2^29 pushes could only make a stale node
+ * look live, which is harmless: nothing is delivered before the slot's own
+ * deadline, and not twice, since the slot is disarmed by the first.
+ *
+ * What is stale is swept out in proportion to the work done, so that the nodes
+ * stay within twice the limit and soon return within twice what is armed.
+ *
+ * An operation that needs a page which cannot be had fails before it changes
+ * anything; the functions below therefore get every page first.
+ */
+#include "life.h"
+
+int life_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp)
+{
+	u32 stamp = (timers->stamp + 1) & (~0U >> SLOT_STAMP_SHIFT);
+	struct bheap_node node = {
+		.deadline = deadline,
+		.slot = nr,
+		.stamp = stamp,
+	};
+	int err = bheap_push(&timers->heap, &node);
+
+	if (unlikely(err))
+		return err;
+	timers->stamp = stamp;
+	*tagp = stamp << SLOT_STAMP_SHIFT;
+	/* It came first: a live node is on top, whatever was there before. */
+	if (timers->heap.first.slot == nr && timers->heap.first.stamp == stamp)
+		timers->settled = true;
+	return 0;
+}
+
+int life_prepare_end(struct timers *timers, u32 nr, const struct slot *slot)
+{
+	if (!is_keyed(timers))
+		return 0;
+	return index_prepare_remove(&timers->index,
+				    index_hash(&timers->index, slot->id), nr);
+}
+
+void life_free(struct timers *timers, u32 nr, struct slot *slot)
+{
+	if (is_keyed(timers))
+		index_remove(&timers->index,
+			     index_hash(&timers->index, slot->id), nr);
+	slots_put(&timers->slots, nr, slot);
+	/* The last timer takes all stale nodes and all pages with it. */
+	if (!timers->slots.used)
+		timers_reset(timers);
+}
+
+int life_end(struct timers *timers, u32 nr, struct slot *slot)
+{
+	int err = life_prepare_end(timers, nr, slot);
+
+	if (err)
+		return err;
+	if (slot->tag & SLOT_ARMED) {
+		timers->armed--;
+		/* What may be the node on top is stale now. */
+		if (timers->heap.first.slot == nr)
+			timers->settled = false;
+	}
+	if (slot->tag & SLOT_UNACKED)
+		timers->unacked--;
+	life_free(timers, nr, slot);
+	return 0;
+}
+
+int life_acknowledge(struct timers *timers, u32 nr, struct slot *slot)
+{
+	if (!(slot->tag & SLOT_ARMED))
+		return life_end(timers, nr, slot);
+	slot->tag &= ~SLOT_UNACKED;
+	timers->unacked--;
+	return 0;
+}
+
+int life_undeliver(struct timers *timers, u32 nr, struct slot *slot,
+		   u64 deadline, u32 state)
+{
+	u32 tag;
+	int err;
+
+	/* A periodic one's node for its next time goes stale. */
+	if (timers->heap.nr && timers->heap.first.slot == nr)
+		timers->settled = false;
+	err = life_push(timers, nr, deadline, &tag);
+	if (err)
+		return err;
+	if (!(slot->tag & SLOT_ARMED))
+		timers->armed++;
+	timers->unacked--;
+	slot->deadline = deadline;
+	slot->tag = tag | SLOT_ARMED | state;
+	return 0;
+}
+
+enum node_state life_node(const struct bheap_node *node,
+			  const struct slot *slot)
+{
+	if (!(slot->tag & SLOT_ARMED) ||
+	    slot->tag >> SLOT_STAMP_SHIFT != node->stamp ||
+	    node->deadline > slot->deadline)
+		return NODE_STALE;
+	return node->deadline == slot->deadline ? NODE_LIVE : NODE_MOVED;
+}
+
+static bool node_is_stale(void *context, const struct bheap_node *node)
+{
+	struct timers *timers = context;
+	const struct slot *slot = slots_get(&timers->slots, node->slot);
+
+	return slot && life_node(node, slot) == NODE_STALE;
+}
+
+void life_ahead(void *context, const struct bheap_node *node)
+{
+	life_send_for(context, node->slot);
+}
+
+/* Work off what is stale, in proportion to @work just done: a sweep begins
+ * when a third of the nodes are, and goes on to its end.
+ */
+void life_sweep(struct timers *timers, u32 work)
+{
+	struct bheap *heap = &timers->heap;
+
+	if (!heap->sweep && heap->nr - timers->armed <=
+	    timers->armed / 2 + BHEAP_NODES_PER_PAGE)
+		return;
+	heap->layout->sweep(heap, work * SWEEP_STEPS, node_is_stale, life_ahead,
+			    timers);
+}

@@ -1,0 +1,318 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
+/*
+ * Requests: what ARM, REFRESH, CANCEL, ACK, QUERY and CLEAR do.
+ */
+#include "life.h"
+
+static_assert(sizeof(struct expiry_record) == 32, "one record, one half line");
+
+/* Records whose memory is sent for while one is handled. */
+#define AHEAD			8U
+
+static u64 absolute(const struct expiry_record *record, u64 now_ns)
+{
+	return record->flags & EXPIRY_F_RELATIVE ?
+	       add_saturating(now_ns, record->deadline_ns) :
+	       record->deadline_ns;
+}
+
+/* Give an armed timer another deadline. */
+static int move(struct timers *timers, u32 nr, struct slot *slot, u64 deadline)
+{
+	u32 tag;
+	int err;
+
+	if (deadline < slot->deadline) {
+		err = life_push(timers, nr, deadline, &tag);
+		if (err)
+			return err;
+		slot->tag = tag | (slot->tag & SLOT_STATE);
+	} else if (deadline > slot->deadline && timers->heap.first.slot == nr) {
+		timers->settled = false;
+	}
+	slot->deadline = deadline;
+	return 0;
+}
+
+/* ARM of an id that is known: an upsert. */
+static int arm_again(struct timers *timers, struct expiry_record *record,
+		     u32 nr, struct slot *slot, u64 deadline)
+{
+	u32 tag;
+	int err;
+
+	if (slot->tag & SLOT_ARMED) {
+		if (record->flags & EXPIRY_F_NEW)
+			return -EEXIST;
+		if (record->flags & EXPIRY_F_LATER && deadline < slot->deadline)
+			deadline = slot->deadline;
+		err = move(timers, nr, slot, deadline);
+		if (err)
+			return err;
+	} else {
+		err = life_push(timers, nr, deadline, &tag);
+		if (err)
+			return err;
+		slot->tag = tag | SLOT_ARMED | (slot->tag & SLOT_UNACKED);
+		slot->deadline = deadline;
+		timers->armed++;
+	}
+	/* The client has said anew what it wants of this id. */
+	if (slot->tag & SLOT_UNACKED)
+		timers->unacked--;
+	slot->tag &= ~(SLOT_UNACKED | SLOT_REDELIVER);
+	slot->cookie = record->cookie;
+	slot->period_ms = record->period_ms;
+
+	timers->stat.arms++;
+	record->flags = 0;
+	record->deadline_ns = deadline;
+	return 0;
+}
+
+static int arm(struct timers *timers, struct expiry_record *record, u64 now_ns)
+{
+	u64 deadline = absolute(record, now_ns), id = record->id;
+	struct slot *slot;
+	u32 hash = 0, tag, nr;
+	s64 known;
+	int err;
+
+	if (is_keyed(timers)) {
+		if (!id)
+			return -EINVAL;
+		hash = index_hash(&timers->index, id);
+		known = index_find(&timers->index, &timers->slots, id, hash,
+				   &slot);
+		if (known < 0)
+			return known;
+		if (known)
+			return arm_again(timers, record, known, slot, deadline);
+	} else if (id || record->flags & EXPIRY_F_NEW) {
+		return -EINVAL;
+	}
+
+	if (timers->slots.used >= timers->limit) {
+		timers->stat.refused_limit++;
+		return -ENOSPC;
+	}
+	nr = slots_offer(&timers->slots, &slot);
+	if (unlikely(!nr))
+		return timers->slots.pages->error;
+	if (is_keyed(timers)) {
+		err = index_prepare(&timers->index, hash);
+		if (err)
+			return err;
+	}
+	err = life_push(timers, nr, deadline, &tag);
+	if (err)
+		return err;
+
+	slots_take(&timers->slots, nr, slot);
+	if (is_keyed(timers))
+		index_add(&timers->index, hash, nr);
+	else
+		id = (u64)(++timers->generation) << 32 | nr;
+	slot->deadline = deadline;
+	slot->cookie = record->cookie;
+	slot->id = id;
+	slot->period_ms = record->period_ms;
+	slot->tag = tag | SLOT_ARMED;
+	timers->armed++;
+
+	timers->stat.arms++;
+	record->flags = 0;
+	record->id = id;
+	record->deadline_ns = deadline;
+	return 0;
+}
+
+static void describe(struct expiry_record *record, const struct slot *slot)
+{
+	record->deadline_ns = slot->deadline;
+	record->cookie = slot->cookie;
+	record->period_ms = slot->period_ms;
+}
+
+static int refresh(struct timers *timers, struct expiry_record *record,
+		   u64 now_ns)
+{
+	u64 deadline = absolute(record, now_ns);
+	struct slot *slot;
+	s64 nr = life_find_in(timers, record->id, SLOT_ARMED, &slot);
+	int err;
+
+	if (nr < 0)
+		return nr;
+	if (record->flags & EXPIRY_F_LATER && deadline < slot->deadline)
+		deadline = slot->deadline;
+	err = move(timers, nr, slot, deadline);
+	if (err)
+		return err;
+
+	/* What it expires for next is not what was delivered before. */
+	slot->tag &= ~SLOT_REDELIVER;
+
+	timers->stat.refreshes++;
+	record->flags = 0;
+	describe(record, slot);
+	return 0;
+}
+
+static int cancel(struct timers *timers, struct expiry_record *record)
+{
+	struct slot *slot, had;
+	s64 nr = life_find_in(timers, record->id, SLOT_ARMED, &slot);
+	int err;
+
+	if (nr < 0)
+		return nr;
+	had = *slot;
+	if (slot->tag & SLOT_UNACKED) {
+		/* A periodic one whose last delivery awaits its ACK: that
+		 * delivery is what is left of it.
+		 */
+		slot->deadline = slot_last_ns(slot);
+		slot->period_ms = 0;
+		slot->tag &= ~(SLOT_ARMED | SLOT_REDELIVER);
+		timers->armed--;
+		if (timers->heap.first.slot == nr)
+			timers->settled = false;
+	} else {
+		err = life_end(timers, nr, slot);
+		if (err)
+			return err;
+	}
+	describe(record, &had);
+	timers->stat.cancels++;
+	return 0;
+}
+
+/* A late ACK: the timer is armed to be delivered again. */
+static int acknowledge_rewound(struct timers *timers, u32 nr, struct slot *slot)
+{
+	if (!slot->period_ms)
+		return life_end(timers, nr, slot);
+	if (timers->heap.first.slot == nr)
+		timers->settled = false;
+	slot->tag &= ~SLOT_REDELIVER;
+	slot->deadline = add_saturating(slot->deadline, slot_period_ns(slot));
+	return 0;
+}
+
+static int ack(struct timers *timers, struct expiry_record *record)
+{
+	struct slot *slot;
+	s64 nr;
+	int err;
+
+	if (!is_acking(timers))
+		return -EINVAL;
+	nr = life_find_in(timers, record->id, SLOT_UNACKED | SLOT_REDELIVER, &slot);
+	if (nr < 0)
+		return nr;
+	if (slot->tag & SLOT_UNACKED)
+		err = life_acknowledge(timers, nr, slot);
+	else
+		err = acknowledge_rewound(timers, nr, slot);
+	if (err)
+		return err;
+	timers->stat.acks++;
+	return 0;
+}
+
+static int query(struct timers *timers, struct expiry_record *record)
+{
+	struct slot *slot;
+	s64 nr = life_find_in(timers, record->id, SLOT_ARMED, &slot);
+
+	if (nr < 0)
+		return nr;
+	describe(record, slot);
+	return 0;
+}
+
+static int clear(struct timers *timers, struct expiry_record *record)
+{
+	record->cookie = timers_nr(timers);
+	timers->stat.cancels += timers->armed;
+	timers_reset(timers);
+	return 0;
+}
+
+static int apply(struct timers *timers, struct expiry_record *record, u64 now_ns)
+{
+	static const u8 flags_known[] = {
+		[EXPIRY_OP_ARM] = EXPIRY_F_RELATIVE | EXPIRY_F_NEW |
+				  EXPIRY_F_LATER,
+		[EXPIRY_OP_REFRESH] = EXPIRY_F_RELATIVE | EXPIRY_F_LATER,
+		[EXPIRY_OP_CANCEL] = 0,
+		[EXPIRY_OP_ACK] = 0,
+		[EXPIRY_OP_QUERY] = 0,
+		[EXPIRY_OP_CLEAR] = 0,
+	};
+
+	if (record->op < EXPIRY_OP_ARM || record->op > EXPIRY_OP_CLEAR)
+		return -EOPNOTSUPP;
+	if (record->status || record->flags & ~flags_known[record->op])
+		return -EINVAL;
+
+	switch (record->op) {
+	case EXPIRY_OP_ARM:
+		return arm(timers, record, now_ns);
+	case EXPIRY_OP_REFRESH:
+		return refresh(timers, record, now_ns);
+	case EXPIRY_OP_CANCEL:
+		return cancel(timers, record);
+	case EXPIRY_OP_ACK:
+		return ack(timers, record);
+	case EXPIRY_OP_QUERY:
+		return query(timers, record);
+	default:
+		return clear(timers, record);
+	}
+}
+
+/* Send for what @record will touch first: the bucket of its id, or its slot. */
+static void send_for(const struct timers *timers,
+		     const struct expiry_record *record, u32 *hash)
+{
+	if (is_keyed(timers)) {
+		*hash = index_hash(&timers->index, record->id);
+		index_prefetch(&timers->index, *hash);
+	} else if (record->op != EXPIRY_OP_ARM) {
+		life_send_for(timers, (u32)record->id);
+	}
+}
+
+u32 timers_submit(struct timers *timers, struct expiry_record *records,
+		  u32 count, u64 now_ns)
+{
+	u32 hash[AHEAD], i;
+	int status;
+
+	for (i = 0; i < AHEAD && i < count; i++)
+		send_for(timers, &records[i], &hash[i]);
+
+	for (i = 0; i < count; i++) {
+		/* Half way to a record's turn its bucket is here. */
+		if (is_keyed(timers) && i + AHEAD / 2 < count)
+			life_send_for(timers,
+				      index_guess(&timers->index,
+						  hash[(i + AHEAD / 2) % AHEAD]));
+
+		status = apply(timers, &records[i], now_ns);
+		if (unlikely(status == -EAGAIN))
+			break;
+		records[i].status = status;
+		if (status)
+			timers->stat.refused++;
+
+		if (i + AHEAD < count)
+			send_for(timers, &records[i + AHEAD], &hash[i % AHEAD]);
+		if (i % SWEEP_EVERY == SWEEP_EVERY - 1)
+			life_sweep(timers, SWEEP_EVERY);
+	}
+	life_sweep(timers, i % SWEEP_EVERY);
+	return i;
+}
