@@ -25,6 +25,9 @@ static_assert(sizeof(struct index_entry) == 8, "eight entries a cache line");
 #define MOVE		8U
 #define CLEAR		2U
 
+/* Steps that one change may make up for, after pages could not be had. */
+#define CATCH_UP	64U
+
 /* Grow when three quarters are in use, halve at an eighth. */
 static inline bool table_crowded(const struct index_table *table)
 {
@@ -312,6 +315,7 @@ static int resize_step(struct index *index)
 int index_prepare(struct index *index, u32 hash)
 {
 	struct index_table *table = current_table(index);
+	u32 steps;
 	int err;
 
 	if (unlikely(!table->bits)) {
@@ -321,8 +325,13 @@ int index_prepare(struct index *index, u32 hash)
 		table->bits = BITS_MIN;
 	}
 	err = resize_step(index);
+	for (steps = 0; current_full(index) && !err; steps++) {
+		if (steps == CATCH_UP)
+			return -ENOMEM;
+		err = resize_step(index);
+	}
 	if (unlikely(current_full(index)))
-		return err ?: -ENOMEM;
+		return err;
 
 	table = current_table(index);
 	return table_room(table, hash) ? 0 : table->pages->error;

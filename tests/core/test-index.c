@@ -434,6 +434,34 @@ static void clearing_that_is_held_up(void **state)
 	}
 }
 
+/* As soon as the pages can be had there is room again, however much of the new
+ * table was still to be made.
+ */
+static void held_up_then_caught_up(void **state)
+{
+	struct subject subject;
+	u32 id = 0, other;
+
+	(void)state;
+	subject_init(&subject);
+	while (subject.nr < 40 || subject.index.phase != INDEX_STABLE)
+		add_id(&subject, ++id);
+	other = !subject.index.cur;
+	subject.faults[other].for_good = true;
+	subject.faults[other].fail_in = 1;
+	subject.faults[other].error = -EIO;
+	do {
+		id++;
+		assert_true(id < LIMIT);
+	} while (!try_add(&subject, id, index_hash(&subject.index, id)));
+	subject.faults[other].fail_in = 0;
+	subject.faults[other].for_good = false;
+	add_id(&subject, id);
+	find_all(&subject);
+	validate(&subject);
+	subject_free(&subject);
+}
+
 static void reset_forgets_all(void **state)
 {
 	struct subject subject;
@@ -553,6 +581,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(find_tells_a_fault_from_nothing),
 		cmocka_unit_test(moving_that_is_held_up),
 		cmocka_unit_test(clearing_that_is_held_up),
+		cmocka_unit_test(held_up_then_caught_up),
 		cmocka_unit_test(reset_forgets_all),
 		cmocka_unit_test(guesses_are_harmless),
 		cmocka_unit_test(siphash_is_siphash),
