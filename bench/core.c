@@ -113,8 +113,8 @@ static void subject_init(struct subject *subject, bool keyed, u32 nr)
 		run_init(&subject->runs[i], timers_pages_max(&config, i));
 		pages[i] = &subject->runs[i].pages;
 	}
-	if (timers_init(&subject->timers, &config, pages))
-		die("timers_init() failed");
+	if (timers_setup(&subject->timers, &config, pages))
+		die("timers_setup() failed");
 	subject->nr_max = config.limit;
 	subject->mix.keyed = keyed;
 	subject->mix.from_ns = 1;

@@ -31,8 +31,8 @@ u32 timers_pages_max(const struct timers_config *config, enum timers_pages which
 	}
 }
 
-int timers_init(struct timers *timers, const struct timers_config *config,
-		struct core_pages *pages[TIMERS_PAGES_NR])
+int timers_setup(struct timers *timers, const struct timers_config *config,
+		 struct core_pages *pages[TIMERS_PAGES_NR])
 {
 	if (config->mode & ~(u32)EXPIRY_MODE_ALL)
 		return -EINVAL;

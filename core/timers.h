@@ -83,8 +83,8 @@ u32 timers_pages_max(const struct timers_config *config,
 		     enum timers_pages which);
 
 /* @pages: TIMERS_PAGES_NR runs, empty. -EINVAL: mode or limit. */
-int timers_init(struct timers *timers, const struct timers_config *config,
-		struct core_pages *pages[TIMERS_PAGES_NR]);
+int timers_setup(struct timers *timers, const struct timers_config *config,
+		 struct core_pages *pages[TIMERS_PAGES_NR]);
 
 /* Timers in the queue: what limit is held against and CLEAR counts. */
 static inline u64 timers_nr(const struct timers *timers)

@@ -311,7 +311,7 @@ static int embedded_queue_new(struct engine *base, struct expiry_config *config,
 			goto err_queue;
 		pages[i] = &queue->runs[i].pages;
 	}
-	r = timers_init(&queue->timers, &timers_config, pages);
+	r = timers_setup(&queue->timers, &timers_config, pages);
 	if (r < 0)
 		goto err_queue;
 	*queuep = &queue->base;

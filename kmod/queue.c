@@ -136,7 +136,7 @@ static int configure_locked(struct expiry_queue *queue,
 		return err;
 	for (i = 0; i < TIMERS_PAGES_NR; i++)
 		pages[i] = &queue->memory.run[i].pages;
-	err = timers_init(&queue->timers, &timers, pages);
+	err = timers_setup(&queue->timers, &timers, pages);
 	if (err)
 		goto out_memory;
 

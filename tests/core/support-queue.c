@@ -23,7 +23,7 @@ void test_queue_init(struct test_queue *queue, u32 mode, u64 limit, u64 seed)
 				&queue->faults, test_random(&seed));
 		pages[i] = &queue->runs[i].pages;
 	}
-	assert_int_equal(timers_init(&queue->timers, &queue->config, pages), 0);
+	assert_int_equal(timers_setup(&queue->timers, &queue->config, pages), 0);
 }
 
 void test_queue_free(struct test_queue *queue)

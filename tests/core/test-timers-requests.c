@@ -587,7 +587,7 @@ static void init_refuses(void **state)
 	for (i = 0; i < ARRAY_SIZE(cases); i++) {
 		config.mode = cases[i].mode;
 		config.limit = cases[i].limit;
-		assert_int_equal(timers_init(&timers, &config, pages),
+		assert_int_equal(timers_setup(&timers, &config, pages),
 				 cases[i].error);
 	}
 	test_queue_free(&queue);
