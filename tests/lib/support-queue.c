@@ -77,14 +77,14 @@ void assert_nothing(struct expiry *h)
 	assert_int_equal(expiry_next(h, &record, 1), 0);
 }
 
-static int start(void **state)
+static int start_server(void **state)
 {
 	(void)state;
 	address = server_start();
 	return address ? 0 : -1;
 }
 
-static int stop(void **state)
+static int stop_server(void **state)
 {
 	(void)state;
 	return server_stop();
@@ -101,7 +101,7 @@ int run_on_engines(const char *name, const struct CMUnitTest *tests, size_t nr)
 {
 	int failed;
 
-	failed = _cmocka_run_group_tests(name, tests, nr, start, stop);
+	failed = _cmocka_run_group_tests(name, tests, nr, start_server, stop_server);
 	if (!getenv("EXPIRY_ADDRESS") && !strcmp(server_engine(), "kernel"))
 		failed += _cmocka_run_group_tests(name, tests, nr, start_device,
 						  NULL);
