@@ -39,7 +39,7 @@ static int fill(struct lines *lines)
 	return 0;
 }
 
-static char *find_end(const struct lines *lines, size_t from)
+static char *find_end(struct lines *lines, size_t from)
 {
 	return memchr(lines->buffer + from, '\n', lines->tail - from);
 }
