@@ -120,7 +120,7 @@ $(B)/bench/%: $(B)/obj/plain/bench/%.o $(B)/obj/plain/bench/mix.o \
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
 
-include kmod/module.mk tests/tests.mk tests/vm/vm.mk
+include bench/paper/paper.mk kmod/module.mk tests/tests.mk tests/vm/vm.mk
 
 # ---------------------------------------------------------------------------
 # Installation: make install [DESTDIR=] [PREFIX=/usr/local] [LIBDIR=]

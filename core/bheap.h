@@ -16,11 +16,22 @@
 #include "core.h"
 #include "pages.h"
 
+#ifndef CORE_NODE_SMALL
 struct bheap_node {
 	u64 deadline;
 	u32 slot;
 	u32 stamp;	/* tells a slot's live node from its stale ones */
 };
+#else
+/*
+ * The paper's element has 8 bytes: for bench/paper, which compiles the layouts
+ * alone.
+ */
+struct bheap_node {
+	u32 deadline;
+	u32 slot;
+};
+#endif
 
 struct bheap_layout;
 

@@ -37,8 +37,8 @@ $(B)/tests/lib/test-parse: $(call objects,p12,tests/lib/test-parse.c \
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
-.PHONY: check check-core check-lib check-socket check-runner check-start \
-	check-user
+.PHONY: check check-bench check-core check-lib check-socket check-runner \
+	check-start check-user
 
 check: ## every test: core, library, daemon, then the module in a VM
 	@$(MAKE) --no-print-directory check-start
@@ -50,12 +50,15 @@ check-start:
 	@mkdir -p $(dir $(RESULTS))
 	@rm -f $(RESULTS)
 
-check-user: check-runner check-core check-lib check-socket ## the tests that need no module
+check-user: check-runner check-core check-bench check-lib check-socket ## the tests that need no module
 
 check-runner: ## the test runner notices what fails
 	@$(RUN_TESTS) tests/run-selftest
 
 check-core: $(CORE_PROGRAMS) ## heap, slots, index, timers against a naive model
+	@$(RUN_TESTS) $^
+
+check-bench: $(PAPER_TESTS) ## what the benchmarks' figures rest on
 	@$(RUN_TESTS) $^
 
 check-lib: all $(LIB_PROGRAMS) ## libexpiry and expiryctl on the embedded engine

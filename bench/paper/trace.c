@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * usage: trace [--records N] [--layout NAME] [--resident PAGES]
+ *
+ * The page-ins and page-outs of the experiment. With --resident one line for
+ * people, else one JSON object a layout with all of them, by number of resident
+ * pages from 1. The size of an element is this program's own: it exists twice.
+ */
+#include <getopt.h>
+#include <stdlib.h>
+
+#include "bench/bench.h"
+#include "experiment.h"
+#include "lru.h"
+#include "watch.h"
+
+static void touch(void *context, uint32_t page, bool write)
+{
+	lru_touch(context, page, write);
+}
+
+/* For one layout; to be freed. *@pages: how many were ever touched. */
+static struct lru_count *trace(const struct bheap_layout *layout, u32 records,
+			       u32 *pages)
+{
+	struct experiment experiment = {
+		.layout = layout,
+		.records = records,
+		.keys = experiment_keys(records),
+	};
+	struct lru_count *counts;
+	struct arena arena;
+	struct lru lru;
+
+	arena_init(&arena, records);
+	lru_init(&lru, arena.pages.nr_max);
+	experiment.arena = &arena;
+
+	watch(arena.memory, arena.pages.nr_max, CORE_PAGE_SHIFT, touch, &lru);
+	experiment_run(&experiment);
+	watch(NULL, 0, 0, NULL, NULL);
+
+	counts = calloc(lru.nr, sizeof(*counts));
+	if (!counts)
+		die("no memory");
+	lru_counts(&lru, counts);
+	*pages = lru.touched;
+	lru_deinit(&lru);
+	arena_deinit(&arena);
+	free(experiment.keys);
+	return counts;
+}
+
+static void print_one(const struct bheap_layout *layout, u32 records,
+		      u32 resident)
+{
+	struct lru_count *counts, none = { 0 }, *count;
+	u32 pages;
+
+	counts = trace(layout, records, &pages);
+	count = resident > pages ? &none : &counts[resident - 1];
+	printf("layout=%s element=%zu resident=%u transfers_per_op=%.4f "
+	       "in=%llu out=%llu\n",
+	       layout->name, sizeof(struct bheap_node), resident,
+	       (double)(count->in + count->out) / EXPERIMENT_OPS / records,
+	       (unsigned long long)count->in, (unsigned long long)count->out);
+	free(counts);
+}
+
+static void print_all(const struct bheap_layout *layout, u32 records)
+{
+	struct lru_count *counts;
+	u32 pages, i;
+
+	counts = trace(layout, records, &pages);
+	printf("{\"layout\":\"%s\",\"element\":%zu,\"records\":%u,"
+	       "\"operations\":%u,\"pages\":%u,\"in\":[",
+	       layout->name, sizeof(struct bheap_node), records,
+	       records * EXPERIMENT_OPS, pages);
+	for (i = 0; i < pages; i++)
+		printf("%s%llu", i ? "," : "",
+		       (unsigned long long)counts[i].in);
+	printf("],\"out\":[");
+	for (i = 0; i < pages; i++)
+		printf("%s%llu", i ? "," : "",
+		       (unsigned long long)counts[i].out);
+	printf("]}\n");
+	free(counts);
+}
+
+static u32 number(const char *text)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	if (*end || !value || value > 100000000)
+		die("not a number from 1 to 100000000: %s", text);
+	return value;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "records", required_argument, NULL, 'n' },
+		{ "layout", required_argument, NULL, 'l' },
+		{ "resident", required_argument, NULL, 'r' },
+		{ NULL, 0, NULL, 0 },
+	};
+	const struct bheap_layout *const *layout;
+	u32 records = EXPERIMENT_RECORDS, resident = 0;
+	const char *only = NULL;
+	bool found = false;
+	int option;
+
+	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (option) {
+		case 'n':
+			records = number(optarg);
+			break;
+		case 'l':
+			only = optarg;
+			break;
+		case 'r':
+			resident = number(optarg);
+			break;
+		default:
+			return 2;
+		}
+	}
+	if (optind < argc)
+		die("unexpected argument: %s", argv[optind]);
+
+	for (layout = experiment_layouts; *layout; layout++) {
+		if (only && strcmp(only, (*layout)->name))
+			continue;
+		found = true;
+		if (resident)
+			print_one(*layout, records, resident);
+		else
+			print_all(*layout, records);
+		fflush(stdout);
+	}
+	if (!found)
+		die("no such layout: %s", only);
+	return 0;
+}
