@@ -4,10 +4,15 @@
  * timers_deliver(), without daemon, socket or system call. What bench/quick
  * measures above this is the way to the daemon and back.
  *
- * Only the calls are timed; making the records is not.
+ * Only the calls are timed; making the records is not. Batches are timed by the
+ * processor time they take, since what else runs on the machine is not the
+ * core's; single calls by the clock, without those that were interrupted for
+ * another task. Two layouts of the heap asked for in one run take turns, round
+ * by round.
  */
 #include <getopt.h>
 #include <sys/mman.h>
+#include <sys/resource.h>
 
 #include "bench/bench.h"
 #include "bench/mix.h"
@@ -17,6 +22,18 @@
 #define ROUNDS		5U
 #define ROUND_RECORDS	(BATCH * 512U)
 #define DELIVERIES	2000000U
+#define SINGLES		1000000U
+#define LONG_NS		5000U
+#define SPREAD_NS	(3600 * NSEC_PER_SEC)
+
+/* Processor time of this program. */
+static uint64_t cpu_now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
+	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
 
 /* ------------------------------------------------------------------------
  * An owner of pages: one mapping a run, filled in where it is touched.
@@ -95,15 +112,17 @@ struct subject {
 	struct run runs[TIMERS_PAGES_NR];
 	struct mix mix;
 	u32 nr_max;
+	const struct bheap_layout *layout;
 };
 
-static void subject_init(struct subject *subject, bool keyed, u32 nr)
+static void subject_init(struct subject *subject,
+			 const struct bheap_layout *layout, bool keyed, u32 nr)
 {
 	struct timers_config config = {
 		.mode = keyed ? EXPIRY_MODE_KEYED : 0,
 		.limit = nr + ROUND_RECORDS,
 		.seed = { 0x0706050403020100, 0x0f0e0d0c0b0a0908 },
-		.layout = &bheap_subtree,
+		.layout = layout,
 	};
 	struct core_pages *pages[TIMERS_PAGES_NR];
 	u32 i;
@@ -116,6 +135,7 @@ static void subject_init(struct subject *subject, bool keyed, u32 nr)
 	if (timers_setup(&subject->timers, &config, pages))
 		die("timers_setup() failed");
 	subject->nr_max = config.limit;
+	subject->layout = layout;
 	subject->mix.keyed = keyed;
 	subject->mix.from_ns = 1;
 	subject->mix.ids = map(sizeof(*subject->mix.ids) * subject->nr_max);
@@ -135,11 +155,11 @@ static void subject_deinit(struct subject *subject)
 static uint64_t submit(struct subject *subject, struct expiry_record *records,
 		       u32 count)
 {
-	uint64_t start_ns = bench_now(), took_ns;
+	uint64_t start_ns = cpu_now(), took_ns;
 
 	if (timers_submit(&subject->timers, records, count, 0) != count)
 		die("a batch was cut short");
-	took_ns = bench_now() - start_ns;
+	took_ns = cpu_now() - start_ns;
 	mix_answers(&subject->mix, records, count);
 	return took_ns;
 }
@@ -164,7 +184,7 @@ static double work(struct subject *subject, mix_make_t *make, u32 nr)
 static double deliver(struct subject *subject, u32 nr)
 {
 	struct expiry_record records[BATCH];
-	uint64_t start_ns = bench_now();
+	uint64_t start_ns = cpu_now();
 	u64 last = 0;
 	u32 done = 0;
 	int i, ret;
@@ -181,7 +201,37 @@ static double deliver(struct subject *subject, u32 nr)
 		}
 		done += ret;
 	}
-	return (double)(bench_now() - start_ns) / done;
+	return (double)(cpu_now() - start_ns) / done;
+}
+
+/* Take the first @count and arm as many anew, for some time in the hour after:
+ * the queue stays as full, and time goes on. What each took is by @now.
+ */
+static void hold(struct subject *subject, u32 count, uint64_t (*now)(void),
+		 uint64_t *deliver_ns, uint64_t *arm_ns)
+{
+	struct expiry_record records[BATCH];
+	uint64_t start_ns = now();
+	u64 last;
+	u32 i;
+
+	if (timers_deliver(&subject->timers, records, count, EXPIRY_NEVER - 1,
+			   false) != (int)count)
+		die("too few deliveries");
+	*deliver_ns = now() - start_ns;
+	last = records[count - 1].deadline_ns;
+	for (i = 0; i < count; i++)
+		records[i] = (struct expiry_record) {
+			.op = EXPIRY_OP_ARM,
+			.id = subject->mix.keyed ? records[i].id : 0,
+			.deadline_ns = last + bench_below(&subject->mix.random,
+							  SPREAD_NS),
+		};
+	start_ns = now();
+	if (timers_submit(&subject->timers, records, count, 0) != count ||
+	    records[0].status)
+		die("a batch was cut short");
+	*arm_ns = now() - start_ns;
 }
 
 /* ------------------------------------------------------------------------
@@ -190,20 +240,60 @@ static double deliver(struct subject *subject, u32 nr)
 
 static bool json;
 
-static void report(const struct subject *subject, u32 nr, const char *what,
-		   struct bench_figure figure)
+/* What every line begins with. */
+static void report_begin(const struct subject *subject, u32 nr,
+			 const char *what)
 {
 	const char *queue = subject->mix.keyed ? "keyed" : "plain";
 
 	if (json)
-		printf("{\"bench\":\"core\",\"queue\":\"%s\",\"timers\":%u,"
-		       "\"work\":\"%s\",\"ns\":%.1f,\"ns_min\":%.1f,"
-		       "\"ns_max\":%.1f}\n",
-		       queue, nr, what, figure.median, figure.min, figure.max);
+		printf("{\"bench\":\"core\",\"layout\":\"%s\","
+		       "\"queue\":\"%s\",\"timers\":%u,\"work\":\"%s\"",
+		       subject->layout->name, queue, nr, what);
 	else
-		printf("%-6s %9u  %-8s %7.0f ns  (%.0f to %.0f)  %6.2f M/s\n",
-		       queue, nr, what, figure.median, figure.min, figure.max,
+		printf("%-7s %-5s %9u  %-7s ", subject->layout->name, queue,
+		       nr, what);
+}
+
+static void report(const struct subject *subject, u32 nr, const char *what,
+		   struct bench_figure figure)
+{
+	report_begin(subject, nr, what);
+	if (json)
+		printf(",\"ns\":%.1f,\"ns_min\":%.1f,\"ns_max\":%.1f}\n",
+		       figure.median, figure.min, figure.max);
+	else
+		printf("%7.0f ns  (%.0f to %.0f)  %6.2f M/s\n",
+		       figure.median, figure.min, figure.max,
 		       1000 / figure.median);
+	fflush(stdout);
+}
+
+static int compare_ns(const void *a, const void *b)
+{
+	uint32_t x = *(const uint32_t *)a, y = *(const uint32_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+/* Single calls, the clock included. Sorts @ns. */
+static void report_worst(const struct subject *subject, u32 nr,
+			 const char *what, uint32_t *ns)
+{
+	uint32_t p50, p99, p9999, max;
+
+	qsort(ns, SINGLES, sizeof(*ns), compare_ns);
+	p50 = ns[SINGLES / 2];
+	p99 = ns[SINGLES - SINGLES / 100];
+	p9999 = ns[SINGLES - SINGLES / 10000];
+	max = ns[SINGLES - 1];
+	report_begin(subject, nr, what);
+	if (json)
+		printf(",\"p50\":%u,\"p99\":%u,\"p9999\":%u,\"max\":%u}\n",
+		       p50, p99, p9999, max);
+	else
+		printf("%7u ns  p99 %u  p99.99 %u  max %u, one a call\n", p50,
+		       p99, p9999, max);
 	fflush(stdout);
 }
 
@@ -217,50 +307,125 @@ static void report_pages(const struct subject *subject, u32 nr)
 			   subject->mix.nr;
 		sum += bytes[i];
 	}
+	report_begin(subject, nr, "pages");
 	if (json)
-		printf("{\"bench\":\"core\",\"queue\":\"%s\",\"timers\":%u,"
-		       "\"work\":\"pages\",\"bytes\":%.1f}\n",
-		       subject->mix.keyed ? "keyed" : "plain", nr, sum);
+		printf(",\"bytes\":%.1f}\n", sum);
 	else
-		printf("%-6s %9u  pages    %7.1f bytes a timer"
-		       "  (heap %.1f, slots %.1f, index %.1f)\n",
-		       subject->mix.keyed ? "keyed" : "plain", nr, sum,
-		       bytes[TIMERS_PAGES_HEAP], bytes[TIMERS_PAGES_SLOTS],
+		printf("%7.1f bytes a timer  (heap %.1f, slots %.1f, "
+		       "index %.1f)\n", sum, bytes[TIMERS_PAGES_HEAP],
+		       bytes[TIMERS_PAGES_SLOTS],
 		       bytes[TIMERS_PAGES_INDEX_0] +
 		       bytes[TIMERS_PAGES_INDEX_1]);
 	fflush(stdout);
 }
 
+/* ------------------------------------------------------------------------
+ * The run
+ */
+
+static const struct bheap_layout *layouts[2];
+static u32 nr_layouts;
+
+enum phase { REFRESH, CANCEL, ARM, MIX, HOLD, NR_PHASES };
+
+static const char *const phase_names[NR_PHASES] = {
+	"refresh", "cancel", "arm", "mix", "hold",
+};
+
+/* Every kind leaves as many timers as it found. */
+static void requests(struct subject *subject, double ns[][ROUNDS], u32 i,
+		     u32 nr)
+{
+	u32 count = nr / 2 < ROUND_RECORDS ? nr / 2 : ROUND_RECORDS;
+
+	ns[REFRESH][i] = work(subject, mix_refresh, count);
+	ns[CANCEL][i] = work(subject, mix_cancel, count);
+	ns[ARM][i] = work(subject, mix_arm, count);
+	ns[MIX][i] = work(subject, mix_any, count);
+	if (subject->mix.nr > nr)
+		work(subject, mix_cancel, subject->mix.nr - nr);
+}
+
+static void holds(struct subject *subject, double ns[][ROUNDS], u32 i)
+{
+	uint64_t took_ns = 0, deliver_ns, arm_ns;
+	u32 done;
+
+	for (done = 0; done < ROUND_RECORDS; done += BATCH) {
+		hold(subject, BATCH, cpu_now, &deliver_ns, &arm_ns);
+		took_ns += deliver_ns + arm_ns;
+	}
+	ns[HOLD][i] = (double)took_ns / ROUND_RECORDS;
+}
+
+/* How often this program was interrupted for another task. */
+static long switches(void)
+{
+	struct rusage usage;
+
+	getrusage(RUSAGE_THREAD, &usage);
+	return usage.ru_nvcsw + usage.ru_nivcsw;
+}
+
+static void singles(struct subject *subject, u32 nr)
+{
+	uint64_t deliver, arm;
+	long before = switches(), after;
+	uint32_t *deliver_ns = map(SINGLES * sizeof(*deliver_ns));
+	uint32_t *arm_ns = map(SINGLES * sizeof(*arm_ns));
+	u32 i;
+
+	/* So that it is there before the clock runs. */
+	memset(deliver_ns, 1, SINGLES * sizeof(*deliver_ns));
+	memset(arm_ns, 1, SINGLES * sizeof(*arm_ns));
+	for (i = 0; i < SINGLES; ) {
+		hold(subject, 1, bench_now, &deliver, &arm);
+		if (deliver + arm > LONG_NS) {
+			after = switches();
+			if (after != before) {
+				before = after;
+				continue;
+			}
+		}
+		deliver_ns[i] = deliver;
+		arm_ns[i++] = arm;
+	}
+	report_worst(subject, nr, "arm", arm_ns);
+	report_worst(subject, nr, "deliver", deliver_ns);
+	munmap(deliver_ns, SINGLES * sizeof(*deliver_ns));
+	munmap(arm_ns, SINGLES * sizeof(*arm_ns));
+}
+
 static void run(bool keyed, u32 nr)
 {
-	double refresh[ROUNDS], cancel[ROUNDS], arm[ROUNDS], mix[ROUNDS];
-	struct subject subject;
-	u32 i, first;
-	double once;
+	double ns[2][NR_PHASES][ROUNDS], once;
+	struct subject subjects[2];
+	u32 i, l, phase;
 
-	subject_init(&subject, keyed, nr);
-	once = work(&subject, mix_arm, nr);
-	report(&subject, nr, "fill", bench_median(&once, 1));
-	report_pages(&subject, nr);
-
-	/* Every kind leaves as many timers as it found. */
-	for (i = 0; i < ROUNDS; i++) {
-		refresh[i] = work(&subject, mix_refresh, ROUND_RECORDS);
-		cancel[i] = work(&subject, mix_cancel, ROUND_RECORDS);
-		arm[i] = work(&subject, mix_arm, ROUND_RECORDS);
-		mix[i] = work(&subject, mix_any, ROUND_RECORDS);
-		if (subject.mix.nr > nr)
-			work(&subject, mix_cancel, subject.mix.nr - nr);
+	for (l = 0; l < nr_layouts; l++) {
+		subject_init(&subjects[l], layouts[l], keyed, nr);
+		once = work(&subjects[l], mix_arm, nr);
+		report(&subjects[l], nr, "fill", bench_median(&once, 1));
+		report_pages(&subjects[l], nr);
 	}
-	report(&subject, nr, "refresh", bench_median(refresh, ROUNDS));
-	report(&subject, nr, "cancel", bench_median(cancel, ROUNDS));
-	report(&subject, nr, "arm", bench_median(arm, ROUNDS));
-	report(&subject, nr, "mix", bench_median(mix, ROUNDS));
-
-	first = subject.mix.nr < DELIVERIES ? subject.mix.nr : DELIVERIES;
-	once = deliver(&subject, first);
-	report(&subject, nr, "deliver", bench_median(&once, 1));
-	subject_deinit(&subject);
+	for (i = 0; i < ROUNDS; i++)
+		for (l = 0; l < nr_layouts; l++)
+			requests(&subjects[l], ns[l], i, nr);
+	for (i = 0; i < ROUNDS; i++)
+		for (l = 0; l < nr_layouts; l++)
+			holds(&subjects[l], ns[l], i);
+	for (phase = 0; phase < NR_PHASES; phase++)
+		for (l = 0; l < nr_layouts; l++)
+			report(&subjects[l], nr, phase_names[phase],
+			       bench_median(ns[l][phase], ROUNDS));
+	for (l = 0; l < nr_layouts; l++)
+		singles(&subjects[l], nr);
+	for (l = 0; l < nr_layouts; l++) {
+		once = deliver(&subjects[l], subjects[l].mix.nr < DELIVERIES ?
+			       subjects[l].mix.nr : DELIVERIES);
+		report(&subjects[l], nr, "deliver", bench_median(&once, 1));
+		subject_deinit(&subjects[l]);
+	}
 }
 
 static void run_kinds(bool plain, bool keyed, u32 nr)
@@ -274,8 +439,24 @@ static void run_kinds(bool plain, bool keyed, u32 nr)
 static void usage(int status)
 {
 	fprintf(status ? stderr : stdout,
-		"usage: core [--json] [--plain | --keyed] [TIMERS...]\n");
+		"usage: core [--json] [--plain | --keyed]\n"
+		"            [--layout subtree | sorted | both] [TIMERS...]\n");
 	exit(status);
+}
+
+static bool layout_of(const char *name)
+{
+	static const struct bheap_layout *const known[] = {
+		&bheap_subtree, &bheap_sorted,
+	};
+	bool both = !strcmp(name, "both");
+	u32 i;
+
+	nr_layouts = 0;
+	for (i = 0; i < 2; i++)
+		if (both || !strcmp(name, known[i]->name))
+			layouts[nr_layouts++] = known[i];
+	return nr_layouts;
 }
 
 int main(int argc, char **argv)
@@ -284,12 +465,14 @@ int main(int argc, char **argv)
 		{ "json", no_argument, NULL, 'j' },
 		{ "plain", no_argument, NULL, 'p' },
 		{ "keyed", no_argument, NULL, 'k' },
+		{ "layout", required_argument, NULL, 'l' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 }
 	};
 	bool plain = true, keyed = true;
 	int c, nr;
 
+	layout_of("subtree");
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
 		case 'j':
@@ -300,6 +483,10 @@ int main(int argc, char **argv)
 			break;
 		case 'k':
 			plain = false;
+			break;
+		case 'l':
+			if (!layout_of(optarg))
+				usage(2);
 			break;
 		default:
 			usage(c == 'h' ? 0 : 2);

@@ -7,8 +7,9 @@
  * leaves its node behind, stale, to be dropped when it surfaces or is swept.
  *
  * The layouts (bheap_layout) are interchangeable and share this contract.
- * Every function that can fail returns 0 or the pages' error and has changed
- * nothing when it fails. Work is O(log n) a call unless said otherwise.
+ * Every function that can fail returns 0 or the pages' error and has then
+ * neither added nor removed a node. Work is O(log n) a call unless said
+ * otherwise. docs/bheap.md draws them and compares what they cost.
  */
 #ifndef CORE_BHEAP_H
 #define CORE_BHEAP_H
@@ -36,6 +37,24 @@ struct bheap_node {
 struct bheap_layout;
 
 /**
+ * struct bheap_sorted_state - what sorted pages keep besides their pages
+ * @arrivals: nodes in the arrivals page
+ * @tree: pages in the tree, the hole included
+ * @head: nodes already taken from the tree's first page
+ * @hole: the page of the tree that is empty and on its way down; 0 = none
+ * @run: nodes left in the page that was taken out for the sweep
+ * @unswept: of @arrivals, those that the sweep has still to look at
+ */
+struct bheap_sorted_state {
+	u32 arrivals;
+	u32 tree;
+	u32 head;
+	u32 hole;
+	u32 run;
+	u32 unswept;
+};
+
+/**
  * struct bheap - a heap
  * @first: the least node, valid when @nr > 0: outside the pages, so that the
  *	next deadline is known without touching them
@@ -43,6 +62,7 @@ struct bheap_layout;
  * @sweep: where the sweep goes on; 0 = no sweep under way
  * @pages: the other nodes
  * @layout: const after bheap_init()
+ * @sorted: of the layout of that name; all zero in an empty heap
  */
 struct bheap {
 	struct bheap_node first;
@@ -50,6 +70,7 @@ struct bheap {
 	u32 sweep;
 	struct core_pages *pages;
 	const struct bheap_layout *layout;
+	struct bheap_sorted_state sorted;
 };
 
 /* Whether a node no longer stands for its timer; says no when it cannot tell
@@ -59,6 +80,9 @@ typedef bool bheap_stale_t(void *context, const struct bheap_node *node);
 
 /* Sends for what it takes to look at a node's timer soon. */
 typedef void bheap_ahead_t(void *context, const struct bheap_node *node);
+
+/* Is shown a node. */
+typedef void bheap_visit_t(void *context, const struct bheap_node *node);
 
 /**
  * struct bheap_layout - one way to lay nodes out in pages
@@ -71,7 +95,8 @@ typedef void bheap_ahead_t(void *context, const struct bheap_node *node);
  *	sweep after another looks at every node that did not move meanwhile.
  *	Returns false when a sweep came to its end. Calls @ahead some nodes
  *	before @stale.
- * @validate: walk everything (unbounded; for tests and debugging): 0, or -EIO
+ * @validate: walk everything (unbounded; for tests and debugging) and show
+ *	each node to @visit unless that is NULL: 0, a page's error, or -EIO
  *	where the layout's order is broken
  */
 struct bheap_layout {
@@ -83,13 +108,26 @@ struct bheap_layout {
 		    void *context);
 	bool (*sweep)(struct bheap *heap, u32 steps, bheap_stale_t *stale,
 		      bheap_ahead_t *ahead, void *context);
-	int (*validate)(struct bheap *heap);
+	int (*validate)(struct bheap *heap, bheap_visit_t *visit,
+			void *context);
 };
 
 /* Kamp's B-heap: each page holds a subtree (bheap_subtree.c). */
 extern const struct bheap_layout bheap_subtree;
 
+/* A heap of pages, each of which is sorted (bheap_sorted.c). */
+extern const struct bheap_layout bheap_sorted;
+
 #define BHEAP_NODES_PER_PAGE	(CORE_PAGE_SIZE / (u32)sizeof(struct bheap_node))
+
+/* Pages that a layout may use beyond those that its nodes would fill. */
+#define BHEAP_PAGES_SPARE	4U
+
+/* Most pages that @nodes nodes take in any layout. */
+static inline u32 bheap_pages_max(u64 nodes)
+{
+	return nodes / BHEAP_NODES_PER_PAGE + 1 + BHEAP_PAGES_SPARE;
+}
 
 static inline void bheap_init(struct bheap *heap,
 			      const struct bheap_layout *layout,
@@ -99,6 +137,7 @@ static inline void bheap_init(struct bheap *heap,
 	heap->sweep = 0;
 	heap->pages = pages;
 	heap->layout = layout;
+	memset(&heap->sorted, 0, sizeof(heap->sorted));
 	pages->nr = 0;
 }
 

@@ -350,17 +350,22 @@ static void subtree_top(const struct bheap *heap, bheap_ahead_t *ahead,
 		ahead(context, page + i);
 }
 
-static int subtree_validate(struct bheap *heap)
+static int subtree_validate(struct bheap *heap, bheap_visit_t *visit,
+			    void *context)
 {
 	const struct bheap_node *page, *parent;
 	struct bheap_node node;
 	u32 pos;
 
+	if (visit && heap->nr)
+		visit(context, &heap->first);
 	for (pos = 0; pos < positions(heap); pos++) {
 		page = page_get(heap, pos / NODES);
 		if (!page)
 			return heap->pages->error;
 		node = page[pos % NODES];
+		if (visit)
+			visit(context, page + pos % NODES);
 		if (pos < GROUP) {
 			parent = &heap->first;
 		} else {

@@ -19,7 +19,7 @@ u32 timers_pages_max(const struct timers_config *config, enum timers_pages which
 {
 	switch (which) {
 	case TIMERS_PAGES_HEAP:
-		return nodes_max(config->limit) / BHEAP_NODES_PER_PAGE + 1;
+		return bheap_pages_max(nodes_max(config->limit));
 	case TIMERS_PAGES_SLOTS:
 		return slots_pages_max(config->limit);
 	case TIMERS_PAGES_INDEX_0:
@@ -117,8 +117,22 @@ void timers_stat(const struct timers *timers, struct expiry_stat *stat)
 	memcpy(stat->lateness, timers->stat.lateness, sizeof(stat->lateness));
 }
 
+struct live {
+	struct timers *timers;
+	u64 nr;
+};
+
+static void count_live(void *context, const struct bheap_node *node)
+{
+	struct live *live = context;
+	const struct slot *slot = slots_get(&live->timers->slots, node->slot);
+
+	live->nr += slot && life_node(node, slot) != NODE_STALE;
+}
+
 int timers_validate(struct timers *timers)
 {
+	struct live live = { .timers = timers };
 	u64 armed = 0, unacked = 0, used = 0;
 	struct slot *slot;
 	u32 nr;
@@ -145,5 +159,9 @@ int timers_validate(struct timers *timers)
 		if (err)
 			return err;
 	}
-	return timers->heap.layout->validate(&timers->heap);
+	err = timers->heap.layout->validate(&timers->heap, count_live, &live);
+	if (err)
+		return err;
+	/* Every armed timer has one live node, and there are no others. */
+	return live.nr == armed ? 0 : -EIO;
 }

@@ -151,6 +151,7 @@ int timers_rewind(struct timers *timers, u64 *cursor);
 
 /**
  * timers_scan - list timers
+ * @count: room for so many, at least 1
  * @cursor: 0 to start with; where to go on, 0 again at the end
  *
  * A timer that is delivered and not acknowledged is listed too, with

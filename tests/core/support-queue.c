@@ -16,7 +16,7 @@ void test_queue_init(struct test_queue *queue, u32 mode, u64 limit, u64 seed)
 	queue->config.limit = limit;
 	queue->config.seed[0] = test_random(&seed);
 	queue->config.seed[1] = test_random(&seed);
-	queue->config.layout = &bheap_subtree;
+	queue->config.layout = test_layout;
 	for (i = 0; i < TIMERS_PAGES_NR; i++) {
 		test_pages_init(&queue->runs[i],
 				timers_pages_max(&queue->config, i),

@@ -10,6 +10,14 @@
 
 u64 test_seed = 1;
 u64 test_rounds;
+const struct bheap_layout *test_layout = &bheap_subtree;
+
+/* cmocka's, before a test: its initial state is the layout. */
+int test_use_layout(void **state)
+{
+	test_layout = *state;
+	return 0;
+}
 
 void test_arguments(int argc, char **argv, u64 rounds)
 {

@@ -122,6 +122,16 @@ void test_arguments(int argc, char **argv, u64 rounds);
  */
 int test_end(int failed);
 
+/* The heap's layout in tests that are run with each of them. */
+extern const struct bheap_layout *test_layout;
+int test_use_layout(void **state);
+
+#define test_with_layout(test, layout)					\
+	{ #test " (" #layout ")", test, test_use_layout, NULL,		\
+	  (void *)&bheap_##layout }
+#define test_with_layouts(test)						\
+	test_with_layout(test, subtree), test_with_layout(test, sorted)
+
 /* The next number of a sequence (splitmix64). */
 static inline u64 test_random(u64 *state)
 {

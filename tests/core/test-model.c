@@ -568,12 +568,12 @@ static void long_keyed_acking(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(plain),
-		cmocka_unit_test(keyed),
-		cmocka_unit_test(acking),
-		cmocka_unit_test(keyed_acking),
-		cmocka_unit_test(long_plain),
-		cmocka_unit_test(long_keyed_acking),
+		test_with_layouts(plain),
+		test_with_layouts(keyed),
+		test_with_layouts(acking),
+		test_with_layouts(keyed_acking),
+		test_with_layouts(long_plain),
+		test_with_layouts(long_keyed_acking),
 	};
 
 	test_arguments(argc, argv, 200);

@@ -575,7 +575,7 @@ static void init_refuses(void **state)
 		{ 0, TIMERS_MAX, 0 },
 	};
 	struct core_pages *pages[TIMERS_PAGES_NR];
-	struct timers_config config = { .layout = &bheap_subtree };
+	struct timers_config config = { .layout = test_layout };
 	struct test_queue queue;
 	struct timers timers;
 	u32 i;
@@ -596,18 +596,18 @@ static void init_refuses(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test(refusals_by_the_table),
-		cmocka_unit_test(every_op_flag_status_and_id),
-		cmocka_unit_test(arm_replies),
-		cmocka_unit_test(relative_deadlines_never_wrap),
-		cmocka_unit_test(refresh_both_ways),
-		cmocka_unit_test(keyed_arm_is_an_upsert),
-		cmocka_unit_test(keyed_arm_acknowledges),
-		cmocka_unit_test(the_limit_counts_all),
-		cmocka_unit_test(stale_ids_never_match),
-		cmocka_unit_test(clear_forgets_all),
-		cmocka_unit_test(a_batch_in_order),
-		cmocka_unit_test(init_refuses),
+		test_with_layouts(refusals_by_the_table),
+		test_with_layouts(every_op_flag_status_and_id),
+		test_with_layouts(arm_replies),
+		test_with_layouts(relative_deadlines_never_wrap),
+		test_with_layouts(refresh_both_ways),
+		test_with_layouts(keyed_arm_is_an_upsert),
+		test_with_layouts(keyed_arm_acknowledges),
+		test_with_layouts(the_limit_counts_all),
+		test_with_layouts(stale_ids_never_match),
+		test_with_layouts(clear_forgets_all),
+		test_with_layouts(a_batch_in_order),
+		test_with_layouts(init_refuses),
 	};
 
 	test_arguments(argc, argv, 0);

@@ -1,0 +1,470 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
+/*
+ * Sorted pages: the B-heap whose node is a whole page.
+ *
+ * N. Deo and S. Prasad, "Parallel heap: an optimal parallel priority queue",
+ * J. Supercomputing 6 (1992), with a page where they have a processor each:
+ * a binary heap of sorted pages, none of whose nodes is greater than any in
+ * the two pages below. Pages, not nodes, move up and down, a page's worth of
+ * operations apart, so that a node costs a few comparisons in sequential
+ * memory and no page to itself.
+ *
+ *	page 0		arrivals: what was pushed last, a small heap
+ *	page 1		the run: a sorted page that the sweep has taken out
+ *	page 1 + t	page t of the tree, t from 1: children 2t and 2t + 1
+ *
+ * Every page of the tree is full, but for the first (t = 1), whose beginning
+ * has been taken already (head), and the hole, which is empty. The least node
+ * is that of arrivals, run or the tree's first page, outside of which the
+ * heap's first one stands (struct bheap).
+ *
+ * A page leaves a hole when it is used up or taken out. The hole sinks: its
+ * children's lesser half becomes the page, the greater half stays where the
+ * greatest was, and the other child is the hole. Without children, it is filled
+ * with the last page, which then rises: as long as its parent has something
+ * greater, the greater half of both stays below. Either merges two pages into
+ * two places, of which one is empty, and needs no third.
+ *
+ * The hole sinks one page an operation, and is all the way down before the next
+ * one begins. A page rises in one go: its path is known before it starts.
+ *
+ * "Node" is a struct bheap_node, @pos the number of a page in the tree.
+ */
+#include "arrivals.h"
+#include "bheap.h"
+#include "bheap_sorted_tree.h"
+#include "runs.h"
+
+#define NODES		SORTED_NODES
+#define AHEAD		8U
+
+static_assert(sizeof(struct bheap) <= 64, "what is looked at is in one line");
+
+static inline struct bheap_node *arrivals_page(const struct bheap *heap)
+{
+	return core_page(heap->pages, 0);
+}
+
+static inline struct bheap_node *run_page(const struct bheap *heap)
+{
+	return core_page(heap->pages, 1);
+}
+
+/* Arrivals are a page full: they become the last page of the tree. */
+static int append_arrivals(struct bheap *heap)
+{
+	struct bheap_sorted_state *s = &heap->sorted;
+	struct bheap_node *page = arrivals_page(heap);
+	int err;
+
+	if (unlikely(!page))
+		return heap->pages->error;
+	/* A sorted page is a heap, too, should there be no going on. */
+	err = sorted_tree_append(heap, page);
+	if (unlikely(err))
+		return err;
+	s->arrivals = 0;
+	s->unswept = 0;
+	return 0;
+}
+
+/* ------------------------------------------------------------------------
+ * The least node
+ */
+
+enum origin { ARRIVALS, RUN, TREE };
+
+/**
+ * struct next - what comes after the heap's first node
+ * @node: it; NULL = nothing does
+ * @page: where it is
+ * @origin: and what page that is
+ */
+struct next {
+	struct bheap_node *node;
+	struct bheap_node *page;
+	enum origin origin;
+};
+
+static inline void propose(struct next *next, struct bheap_node *page,
+			   u32 elem, enum origin origin)
+{
+	if (next->node && !node_less(page + elem, next->node))
+		return;
+	next->node = page + elem;
+	next->page = page;
+	next->origin = origin;
+}
+
+/* The tree's first page must not be the hole. */
+static int find_next(struct bheap *heap, struct next *next)
+{
+	const struct bheap_sorted_state *s = &heap->sorted;
+	struct bheap_node *page;
+
+	next->node = NULL;
+	if (s->tree) {
+		page = sorted_tree_page(heap, 1);
+		if (unlikely(!page))
+			return heap->pages->error;
+		propose(next, page, s->head, TREE);
+	}
+	if (s->arrivals) {
+		page = arrivals_page(heap);
+		if (unlikely(!page))
+			return heap->pages->error;
+		propose(next, page, arrivals_least(page, 0, s->arrivals),
+			ARRIVALS);
+	}
+	if (unlikely(s->run)) {
+		page = run_page(heap);
+		if (unlikely(!page))
+			return heap->pages->error;
+		propose(next, page, NODES - s->run, RUN);
+	}
+	return 0;
+}
+
+/* Make it the heap's first; cannot fail. */
+static void take_next(struct bheap *heap, const struct next *next)
+{
+	struct bheap_sorted_state *s = &heap->sorted;
+
+	heap->first = *next->node;
+	switch (next->origin) {
+	case ARRIVALS:
+		arrivals_remove(next->page, next->node - next->page,
+				s->arrivals--);
+		break;
+	case RUN:
+		s->run--;
+		break;
+	case TREE:
+		if (++s->head == NODES)
+			sorted_tree_vacate(heap, 1);
+		break;
+	}
+}
+
+/* ------------------------------------------------------------------------
+ * The layout's functions
+ */
+
+static int sorted_push(struct bheap *heap, const struct bheap_node *node)
+{
+	struct bheap_node *page, first = heap->first;
+	int err;
+
+	if (!heap->nr) {
+		heap->first = *node;
+		heap->nr = 1;
+		return 0;
+	}
+	if (unlikely(heap->nr == ~0U))
+		return -ENOSPC;
+
+	err = sorted_tree_ready(heap);
+	if (!err && heap->sorted.arrivals == NODES)
+		err = append_arrivals(heap);
+	if (unlikely(err))
+		return err;
+	page = arrivals_page(heap);
+	if (unlikely(!page))
+		return heap->pages->error;
+
+	/* What does not come first goes into the pages. */
+	if (node_less(node, &first)) {
+		heap->first = *node;
+		arrivals_up(page, heap->sorted.arrivals++, &first);
+	} else {
+		arrivals_up(page, heap->sorted.arrivals++, node);
+	}
+	heap->nr++;
+	if (unlikely(!heap->pages->nr))
+		sorted_set_pages(heap);
+	return 0;
+}
+
+static int sorted_pop(struct bheap *heap)
+{
+	struct next next;
+	int err;
+
+	if (heap->nr > 1) {
+		err = sorted_tree_ready(heap);
+		if (!err)
+			err = find_next(heap, &next);
+		if (unlikely(err))
+			return err;
+		if (core_broken(next.node))
+			return -EIO;
+		take_next(heap, &next);
+	}
+	heap->nr--;
+	sorted_set_pages(heap);
+	return 0;
+}
+
+static int sorted_replace(struct bheap *heap, const struct bheap_node *node)
+{
+	struct bheap_node *page;
+	struct next next;
+	int err;
+
+	err = sorted_tree_ready(heap);
+	if (!err)
+		err = find_next(heap, &next);
+	if (unlikely(err))
+		return err;
+	if (!next.node || !node_less(next.node, node)) {
+		heap->first = *node;
+		return 0;
+	}
+	if (heap->sorted.arrivals == NODES && next.origin != ARRIVALS) {
+		err = append_arrivals(heap);
+		if (!err)
+			err = find_next(heap, &next);
+		if (unlikely(err))
+			return err;
+	}
+	page = arrivals_page(heap);
+	if (unlikely(!page))
+		return heap->pages->error;
+	take_next(heap, &next);
+	arrivals_up(page, heap->sorted.arrivals++, node);
+	sorted_set_pages(heap);
+	return 0;
+}
+
+static void sorted_top(const struct bheap *heap, bheap_ahead_t *ahead,
+		       void *context)
+{
+	const struct bheap_sorted_state *s = &heap->sorted;
+	const struct bheap_node *page;
+	u32 i;
+
+	if (s->tree && s->hole != 1) {
+		page = core_page_peek(heap->pages, 2);
+		/* One a call suffices but at the beginning of a page. */
+		i = s->head > 1 ? s->head + AHEAD - 1 : s->head;
+		for (; page && i < s->head + AHEAD && i < NODES; i++)
+			ahead(context, page + i);
+	}
+	page = core_page_peek(heap->pages, 0);
+	for (i = 0; page && i < s->arrivals && i < ARRIVALS_GROUP; i++)
+		ahead(context, page + i);
+}
+
+/* ------------------------------------------------------------------------
+ * The sweep
+ */
+
+#define SWEPT		1	/* where an error may stand: to the end */
+
+/* Look at one of the arrivals, from the last to the first. */
+static int sweep_arrivals(struct bheap *heap, bheap_stale_t *stale,
+			  bheap_ahead_t *ahead, void *context)
+{
+	struct bheap_sorted_state *s = &heap->sorted;
+	struct bheap_node *page = arrivals_page(heap);
+	u32 elem;
+
+	if (unlikely(!page))
+		return heap->pages->error;
+	if (s->unswept > s->arrivals)
+		s->unswept = s->arrivals;
+	if (!s->unswept)
+		return 0;
+	elem = s->unswept - 1;
+	if (elem >= AHEAD)
+		ahead(context, page + elem - AHEAD);
+	if (stale(context, page + elem)) {
+		heap->nr--;
+		if (arrivals_remove(page, elem, s->arrivals--))
+			return 0;
+	}
+	s->unswept = elem;
+	return 0;
+}
+
+/* Look at the first of the run: it goes, or goes where new ones go. */
+static int sweep_run(struct bheap *heap, bheap_stale_t *stale,
+		     bheap_ahead_t *ahead, void *context)
+{
+	struct bheap_sorted_state *s = &heap->sorted;
+	struct bheap_node *page = run_page(heap), *node, *arrivals;
+	int err;
+
+	if (unlikely(!page))
+		return heap->pages->error;
+	node = page + NODES - s->run;
+	if (s->run > AHEAD)
+		ahead(context, node + AHEAD);
+	if (stale(context, node)) {
+		s->run--;
+		heap->nr--;
+		return 0;
+	}
+	if (s->arrivals == NODES) {
+		err = append_arrivals(heap);
+		if (unlikely(err))
+			return err;
+	}
+	arrivals = arrivals_page(heap);
+	if (unlikely(!arrivals))
+		return heap->pages->error;
+	arrivals_up(arrivals, s->arrivals++, node);
+	s->run--;
+	return 0;
+}
+
+/* Look at the next node of the tree, from the last to the first. The first
+ * stale one has its page taken out.
+ */
+static int sweep_tree(struct bheap *heap, bheap_stale_t *stale,
+		      bheap_ahead_t *ahead, void *context)
+{
+	struct bheap_sorted_state *s = &heap->sorted;
+	u32 pos = (heap->sweep - 1) / NODES, elem = (heap->sweep - 1) % NODES;
+	u32 begin = pos == 1 ? s->head : 0;
+	struct bheap_node *page, *run;
+
+	page = sorted_tree_page(heap, pos);
+	if (unlikely(!page))
+		return heap->pages->error;
+	if (elem >= begin + AHEAD)
+		ahead(context, page + elem - AHEAD);
+	if (!stale(context, page + elem)) {
+		heap->sweep = elem == begin ? pos * NODES : heap->sweep - 1;
+		return 0;
+	}
+	run = run_page(heap);
+	if (unlikely(!run))
+		return heap->pages->error;
+	memcpy(run, page, CORE_PAGE_SIZE);
+	s->run = NODES - begin;
+	sorted_tree_vacate(heap, pos);
+	heap->sweep = pos * NODES;
+	return 0;
+}
+
+/*
+ * The arrivals first, then the tree's pages from the last to the first, so that
+ * what fills a hole has been looked at. Of a page that is taken out, what lives
+ * joins the arrivals; without a stale node, it stays. A page that rises, filling
+ * the hole or having been arrivals, sends down as many nodes as it sends up,
+ * some of them past the sweep unseen, a page's worth at most; the next sweep
+ * finds them.
+ *
+ * In heap->sweep, node e of page t of the tree is t * NODES + e + 1.
+ */
+static bool sorted_sweep(struct bheap *heap, u32 steps, bheap_stale_t *stale,
+			 bheap_ahead_t *ahead, void *context)
+{
+	struct bheap_sorted_state *s = &heap->sorted;
+	int err;
+
+	if (!heap->sweep) {
+		heap->sweep = (s->tree + 1) * NODES;
+		s->unswept = s->arrivals;
+	}
+	while (steps--) {
+		if (heap->sweep > (s->tree + 1) * NODES)
+			heap->sweep = (s->tree + 1) * NODES;
+		if (s->unswept)
+			err = sweep_arrivals(heap, stale, ahead, context);
+		else if (s->run)
+			err = sweep_run(heap, stale, ahead, context);
+		else if (s->hole)
+			err = sorted_tree_sink(heap);
+		else if (heap->sweep > NODES + s->head)
+			err = sweep_tree(heap, stale, ahead, context);
+		else
+			err = SWEPT;
+		sorted_set_pages(heap);
+		if (!err)
+			continue;
+		if (err == SWEPT)
+			heap->sweep = 0;
+		break;
+	}
+	return heap->sweep;
+}
+
+/* ------------------------------------------------------------------------
+ * Validation
+ */
+
+/**
+ * struct census - what has been seen
+ * @nr: nodes
+ * @least: and the least of them
+ */
+struct census {
+	bheap_visit_t *visit;
+	void *context;
+	u64 nr;
+	u64 least;
+};
+
+static void count(void *context, const struct bheap_node *from,
+		  const struct bheap_node *end)
+{
+	struct census *census = context;
+
+	for (; from < end; from++) {
+		if (from->deadline < census->least)
+			census->least = from->deadline;
+		census->nr++;
+		if (census->visit)
+			census->visit(census->context, from);
+	}
+}
+
+static int sorted_validate(struct bheap *heap, bheap_visit_t *visit,
+			   void *context)
+{
+	const struct bheap_sorted_state *s = &heap->sorted;
+	struct census census = { visit, context, 0, ~0ULL };
+	const struct bheap_node *page;
+	int err;
+
+	if (s->arrivals > NODES || s->run > NODES)
+		return -EIO;
+	if (s->arrivals) {
+		page = arrivals_page(heap);
+		if (!page)
+			return heap->pages->error;
+		if (!arrivals_is_heap(page, s->arrivals))
+			return -EIO;
+		count(&census, page, page + s->arrivals);
+	}
+	if (s->run) {
+		page = run_page(heap);
+		if (!page)
+			return heap->pages->error;
+		page += NODES - s->run;
+		if (!runs_is_sorted(page, page + s->run))
+			return -EIO;
+		count(&census, page, page + s->run);
+	}
+	err = sorted_tree_validate(heap, count, &census);
+	if (err)
+		return err;
+	if (heap->nr) {
+		if (census.least < heap->first.deadline)
+			return -EIO;
+		count(&census, &heap->first, &heap->first + 1);
+	}
+	return census.nr == heap->nr ? 0 : -EIO;
+}
+
+const struct bheap_layout bheap_sorted = {
+	.name = "sorted",
+	.push = sorted_push,
+	.pop = sorted_pop,
+	.replace = sorted_replace,
+	.top = sorted_top,
+	.sweep = sorted_sweep,
+	.validate = sorted_validate,
+};

@@ -1,0 +1,77 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
+/*
+ * The tree of sorted pages: see bheap_sorted.c for what it is and where it is.
+ *
+ * Every function that can fail returns 0 or the pages' error; what it has done
+ * until then is as good a heap as before.
+ */
+#ifndef CORE_BHEAP_SORTED_TREE_H
+#define CORE_BHEAP_SORTED_TREE_H
+
+#include "bheap.h"
+
+#define SORTED_NODES	BHEAP_NODES_PER_PAGE
+
+/* Page @pos of the tree, from 1, or NULL with pages->error set. */
+static inline struct bheap_node *sorted_tree_page(const struct bheap *heap,
+						  u32 pos)
+{
+	return core_page(heap->pages, 1 + pos);
+}
+
+/* Tell the owner which pages are in use. */
+static inline void sorted_set_pages(struct bheap *heap)
+{
+	const struct bheap_sorted_state *s = &heap->sorted;
+
+	if (s->tree)
+		heap->pages->nr = 2 + s->tree;
+	else if (s->run)
+		heap->pages->nr = 2;
+	else
+		heap->pages->nr = s->arrivals ? 1 : 0;
+}
+
+/* The hole goes down by one page, or away. */
+int sorted_tree_sink(struct bheap *heap);
+
+/* The hole goes all the way down. */
+int sorted_tree_settle(struct bheap *heap);
+
+/* The hole, if there is one, goes down by a page, and so far that the tree's
+ * next node can be taken: its first page is not the hole, nor used up before
+ * the hole is gone.
+ */
+static inline int sorted_tree_ready(struct bheap *heap)
+{
+	const struct bheap_sorted_state *s = &heap->sorted;
+	int err;
+
+	if (likely(!s->hole))
+		return 0;
+	do {
+		err = sorted_tree_sink(heap);
+		if (unlikely(err))
+			return err;
+	} while (s->hole && s->head == SORTED_NODES - 1);
+	return 0;
+}
+
+/* Page @pos is empty from now on; there must be no hole. */
+void sorted_tree_vacate(struct bheap *heap, u32 pos);
+
+/* Add a full page of nodes in any order. Leaves @page as scratch, or, when it
+ * fails, sorted.
+ */
+int sorted_tree_append(struct bheap *heap, struct bheap_node *page);
+
+/* Walk the tree (unbounded), show each page to @count: 0, a page's error, or
+ * -EIO.
+ */
+int sorted_tree_validate(struct bheap *heap,
+			 void (*count)(void *context,
+				       const struct bheap_node *from,
+				       const struct bheap_node *end),
+			 void *context);
+
+#endif /* CORE_BHEAP_SORTED_TREE_H */

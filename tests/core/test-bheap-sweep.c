@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The B-heap's sweep, in each of its layouts: it takes what is stale and only
+ * that, whatever happens meanwhile.
+ */
+#include <stdlib.h>
+
+#include "heap.h"
+
+/* Make about @of in 100 nodes stale, the first excepted; returns how many. */
+static u32 make_stale(struct subject *subject, u32 of)
+{
+	struct nodes nodes = nodes_of(subject);
+	u32 i, stale = 0;
+
+	for (i = 0; i < nodes.nr; i++) {
+		if (nodes.node[i] != &subject->heap.first &&
+		    test_below(&subject->random, 100) < of)
+			nodes.node[i]->stamp |= STALE;
+		stale += !!(nodes.node[i]->stamp & STALE);
+	}
+	free(nodes.node);
+	return stale;
+}
+
+/* Bring the books up to date after a sweep, which does not say what it took. */
+static void recount(struct subject *subject, u32 *stalep)
+{
+	u32 *live = calloc(subject->max, sizeof(*live));
+	struct bheap_node *nodes;
+	u32 i;
+
+	assert_non_null(live);
+	subject->nr = subject->heap.nr;
+	nodes = nodes_copy(subject);
+	*stalep = 0;
+	memset(subject->count, 0, sizeof(subject->count));
+	for (i = 0; i < subject->nr; i++) {
+		u32 key = key_of(nodes[i].deadline);
+
+		assert_int_equal(subject->live[nodes[i].slot], key + 1);
+		assert_int_equal(live[nodes[i].slot], 0);
+		live[nodes[i].slot] = key + 1;
+		subject->count[key]++;
+		*stalep += !!(nodes[i].stamp & STALE);
+	}
+	free(nodes);
+	free(subject->live);
+	subject->live = live;
+}
+
+/* Sweeps that find all that is stale when nothing else is done: what fills a
+ * hole was looked at before, but a page that rises carries some of the others
+ * past the sweep.
+ */
+static u32 sweeps_max(void)
+{
+	return test_layout == &bheap_sorted ? 8 : 1;
+}
+
+/* Sweep until @most nodes are stale; returns how many are. */
+static u32 sweep_to_end(struct subject *subject, u32 sweeps, u32 most)
+{
+	struct sweep_calls calls = { .subject = subject };
+	u32 left = ~0U;
+
+	while (sweeps-- && left > most) {
+		while (test_layout->sweep(&subject->heap, 64, is_stale, ahead,
+					  &calls))
+			;
+		recount(subject, &left);
+	}
+	return left;
+}
+
+static void sweep_takes_the_stale(void **state)
+{
+	const u32 shares[] = { 0, 1, 50, 99, 100 };
+	struct subject subject;
+	struct sweep_calls calls = { .subject = &subject };
+	u32 i, n, nr, left, stale, rounds, looks;
+	bool more;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(shares); i++) {
+		n = 3000 + test_seed % 100;
+		subject_init(&subject, n + 1);
+		while (subject.nr < n)
+			push(&subject, test_below(&subject.random, KEYS));
+		stale = make_stale(&subject, shares[i]);
+		nr = subject.nr;
+		rounds = looks = 0;
+		do {
+			calls.stale = 0;
+			more = test_layout->sweep(&subject.heap, 16, is_stale,
+						  ahead, &calls);
+			assert_in_range(calls.stale, 0, 16);
+			looks += calls.stale;
+			if (rounds % 16 == 0)
+				validate(&subject);
+			assert_true(rounds++ < n);
+			test_pages_trim(&subject.run);
+			test_pages_evict(&subject.run, 2);
+		} while (more);
+		validate(&subject);
+		assert_in_range(looks, n / 2, 2 * n);
+
+		recount(&subject, &left);
+		/* One finds most. */
+		assert_true(left <= stale / 6 + 1);
+		left = sweep_to_end(&subject, sweeps_max() - 1, 0);
+		assert_true(left == 0 || left == ~0U);
+		recount(&subject, &left);
+		assert_int_equal(left, 0);
+		assert_int_equal(subject.nr, nr - stale);
+		assert_true(subject.run.pages.nr <= bheap_pages_max(nr - stale));
+		while (subject.nr)
+			pop(&subject);
+		subject_free(&subject);
+	}
+	if (NODES > 8)
+		assert_true(calls.ahead > 0);
+}
+
+/* What is in one page leaves it in one sweep. */
+static void sweep_of_a_page(void **state)
+{
+	struct subject subject;
+	struct sweep_calls calls = { .subject = &subject };
+	u32 i, left;
+
+	(void)state;
+	for (i = 0; i < 100; i++) {
+		subject_init(&subject, 2 * NODES);
+		while (subject.nr <= NODES)
+			push(&subject, test_below(&subject.random, KEYS));
+		make_stale(&subject, i);
+		while (test_layout->sweep(&subject.heap, 1 + i, is_stale,
+					  ahead, &calls))
+			;
+		recount(&subject, &left);
+		assert_int_equal(left, 0);
+		subject_free(&subject);
+	}
+}
+
+/* Wherever a sweep stands, all that is left comes out in order, and the sweep
+ * looks at nothing that is not in.
+ */
+static void draining_amid_a_sweep(void **state)
+{
+	struct subject subject;
+	struct sweep_calls calls = { .subject = &subject };
+	u32 steps, left, n = 40 * NODES;
+
+	(void)state;
+	if (n > 2000)
+		n = 2000;
+	for (steps = 0; steps < 2 * n; steps += 1 + n / 61) {
+		subject_init(&subject, n + 1);
+		subject.random += steps;
+		while (subject.nr < n)
+			push(&subject, test_below(&subject.random, KEYS));
+		make_stale(&subject, 30);
+		test_layout->sweep(&subject.heap, steps, is_stale, ahead,
+				   &calls);
+		recount(&subject, &left);
+		while (subject.nr > n / 3)
+			pop(&subject);
+		test_pages_trim(&subject.run);
+		/* It goes on with what is there. */
+		if (test_one_in(&subject.random, 2)) {
+			left = sweep_to_end(&subject, 1, 0);
+			assert_in_range(left, 0, n / 6);
+		}
+		while (subject.nr < n / 2)
+			push(&subject, test_below(&subject.random, KEYS));
+		while (subject.nr)
+			pop(&subject);
+		subject_free(&subject);
+	}
+}
+
+/* Pops take away what the sweep was about to look at. */
+static void pops_amid_a_sweep(void **state)
+{
+	struct subject subject;
+	struct sweep_calls calls = { .subject = &subject };
+	u32 n, max = 20 * NODES < 600 ? 20 * NODES : 600;
+
+	(void)state;
+	for (n = 1; n < max; n += 1 + n / 50) {
+		subject_init(&subject, n + 1);
+		while (subject.nr < n)
+			push(&subject, test_below(&subject.random, KEYS));
+		while (subject.nr) {
+			test_layout->sweep(&subject.heap, 1, is_stale, ahead,
+					   &calls);
+			if (test_one_in(&subject.random, 3))
+				pop(&subject);
+		}
+		subject_free(&subject);
+	}
+}
+
+/* In between, timers come and go; a sweep may miss what moved, not take what
+ * lives, and the next ones find it.
+ */
+static void sweep_among_operations(void **state)
+{
+	struct subject subject;
+	struct sweep_calls calls = { .subject = &subject };
+	u32 i, n = 2000, left, live;
+
+	(void)state;
+	subject_init(&subject, 4 * n);
+	while (subject.nr < n)
+		push(&subject, test_below(&subject.random, KEYS));
+	live = subject.nr - make_stale(&subject, 90);
+
+	for (i = 0; i < 4000; i++) {
+		test_layout->sweep(&subject.heap, 4, is_stale, ahead, &calls);
+		subject.nr = subject.heap.nr;
+		if (i % 16 == 0) {
+			recount(&subject, &left);
+			assert_int_equal(subject.nr - left, live);
+			validate(&subject);
+		}
+		push(&subject, test_below(&subject.random, KEYS));
+		if (i % 16 == 15)
+			recount(&subject, &left);
+		if (i % 16 == 15 && !(subject.heap.first.stamp & STALE)) {
+			pop(&subject);
+			live--;
+		}
+		live++;
+	}
+	/* The first is not the sweep's. */
+	left = sweep_to_end(&subject, sweeps_max() + 1, 1);
+	assert_in_range(left, 0, 1);
+	assert_int_equal(subject.nr - left, live);
+	subject_free(&subject);
+}
+
+static void sweep_with_faults(void **state)
+{
+	struct subject subject;
+	struct sweep_calls calls = { .subject = &subject };
+	u32 i, n = 2000, left, live, seen = 0;
+
+	(void)state;
+	subject_init(&subject, n + 1);
+	while (subject.nr < n)
+		push(&subject, test_below(&subject.random, KEYS));
+	live = subject.nr - make_stale(&subject, 80);
+	for (i = 0; i < 2000; i++) {
+		test_pages_trim(&subject.run);
+		test_pages_evict_all(&subject.run);
+		subject.faults.fail_in = 1 + i % 40;
+		subject.faults.error = -EAGAIN;
+		test_layout->sweep(&subject.heap, 8, is_stale, ahead, &calls);
+		subject.faults.fail_in = 0;
+		if (i % 50 == 0)
+			validate(&subject);
+		if (subject.nr != subject.heap.nr)
+			seen++;
+		recount(&subject, &left);
+		assert_int_equal(subject.nr - left, live);
+	}
+	assert_true(seen > 10);
+	assert_int_equal(sweep_to_end(&subject, sweeps_max() + 1, 0), 0);
+	assert_int_equal(subject.nr, live);
+	subject_free(&subject);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		test_with_layouts(sweep_takes_the_stale),
+		test_with_layouts(sweep_of_a_page),
+		test_with_layouts(draining_amid_a_sweep),
+		test_with_layouts(pops_amid_a_sweep),
+		test_with_layouts(sweep_among_operations),
+		test_with_layouts(sweep_with_faults),
+	};
+
+	test_arguments(argc, argv, 0);
+	return test_end(cmocka_run_group_tests(tests, NULL, NULL));
+}
