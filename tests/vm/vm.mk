@@ -34,3 +34,5 @@ device-tests:
 		$(MAKE) --no-print-directory -s -C tests/device \
 			KSFT=$$source/tools/testing/selftests \
 			OUTPUT=$(CURDIR)/$(B)/tests/device all
+
+include tests/vm/debug.mk

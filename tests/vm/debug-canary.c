@@ -1,0 +1,109 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * One fault for each checker of the debug kernel: if one of them is not
+ * reported, the checker does not work and its silence about expiry.ko says
+ * nothing. Loaded by tests/vm/debug-check with panic_on_warn off.
+ *
+ * A report of lockdep is its last, and KASAN's makes it unreliable; hence the
+ * order.
+ */
+#include <linux/hrtimer.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/slab.h>
+#include <linux/spinlock.h>
+
+/* kmemleak takes a stale word on a stack for a reference: one is not enough. */
+#define LEAKS	16
+
+static DEFINE_MUTEX(first);
+static DEFINE_MUTEX(second);
+static DEFINE_SPINLOCK(spinlock);
+static int bits = 32;
+
+struct armed {
+	struct hrtimer timer;
+};
+
+static void sleep_in_atomic_context(void)
+{
+	spin_lock(&spinlock);
+	might_sleep();
+	spin_unlock(&spinlock);
+}
+
+static void invert_locks(void)
+{
+	mutex_lock(&first);
+	mutex_lock(&second);
+	mutex_unlock(&second);
+	mutex_unlock(&first);
+
+	mutex_lock(&second);
+	mutex_lock(&first);
+	mutex_unlock(&first);
+	mutex_unlock(&second);
+}
+
+static int shift_too_far(void)
+{
+	return 1 << READ_ONCE(bits);
+}
+
+static enum hrtimer_restart fired(struct hrtimer *timer)
+{
+	return HRTIMER_NORESTART;
+}
+
+static void free_active_timer(void)
+{
+	struct armed *armed = kzalloc(sizeof(*armed), GFP_KERNEL);
+
+	if (!armed)
+		return;
+	hrtimer_init(&armed->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
+	armed->timer.function = fired;
+	hrtimer_start(&armed->timer, ktime_set(1000, 0), HRTIMER_MODE_REL);
+	kfree(armed);
+}
+
+/* Not inlined: code of the loading is nameless once that is over. */
+static noinline void leak_memory(void)
+{
+	int i;
+
+	for (i = 0; i < LEAKS; i++)
+		if (!kmalloc(100, GFP_KERNEL) || !alloc_page(GFP_KERNEL))
+			return;
+}
+
+static int use_after_free(void)
+{
+	int *memory = kzalloc(100, GFP_KERNEL);
+
+	kfree(memory);
+	return memory ? READ_ONCE(*memory) : 0;
+}
+
+static int __init canary_init(void)
+{
+	int sum;
+
+	sleep_in_atomic_context();
+	invert_locks();
+	sum = shift_too_far();
+	free_active_timer();
+	leak_memory();
+	sum += use_after_free();
+	pr_info("canary: %d\n", sum);
+	return 0;
+}
+
+static void __exit canary_exit(void)
+{
+}
+
+module_init(canary_init);
+module_exit(canary_exit);
+MODULE_DESCRIPTION("Faults for the checkers of the debug kernel");
+MODULE_LICENSE("GPL");
