@@ -3,11 +3,9 @@
  * What a client is owed of its timers, from their arming to their end.
  */
 #include <errno.h>
-#include <poll.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "support-queue.h"
 
