@@ -56,6 +56,18 @@ static int cmd_config(struct expiry_queue *queue, void __user *arg)
 	return expiry_queue_configure(queue, &config);
 }
 
+static int cmd_layout(struct expiry_queue *queue, unsigned long number)
+{
+	switch (number) {
+	case EXPIRY_LAYOUT_SUBTREE:
+		return expiry_queue_set_layout(queue, &bheap_subtree);
+	case EXPIRY_LAYOUT_SORTED:
+		return expiry_queue_set_layout(queue, &bheap_sorted);
+	default:
+		return -EINVAL;
+	}
+}
+
 static int check_batch(const struct expiry_queue *queue, u64 addr, u32 count,
 		       u32 flags)
 {
@@ -261,7 +273,7 @@ static int cmd_scan(struct expiry_queue *queue, void __user *arg)
  * expiry_cmd_ioctl - a command by ioctl
  * @queue: the file's
  * @cmd: EXPIRY_IOC_*
- * @arg: its argument
+ * @arg: its argument, an address or, of LAYOUT, a number
  *
  * Returns what the command returns, -ENOTTY if there is no such command.
  */
@@ -285,6 +297,8 @@ long expiry_cmd_ioctl(struct expiry_queue *queue, unsigned int cmd,
 		return cmd_scan(queue, arg);
 	case EXPIRY_IOC_REWIND:
 		return cmd_rewind(queue);
+	case EXPIRY_IOC_LAYOUT:
+		return cmd_layout(queue, (unsigned long)arg);
 	default:
 		return -ENOTTY;
 	}

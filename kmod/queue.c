@@ -85,6 +85,7 @@ struct expiry_queue *expiry_queue_new(void)
 		goto out_free;
 	queue->serial = atomic_inc_return(&serials);
 	queue->memcg = compat_memcg_get_current();
+	queue->layout = &bheap_sorted;
 	mutex_init(&queue->read_lock);
 	mutex_init(&queue->lock);
 	expiry_fire_open(queue);
@@ -113,6 +114,29 @@ void expiry_queue_free(struct expiry_queue *queue)
 	expiry_shrink_queue_free(queue);
 }
 
+/**
+ * expiry_queue_set_layout - say how the heap is to be laid out
+ * @queue: not yet configured
+ * @layout: one of core/'s. May sleep.
+ *
+ * Returns 0, -EBUSY (it is configured), -EINTR.
+ */
+int expiry_queue_set_layout(struct expiry_queue *queue,
+			    const struct bheap_layout *layout)
+{
+	int err;
+
+	err = mutex_lock_killable(&queue->lock);
+	if (err)
+		return err;
+	if (queue->configured)
+		err = -EBUSY;
+	else
+		queue->layout = layout;
+	mutex_unlock(&queue->lock);
+	return err;
+}
+
 /* What configuring consists of; on failure nothing has happened. */
 static int configure_locked(struct expiry_queue *queue,
 			    const struct expiry_config *config)
@@ -121,7 +145,7 @@ static int configure_locked(struct expiry_queue *queue,
 	struct timers_config timers = {
 		.mode = config->mode,
 		.limit = config->limit,
-		.layout = &bheap_subtree,
+		.layout = queue->layout,
 	};
 	int i, err;
 
@@ -171,9 +195,9 @@ int expiry_queue_configure(struct expiry_queue *queue,
 	err = configure_locked(queue, config);
 	mutex_unlock(&queue->lock);
 	if (!err)
-		pr_debug("queue %u: %s, mode %#x, limit %llu\n", queue->serial,
-			 expiry_clock_name(queue->clock_id), config->mode,
-			 config->limit);
+		pr_debug("queue %u: %s, mode %#x, limit %llu, %s pages\n",
+			 queue->serial, expiry_clock_name(queue->clock_id),
+			 config->mode, config->limit, queue->layout->name);
 	return err;
 }
 

@@ -28,6 +28,9 @@
  * @serial: names it in fdinfo and debugging messages
  * @memcg: of the opener, charged for its memory; may be NULL
  *
+ * Const once @configured, under @lock before:
+ * @layout: of the heap
+ *
  * Const once @configured:
  * @configured: the queue has a clock and timers; release and acquire
  * @clock_id: of its deadlines
@@ -63,6 +66,7 @@ struct expiry_queue {
 	u32 serial;
 	struct mem_cgroup *memcg;
 
+	const struct bheap_layout *layout;
 	bool configured;
 	clockid_t clock_id;
 	u64 slack_ns;
@@ -90,6 +94,8 @@ struct expiry_queue {
 
 struct expiry_queue *expiry_queue_new(void);
 void expiry_queue_free(struct expiry_queue *queue);
+int expiry_queue_set_layout(struct expiry_queue *queue,
+			    const struct bheap_layout *layout);
 int expiry_queue_configure(struct expiry_queue *queue,
 			   const struct expiry_config *config);
 

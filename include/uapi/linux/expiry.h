@@ -223,5 +223,13 @@ struct expiry_stat {
  * -EINVAL: not an acknowledging queue; -ENOMEM: in part, may be repeated.
  */
 #define EXPIRY_IOC_REWIND	_IO(EXPIRY_IOC_MAGIC, 5)
+/* How the queue's heap is laid out, EXPIRY_LAYOUT_*, as the argument itself;
+ * before CONFIG, which takes EXPIRY_LAYOUT_SORTED if nothing was said. Speed
+ * and memory traffic differ, nothing else does. Returns 0.
+ * -EINVAL: no such layout; -EBUSY: already configured; -EINTR: killed.
+ */
+#define EXPIRY_IOC_LAYOUT	_IO(EXPIRY_IOC_MAGIC, 6)
+#define EXPIRY_LAYOUT_SUBTREE	1	/* the B-heap: a subtree a page */
+#define EXPIRY_LAYOUT_SORTED	2	/* a heap of pages, each sorted */
 
 #endif /* _UAPI_LINUX_EXPIRY_H */

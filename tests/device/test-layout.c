@@ -1,0 +1,124 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Whatever the layout of its heap, a queue does the same. */
+#include "device.h"
+
+enum { COUNT = 6000 };
+
+FIXTURE(layout) {
+	int fd;
+	struct expiry_record *records;
+};
+
+FIXTURE_VARIANT(layout) {
+	unsigned long number;
+};
+
+/* 0: nothing is said. */
+FIXTURE_VARIANT_ADD(layout, preset) {
+	.number = 0,
+};
+
+FIXTURE_VARIANT_ADD(layout, subtree) {
+	.number = EXPIRY_LAYOUT_SUBTREE,
+};
+
+FIXTURE_VARIANT_ADD(layout, sorted) {
+	.number = EXPIRY_LAYOUT_SORTED,
+};
+
+FIXTURE_SETUP(layout)
+{
+	self->records = calloc(COUNT, RECORD);
+	ASSERT_NE(NULL, self->records);
+	self->fd = queue_open(O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+	if (variant->number)
+		ASSERT_EQ(0, ioctl(self->fd, EXPIRY_IOC_LAYOUT,
+				   variant->number));
+}
+
+FIXTURE_TEARDOWN(layout)
+{
+	close(self->fd);
+	free(self->records);
+}
+
+TEST_F(layout, unknown_is_refused_and_the_last_one_said_counts)
+{
+	static const unsigned long unknown[] = { 0, 3, 4, 1UL << 31, ~0UL };
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(unknown); i++) {
+		EXPECT_EQ(-1, ioctl(self->fd, EXPIRY_IOC_LAYOUT, unknown[i]));
+		EXPECT_EQ(EINVAL, errno);
+	}
+	EXPECT_EQ(0, ioctl(self->fd, EXPIRY_IOC_LAYOUT, EXPIRY_LAYOUT_SORTED));
+	EXPECT_EQ(0, ioctl(self->fd, EXPIRY_IOC_LAYOUT, EXPIRY_LAYOUT_SUBTREE));
+	EXPECT_EQ(0, queue_config(self->fd, CLOCK_MONOTONIC, 0, 0));
+}
+
+TEST_F(layout, configured_queue_keeps_its_own)
+{
+	struct expiry_record record = arm_in(0, 1);
+
+	ASSERT_EQ(0, queue_config(self->fd, CLOCK_MONOTONIC, 0, 0));
+	EXPECT_EQ(0, request(self->fd, &record));
+	EXPECT_EQ(-1, ioctl(self->fd, EXPIRY_IOC_LAYOUT,
+			    EXPIRY_LAYOUT_SUBTREE));
+	EXPECT_EQ(EBUSY, errno);
+	EXPECT_EQ(1, receive_wait(self->fd, &record, 1));
+}
+
+/* Of timers in disorder a third is cancelled, a third put off, all still to be
+ * brought forward; what is left comes in order, once, and memory comes back.
+ */
+TEST_F(layout, timers_come_in_order_after_changes)
+{
+	__u64 base = clock_ns(CLOCK_MONOTONIC), last = 0;
+	struct expiry_record *records = self->records;
+	unsigned int i, got = 0, unordered = 0, wrong = 0;
+	struct expiry_stat stat;
+	int ret;
+
+	ASSERT_EQ(0, queue_config(self->fd, CLOCK_MONOTONIC,
+				  EXPIRY_MODE_KEYED, 0));
+	for (i = 0; i < COUNT; i++) {
+		records[i] = arm_at(base + HOUR_NS + i * 7919ULL % COUNT, i);
+		records[i].id = i + 1;
+	}
+	ASSERT_EQ(COUNT, submit(self->fd, records, COUNT));
+	for (i = 0; i < COUNT; i++) {
+		records[i] = ask(i % 3 ? EXPIRY_OP_REFRESH : EXPIRY_OP_CANCEL,
+				 i + 1);
+		if (i % 3)
+			records[i].deadline_ns = i % 3 == 1 ?
+				base - i : base + 2 * HOUR_NS;
+	}
+	ASSERT_EQ(COUNT, submit(self->fd, records, COUNT));
+	for (i = 0; i < COUNT; i++)
+		ASSERT_EQ(0, records[i].status);
+	for (i = 2; i < COUNT; i += 3) {
+		records[i / 3] = ask(EXPIRY_OP_REFRESH, i + 1);
+		records[i / 3].deadline_ns = base - i;
+	}
+	ASSERT_EQ(COUNT / 3, submit(self->fd, records, COUNT / 3));
+
+	while (got < COUNT / 3 * 2) {
+		ret = receive_wait(self->fd, records, 89);
+		ASSERT_LT(0, ret);
+		for (i = 0; i < ret; i++) {
+			unordered += records[i].deadline_ns < last;
+			last = records[i].deadline_ns;
+			wrong += last != base - records[i].cookie ||
+				 !(records[i].cookie % 3);
+		}
+		got += ret;
+	}
+	EXPECT_EQ(0, unordered);
+	EXPECT_EQ(0, wrong);
+	ASSERT_EQ(0, queue_stat(self->fd, &stat));
+	EXPECT_EQ(0, stat.armed);
+	EXPECT_EQ(0, stat.pages_heap);
+}
+
+TEST_HARNESS_MAIN
