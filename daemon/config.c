@@ -52,6 +52,7 @@ static const struct config_key config_keys[] = {
 	TEXT(socket, EXPIRY_SOCKET_DEFAULT),
 	TEXT(device, "/dev/expiry"),
 	TEXT(engine, "auto"),
+	TEXT(layout, "sorted"),
 	{
 		.name = "socket_mode",
 		.offset = offsetof(struct config, socket_mode),
@@ -90,6 +91,12 @@ void config_init(struct config *config)
 		else
 			*(uint64_t *)field(config, key) = key->value;
 	}
+}
+
+uint32_t config_layout(const struct config *config)
+{
+	return strcmp(config->layout, "subtree") ? EXPIRY_LAYOUT_SORTED :
+						   EXPIRY_LAYOUT_SUBTREE;
 }
 
 static const char *set_number(struct config *config,
@@ -140,6 +147,9 @@ const char *config_set(struct config *config, const char *name,
 		if (!strcmp(name, "engine") && strcmp(value, "auto") &&
 		    strcmp(value, "kernel") && strcmp(value, "embedded"))
 			return "is not auto, kernel or embedded";
+		if (!strcmp(name, "layout") && strcmp(value, "sorted") &&
+		    strcmp(value, "subtree"))
+			return "is not sorted or subtree";
 		strcpy(field(config, key), value);
 		return NULL;
 	}

@@ -18,6 +18,7 @@ struct config {
 	char socket[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	char device[CONFIG_PATH_MAX];
 	char engine[16];
+	char layout[16];
 	uint64_t socket_mode;
 
 	/* What clients can make grow. */
@@ -35,6 +36,9 @@ struct config {
 	uint64_t buffers;
 	uint64_t buffer_size;
 };
+
+/* EXPIRY_LAYOUT_*, for queues made from now on. */
+uint32_t config_layout(const struct config *config);
 
 void config_init(struct config *config);
 

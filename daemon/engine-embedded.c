@@ -276,13 +276,14 @@ static void embedded_queue_free(struct engine_queue *base)
 }
 
 static int embedded_queue_new(struct engine *base, struct expiry_config *config,
-			      struct engine_queue **queuep)
+			      uint32_t layout, struct engine_queue **queuep)
 {
 	struct core_pages *pages[TIMERS_PAGES_NR];
 	struct timers_config timers_config = {
 		.mode = config->mode,
 		.limit = config->limit,
-		.layout = &bheap_subtree,
+		.layout = layout == EXPIRY_LAYOUT_SUBTREE ? &bheap_subtree :
+							    &bheap_sorted,
 	};
 	struct embedded_queue *queue;
 	struct alarms *alarms;

@@ -87,7 +87,7 @@ static void poll_done(struct loop_op *op, int result, uint32_t flags)
 }
 
 static int kernel_queue_new(struct engine *base, struct expiry_config *config,
-			    struct engine_queue **queuep)
+			    uint32_t layout, struct engine_queue **queuep)
 {
 	struct kernel_queue *queue = calloc(1, sizeof(*queue));
 	int r;
@@ -98,6 +98,10 @@ static int kernel_queue_new(struct engine *base, struct expiry_config *config,
 	if (queue->fd < 0) {
 		r = -errno;
 		goto err_queue;
+	}
+	if (ioctl(queue->fd, EXPIRY_IOC_LAYOUT, layout) < 0) {
+		r = -errno;
+		goto err_fd;
 	}
 	if (ioctl(queue->fd, EXPIRY_IOC_CONFIG, config) < 0) {
 		/* Above what the module grants: take what it does grant. */

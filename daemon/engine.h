@@ -75,8 +75,9 @@ struct engine_io {
  * @turn: called once a turn after all work is done, before it is submitted.
  *	Returns true if it wants another turn at once. NULL: nothing to do.
  *
- * @queue_new: make a queue. -EINVAL, -ENOMEM, -EMFILE, ... @config->limit
- *	comes back as what is in force.
+ * @queue_new: make a queue with its heap laid out as @layout says,
+ *	EXPIRY_LAYOUT_*. -EINVAL, -ENOMEM, -EMFILE, ... @config->limit comes
+ *	back as what is in force.
  * @queue_free: remove it with its timers, bounded work; NULL is allowed. No io
  *	may be on its way.
  * @submit: process all records of @io in place, each gets its status. Returns
@@ -106,7 +107,7 @@ struct engine_ops {
 	bool (*turn)(struct engine *engine);
 
 	int (*queue_new)(struct engine *engine, struct expiry_config *config,
-			 struct engine_queue **queuep);
+			 uint32_t layout, struct engine_queue **queuep);
 	void (*queue_free)(struct engine_queue *queue);
 
 	int (*submit)(struct engine_queue *queue, struct engine_io *io);

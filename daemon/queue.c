@@ -129,6 +129,7 @@ static int queue_new(struct server *server, struct user *user,
 		return -ENOSPC;
 	}
 	r = server->engine->ops->queue_new(server->engine, &config,
+					   config_layout(&server->config),
 					   &queue->engine_queue);
 	if (r < 0) {
 		pool_put(&server->queues.pool, queue);

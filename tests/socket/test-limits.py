@@ -231,9 +231,23 @@ def test_wrong_configuration_is_refused_by_line():
                          ("connections = -1\n", 1),
                          ("connections = 99999999999999999999999\n", 1),
                          ("connections\n", 1),
+                         ("layout = binary\n", 1),
                          ("queues = 5 5\n", 1)):
         said = refused_config(text)
         assert ":%d:" % number in said, (text, said)
+
+
+def test_layout_of_heaps_is_as_configured():
+    pages = {}
+    for layout in ("subtree", "sorted"):
+        with Daemon("layout = %s\n" % layout) as daemon:
+            with attach(daemon.path) as queue:
+                replies = queue.batch([arm(HOUR - i * 7919 % 600, i)
+                                       for i in range(600)])
+                assert all(r.status == 0 for r in replies)
+                pages[layout] = queue.stat().pages_heap
+    # Of sorted pages one is for what was armed last, one for the sweep.
+    assert pages["sorted"] > pages["subtree"] > 1, pages
 
 
 def test_missing_configuration_is_refused():
