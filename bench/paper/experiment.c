@@ -13,6 +13,7 @@ const struct bheap_layout *const experiment_layouts[] = {
 	&paper_binary,
 	&paper_kamp,
 	&bheap_subtree,
+	&bheap_sorted,
 	NULL,
 };
 
