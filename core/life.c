@@ -138,10 +138,12 @@ void life_ahead(void *context, const struct bheap_node *node)
 void life_sweep(struct timers *timers, u32 work)
 {
 	struct bheap *heap = &timers->heap;
+	u32 nr = heap->nr;
 
 	if (!heap->sweep && heap->nr - timers->armed <=
 	    timers->armed / 2 + BHEAP_NODES_PER_PAGE)
 		return;
 	heap->layout->sweep(heap, work * SWEEP_STEPS, node_is_stale, life_ahead,
 			    timers);
+	timers->stat.swept += nr - heap->nr;
 }

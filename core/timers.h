@@ -48,7 +48,8 @@ struct timers_config {
  * @unacked: slots with SLOT_UNACKED
  * @settled: the heap's first node is live: next_ns is the truth
  * @held_ns: when the deliveries held last were taken
- * @stat: counters, filled in as in struct expiry_stat
+ * @stat: counters, filled in as in struct expiry_stat; @swept: stale nodes
+ *	that a sweep found
  */
 struct timers {
 	u32 mode;
@@ -71,6 +72,7 @@ struct timers {
 		u64 redelivered;
 		u64 refused;
 		u64 refused_limit;
+		u64 swept;
 		u64 lateness_max_ns;
 		u64 lateness[EXPIRY_LATENESS_BUCKETS];
 	} stat;

@@ -88,6 +88,7 @@ static void device_show_fdinfo(struct seq_file *m, struct file *file)
 		   stat.mode & EXPIRY_MODE_KEYED ? "keyed" : "plain",
 		   stat.mode & EXPIRY_MODE_ACK ? " ack" : "",
 		   queue->memory.file ? " pageable" : "");
+	seq_printf(m, "layout:\t%s\n", queue->layout->name);
 	seq_printf(m, "slack-ns:\t%llu\n", queue->slack_ns);
 	seq_printf(m, "limit:\t%llu\n", stat.limit);
 	seq_printf(m, "armed:\t%llu\n", stat.armed);

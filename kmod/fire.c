@@ -21,6 +21,7 @@
 #include "params.h"
 #include "queue.h"
 #include "shrink.h"
+#include "trace.h"
 
 /* Stale nodes dropped from the top of the heap under one hold of the lock. */
 #define SETTLE_STEPS	64U
@@ -36,7 +37,13 @@ static void wake(struct expiry_queue *queue)
 /* In hard interrupt context. */
 static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 {
-	wake(container_of(timer, struct expiry_queue, timer));
+	struct expiry_queue *queue =
+		container_of(timer, struct expiry_queue, timer);
+
+	wake(queue);
+	trace_expiry_fire(queue, ktime_to_ns(hrtimer_get_softexpires(timer)),
+			  ktime_to_ns(ktime_sub(hrtimer_cb_get_time(timer),
+						hrtimer_get_softexpires(timer))));
 	return HRTIMER_NORESTART;
 }
 

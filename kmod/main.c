@@ -6,6 +6,7 @@
 #include <linux/module.h>
 #include <linux/moduleparam.h>
 
+#include "debugfs.h"
 #include "device.h"
 #include "fire.h"
 #include "params.h"
@@ -61,6 +62,7 @@ static int __init expiry_init(void)
 	err = misc_register(&expiry_device);
 	if (err)
 		goto out_shrink;
+	expiry_debugfs_init();
 	return 0;
 
 out_shrink:
@@ -73,6 +75,7 @@ out_fire:
 /* Open files hold the module, so there are no queues left. */
 static void __exit expiry_exit(void)
 {
+	expiry_debugfs_exit();
 	misc_deregister(&expiry_device);
 	expiry_shrink_exit();
 	expiry_fire_exit();

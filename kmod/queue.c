@@ -18,7 +18,8 @@
  *	hrtimer and @due follow before anybody else gets in: whenever the lock
  *	is free, they tell the truth, or a work item is on its way to see to it.
  *
- * users_lock (mutex, user.c) protects the counts of queues.
+ * users_lock (mutex, user.c) protects the counts of queues, queues_lock (mutex,
+ * debugfs.c) the list of all of them. Under neither is another mutex taken.
  *
  * The list of queues that have pages pinned has a spinlock of its own
  * (list_lru, see shrink.c), which also keeps a queue in it from being freed.
@@ -55,10 +56,12 @@
 #include "bheap.h"
 #include "clock.h"
 #include "compat/compat.h"
+#include "debugfs.h"
 #include "fire.h"
 #include "params.h"
 #include "queue.h"
 #include "shrink.h"
+#include "trace.h"
 #include "user.h"
 
 /* Tables of pages unpinned at the end of a use that finds too many pinned. */
@@ -89,6 +92,7 @@ struct expiry_queue *expiry_queue_new(void)
 	mutex_init(&queue->read_lock);
 	mutex_init(&queue->lock);
 	expiry_fire_open(queue);
+	expiry_debugfs_add(queue);
 	pr_debug("queue %u: created\n", queue->serial);
 	return queue;
 
@@ -103,6 +107,7 @@ out_free:
  */
 void expiry_queue_free(struct expiry_queue *queue)
 {
+	expiry_debugfs_remove(queue);
 	expiry_fire_close(queue);
 	expiry_shrink_remove(queue);
 	expiry_memory_destroy(&queue->memory);
@@ -170,6 +175,7 @@ static int configure_locked(struct expiry_queue *queue,
 	expiry_fire_configure(queue);
 	/* Pairs with expiry_queue_is_configured(). */
 	smp_store_release(&queue->configured, true);
+	trace_expiry_config(queue);
 	return 0;
 
 out_memory:
@@ -242,7 +248,12 @@ int expiry_queue_lock(struct expiry_queue *queue, bool nowait)
 void expiry_queue_unlock(struct expiry_queue *queue)
 {
 	int tables = UNPIN_TABLES;
+	u64 swept = queue->timers.stat.swept;
 
+	if (swept != queue->swept) {
+		trace_expiry_sweep(queue, swept - queue->swept);
+		queue->swept = swept;
+	}
 	expiry_fire_update_locked(queue);
 	while (queue->memory.pinned > READ_ONCE(expiry_param_pin_max) &&
 	       tables-- && expiry_memory_unpin(&queue->memory))
@@ -275,6 +286,7 @@ u32 expiry_queue_submit_locked(struct expiry_queue *queue,
 				      count - done, now_ns);
 	WARN_ON_ONCE(done < count && !queue->memory.nowait &&
 		     !queue->memory.held);
+	trace_expiry_submit(queue, count, done);
 	return done;
 }
 

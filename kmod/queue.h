@@ -27,6 +27,7 @@
  * @owner: who opened it, charged for one queue
  * @serial: names it in fdinfo and debugging messages
  * @memcg: of the opener, charged for its memory; may be NULL
+ * @all: in the list of all queues, see debugfs.c
  *
  * Const once @configured, under @lock before:
  * @layout: of the heap
@@ -45,6 +46,7 @@
  * @rewind: some timers could be neither delivered nor restored: the next
  *	reader brings them back
  * @listed: @pinner is in its list
+ * @swept: stale nodes swept, as far as traced
  * @used: jiffies when somebody last used the queue
  * @clock_offset_ns: of REALTIME against BOOTTIME when last looked
  * @clock_set: the reader is owed a CLOCK_SET record
@@ -65,6 +67,7 @@ struct expiry_queue {
 	kuid_t owner;
 	u32 serial;
 	struct mem_cgroup *memcg;
+	struct list_head all;
 
 	const struct bheap_layout *layout;
 	bool configured;
@@ -80,6 +83,7 @@ struct expiry_queue {
 	bool rewind;
 	bool clock_set;
 	bool listed;
+	u64 swept;
 	unsigned long used;
 	s64 clock_offset_ns;
 	u64 clock_sets;

@@ -19,6 +19,7 @@
 #include "clock.h"
 #include "queue.h"
 #include "read.h"
+#include "trace.h"
 
 /*
  * Times that memory just faulted in may have gone away again before it is
@@ -136,6 +137,7 @@ static int read_chunk(struct expiry_queue *queue, struct iov_iter *to,
 
 	expiry_queue_relock(queue);
 	settle_locked(queue, records, nr, given);
+	trace_expiry_deliver(queue, records, nr, given);
 	expiry_queue_unlock(queue);
 	return given ?: -EFAULT;
 }

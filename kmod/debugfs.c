@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * All queues at a glance: /sys/kernel/debug/expiry/queues, for root. What is
+ * known of a single one is in its holder's fdinfo.
+ */
+#include <linux/compiler.h>
+#include <linux/cred.h>
+#include <linux/debugfs.h>
+#include <linux/list.h>
+#include <linux/module.h>
+#include <linux/mutex.h>
+#include <linux/seq_file.h>
+#include <linux/user_namespace.h>
+
+#include "clock.h"
+#include "debugfs.h"
+#include "queue.h"
+
+static LIST_HEAD(queues);
+static DEFINE_MUTEX(queues_lock);	/* @queues; innermost of the mutexes */
+static struct dentry *dir;
+
+/**
+ * expiry_debugfs_add - a queue was made
+ * @queue: that stays until expiry_debugfs_remove(). May sleep.
+ */
+void expiry_debugfs_add(struct expiry_queue *queue)
+{
+	mutex_lock(&queues_lock);
+	list_add_tail(&queue->all, &queues);
+	mutex_unlock(&queues_lock);
+}
+
+/**
+ * expiry_debugfs_remove - it is about to go
+ * @queue: that was added. May sleep.
+ */
+void expiry_debugfs_remove(struct expiry_queue *queue)
+{
+	mutex_lock(&queues_lock);
+	list_del(&queue->all);
+	mutex_unlock(&queues_lock);
+}
+
+static void *queues_start(struct seq_file *m, loff_t *pos)
+{
+	mutex_lock(&queues_lock);
+	return seq_list_start_head(&queues, *pos);
+}
+
+static void *queues_next(struct seq_file *m, void *item, loff_t *pos)
+{
+	return seq_list_next(item, &queues, pos);
+}
+
+static void queues_stop(struct seq_file *m, void *item)
+{
+	mutex_unlock(&queues_lock);
+}
+
+/*
+ * Read without the queue's lock, so that nobody who uses a queue waits for who
+ * looks, or the other way round: each number was true a moment ago, all of them
+ * at one moment perhaps never.
+ */
+static int queues_show(struct seq_file *m, void *item)
+{
+	const struct expiry_queue *queue;
+	const struct timers *timers;
+
+	if (item == &queues) {
+		seq_puts(m, "queue uid clock mode layout armed unacked nodes pinned delivered lateness-max-ns due\n");
+		return 0;
+	}
+	queue = list_entry(item, struct expiry_queue, all);
+	seq_printf(m, "%u %u ", queue->serial,
+		   from_kuid_munged(seq_user_ns(m), queue->owner));
+	if (!expiry_queue_is_configured(queue)) {
+		seq_puts(m, "- - - 0 0 0 0 0 0 0\n");
+		return 0;
+	}
+	timers = &queue->timers;
+	seq_printf(m, "%s %s%s %s %llu %llu %u %u %llu %llu %d\n",
+		   expiry_clock_name(queue->clock_id),
+		   timers->mode & EXPIRY_MODE_KEYED ? "keyed" : "plain",
+		   timers->mode & EXPIRY_MODE_ACK ? ",ack" : "",
+		   queue->layout->name, data_race(timers->armed),
+		   data_race(timers->unacked), data_race(timers->heap.nr),
+		   data_race(queue->memory.pinned),
+		   data_race(timers->stat.delivered),
+		   data_race(timers->stat.lateness_max_ns),
+		   READ_ONCE(queue->due));
+	return 0;
+}
+
+static const struct seq_operations queues_sops = {
+	.start = queues_start,
+	.next = queues_next,
+	.stop = queues_stop,
+	.show = queues_show,
+};
+
+DEFINE_SEQ_ATTRIBUTE(queues);
+
+/**
+ * expiry_debugfs_init - at the loading of the module
+ *
+ * A kernel without debugfs goes without.
+ */
+void expiry_debugfs_init(void)
+{
+	dir = debugfs_create_dir("expiry", NULL);
+	debugfs_create_file("queues", 0400, dir, NULL, &queues_fops);
+}
+
+/**
+ * expiry_debugfs_exit - at its unloading
+ */
+void expiry_debugfs_exit(void)
+{
+	debugfs_remove(dir);
+}

@@ -1,0 +1,148 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * What can be seen of queues from outside: fdinfo, the list of all of them in
+ * debugfs, tracepoints.
+ */
+#include "device.h"
+
+#define QUEUES	"/sys/kernel/debug/expiry/queues"
+#define TRACING	"/sys/kernel/tracing/"
+
+static int write_file(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_TRUNC | O_CLOEXEC);
+	ssize_t ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, text, strlen(text));
+	close(fd);
+	return ret == (ssize_t)strlen(text) ? 0 : -EIO;
+}
+
+/* The first line of @path with @what in it, and what follows that. */
+static const char *find_line(const char *path, const char *what)
+{
+	static char line[1024];
+	FILE *file = fopen(path, "re");
+	const char *found = NULL;
+
+	while (file && !found && fgets(line, sizeof(line), file))
+		found = strstr(line, what);
+	if (file)
+		fclose(file);
+	return found ? found + strlen(what) : NULL;
+}
+
+/* A number in fdinfo, or -1. */
+static long long fdinfo(int fd, const char *name)
+{
+	const char *value;
+	char path[64];
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	value = find_line(path, name);
+	return value ? strtoll(value, NULL, 10) : -1;
+}
+
+FIXTURE(seen) {
+	int fd;
+	unsigned int serial;
+};
+
+FIXTURE_SETUP(seen)
+{
+	self->fd = queue_open(O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+	self->serial = fdinfo(self->fd, "expiry-queue:\t");
+	ASSERT_LT(0, self->serial);
+}
+
+FIXTURE_TEARDOWN(seen)
+{
+	close(self->fd);
+}
+
+TEST_F(seen, fdinfo_tells_what_is_armed)
+{
+	struct expiry_record records[3] = {
+		arm_in(HOUR_NS, 1), arm_in(HOUR_NS, 2), arm_in(0, 3),
+	};
+
+	EXPECT_EQ(-1, fdinfo(self->fd, "armed:\t"));
+	ASSERT_EQ(0, queue_config(self->fd, CLOCK_BOOTTIME, 0, 77));
+	ASSERT_EQ(3, submit(self->fd, records, 3));
+	ASSERT_EQ(1, receive_wait(self->fd, records, 1));
+	EXPECT_EQ(2, fdinfo(self->fd, "armed:\t"));
+	EXPECT_EQ(77, fdinfo(self->fd, "limit:\t"));
+	EXPECT_EQ(1, fdinfo(self->fd, "delivered:\t"));
+}
+
+TEST_F(seen, list_of_all_queues_has_it_as_long_as_it_is_open)
+{
+	struct expiry_record record = arm_in(HOUR_NS, 1);
+	char start[32], line[256];
+	const char *rest;
+
+	if (access(QUEUES, R_OK))
+		SKIP(return, "no " QUEUES);
+	snprintf(start, sizeof(start), "%u %u ", self->serial, getuid());
+	rest = find_line(QUEUES, start);
+	ASSERT_NE(NULL, rest);
+	EXPECT_EQ(0, strncmp(rest, "- - -", 5));
+
+	ASSERT_EQ(0, queue_config(self->fd, CLOCK_MONOTONIC, EXPIRY_MODE_ACK,
+				  0));
+	ASSERT_EQ(0, request(self->fd, &record));
+	rest = find_line(QUEUES, start);
+	ASSERT_NE(NULL, rest);
+	snprintf(line, sizeof(line), "%s", rest);
+	EXPECT_EQ(0, strncmp(line, "monotonic plain,ack sorted 1 0 1 ", 33))
+		TH_LOG("%s", line);
+
+	close(self->fd);
+	EXPECT_EQ(NULL, find_line(QUEUES, start));
+}
+
+TEST_F(seen, tracepoints_follow_a_timer)
+{
+	static const char *const events[] = {
+		"expiry_config", "expiry_submit", "expiry_fire",
+		"expiry_deliver", "expiry_sweep",
+	};
+	enum { COUNT = 4096 };
+	struct expiry_record *records = calloc(COUNT, RECORD);
+	unsigned int i;
+	char what[64];
+
+	ASSERT_NE(NULL, records);
+	if (write_file(TRACING "events/expiry/enable", "1"))
+		SKIP(return, "no " TRACING);
+	EXPECT_EQ(0, write_file(TRACING "trace", ""));
+
+	ASSERT_EQ(0, queue_config(self->fd, CLOCK_MONOTONIC, 0, 0));
+	records[0] = arm_in(NSEC_PER_MSEC, 1);
+	ASSERT_EQ(0, request(self->fd, records));
+	EXPECT_EQ(1, receive_wait(self->fd, records, 1));
+	for (i = 0; i < COUNT; i++)
+		records[i] = arm_in(HOUR_NS + i, i);
+	ASSERT_EQ(COUNT, submit(self->fd, records, COUNT));
+	/* Behind the first, where only a sweep finds them. */
+	for (i = 1; i < COUNT; i++)
+		records[i] = ask(EXPIRY_OP_CANCEL, records[i].id);
+	ASSERT_EQ(COUNT - 1, submit(self->fd, records + 1, COUNT - 1));
+
+	EXPECT_EQ(0, write_file(TRACING "events/expiry/enable", "0"));
+	for (i = 0; i < ARRAY_SIZE(events); i++) {
+		snprintf(what, sizeof(what), "%s: queue=%u ", events[i],
+			 self->serial);
+		EXPECT_NE(NULL, find_line(TRACING "trace", what))
+			TH_LOG("no %s", what);
+	}
+	snprintf(what, sizeof(what), "queue=%u taken=1 given=1 ",
+		 self->serial);
+	EXPECT_NE(NULL, find_line(TRACING "trace", what));
+	free(records);
+}
+
+TEST_HARNESS_MAIN
