@@ -10,17 +10,23 @@
 
 #define ARRIVALS_GROUP	4U
 
+/* @b if its node is less, else @a. Said so that no compiler makes a branch. */
+static inline u32 arrivals_less(const struct bheap_node *page, u32 a, u32 b)
+{
+	return a + ((b - a) & -(u32)node_less(page + b, page + a));
+}
+
 /* The least of the siblings from @from on, the last of all being @end - 1. */
 static inline u32 arrivals_least(const struct bheap_node *page, u32 from,
 				 u32 end)
 {
 	u32 i, least = from;
 
-	if (end > from + ARRIVALS_GROUP)
-		end = from + ARRIVALS_GROUP;
+	if (likely(end >= from + ARRIVALS_GROUP))
+		return arrivals_less(page, arrivals_less(page, from, from + 1),
+				     arrivals_less(page, from + 2, from + 3));
 	for (i = from + 1; i < end; i++)
-		if (node_less(page + i, page + least))
-			least = i;
+		least = arrivals_less(page, least, i);
 	return least;
 }
 

@@ -78,8 +78,11 @@ struct bheap {
  */
 typedef bool bheap_stale_t(void *context, const struct bheap_node *node);
 
-/* Sends for what it takes to look at a node's timer soon. */
-typedef void bheap_ahead_t(void *context, const struct bheap_node *node);
+/* Sends for what it takes to look at a node's timer soon; @far: for what it
+ * takes to know where that is, some time before the same node's other call.
+ */
+typedef void bheap_ahead_t(void *context, const struct bheap_node *node,
+			   bool far);
 
 /* Is shown a node. */
 typedef void bheap_visit_t(void *context, const struct bheap_node *node);
@@ -121,7 +124,7 @@ extern const struct bheap_layout bheap_sorted;
 #define BHEAP_NODES_PER_PAGE	(CORE_PAGE_SIZE / (u32)sizeof(struct bheap_node))
 
 /* Pages that a layout may use beyond those that its nodes would fill. */
-#define BHEAP_PAGES_SPARE	4U
+#define BHEAP_PAGES_SPARE	5U
 
 /* Most pages that @nodes nodes take in any layout. */
 static inline u32 bheap_pages_max(u64 nodes)

@@ -11,7 +11,8 @@
  *
  *	page 0		arrivals: what was pushed last, a small heap
  *	page 1		the run: a sorted page that the sweep has taken out
- *	page 1 + t	page t of the tree, t from 1: children 2t and 2t + 1
+ *	page 2		scratch for merging, of no meaning between operations
+ *	page 2 + t	page t of the tree, t from 1: children 2t and 2t + 1
  *
  * Every page of the tree is full, but for the first (t = 1), whose beginning
  * has been taken already (head), and the hole, which is empty. The least node
@@ -23,7 +24,8 @@
  * greatest was, and the other child is the hole. Without children, it is filled
  * with the last page, which then rises: as long as its parent has something
  * greater, the greater half of both stays below. Either merges two pages into
- * two places, of which one is empty, and needs no third.
+ * two others from both ends at once. One half goes to the empty place, the other
+ * to a page kept for it (scratch) and from there to where it belongs.
  *
  * The hole sinks one page an operation, and is all the way down before the next
  * one begins. A page rises in one go: its path is known before it starts.
@@ -37,6 +39,10 @@
 
 #define NODES		SORTED_NODES
 #define AHEAD		8U
+
+/* The same for what is delivered, in two steps. */
+#define TOP_AHEAD	24U
+#define FAR_AHEAD	48U
 
 static_assert(sizeof(struct bheap) <= 64, "what is looked at is in one line");
 
@@ -59,8 +65,8 @@ static int append_arrivals(struct bheap *heap)
 
 	if (unlikely(!page))
 		return heap->pages->error;
-	/* A sorted page is a heap, too, should there be no going on. */
-	err = sorted_tree_append(heap, page);
+	err = sorted_tree_append(heap, page,
+				 page + arrivals_least(page, 0, NODES));
 	if (unlikely(err))
 		return err;
 	s->arrivals = 0;
@@ -236,23 +242,36 @@ static int sorted_replace(struct bheap *heap, const struct bheap_node *node)
 	return 0;
 }
 
-static void sorted_top(const struct bheap *heap, bheap_ahead_t *ahead,
-		       void *context)
+/* Of the tree's first page, the node that is @distance after the next; at the
+ * beginning of the page, all of them up to there.
+ */
+static void send_ahead(const struct bheap *heap, u32 distance,
+		       bheap_ahead_t *ahead, void *context, bool far)
 {
 	const struct bheap_sorted_state *s = &heap->sorted;
 	const struct bheap_node *page;
+	u32 i, end = s->head + distance;
+
+	if (!s->tree || s->hole == 1)
+		return;
+	page = core_page_peek(heap->pages, SORTED_BEFORE_TREE);
+	if (!page)
+		return;
+	for (i = s->head > 1 ? end - 1 : s->head; i < end && i < NODES; i++)
+		ahead(context, page + i, far);
+}
+
+static void sorted_top(const struct bheap *heap, bheap_ahead_t *ahead,
+		       void *context)
+{
+	const struct bheap_node *page;
 	u32 i;
 
-	if (s->tree && s->hole != 1) {
-		page = core_page_peek(heap->pages, 2);
-		/* One a call suffices but at the beginning of a page. */
-		i = s->head > 1 ? s->head + AHEAD - 1 : s->head;
-		for (; page && i < s->head + AHEAD && i < NODES; i++)
-			ahead(context, page + i);
-	}
+	send_ahead(heap, FAR_AHEAD, ahead, context, true);
+	send_ahead(heap, TOP_AHEAD, ahead, context, false);
 	page = core_page_peek(heap->pages, 0);
-	for (i = 0; page && i < s->arrivals && i < ARRIVALS_GROUP; i++)
-		ahead(context, page + i);
+	for (i = 0; page && i < heap->sorted.arrivals && i < ARRIVALS_GROUP; i++)
+		ahead(context, page + i, false);
 }
 
 /* ------------------------------------------------------------------------
@@ -277,7 +296,7 @@ static int sweep_arrivals(struct bheap *heap, bheap_stale_t *stale,
 		return 0;
 	elem = s->unswept - 1;
 	if (elem >= AHEAD)
-		ahead(context, page + elem - AHEAD);
+		ahead(context, page + elem - AHEAD, false);
 	if (stale(context, page + elem)) {
 		heap->nr--;
 		if (arrivals_remove(page, elem, s->arrivals--))
@@ -299,7 +318,7 @@ static int sweep_run(struct bheap *heap, bheap_stale_t *stale,
 		return heap->pages->error;
 	node = page + NODES - s->run;
 	if (s->run > AHEAD)
-		ahead(context, node + AHEAD);
+		ahead(context, node + AHEAD, false);
 	if (stale(context, node)) {
 		s->run--;
 		heap->nr--;
@@ -333,7 +352,7 @@ static int sweep_tree(struct bheap *heap, bheap_stale_t *stale,
 	if (unlikely(!page))
 		return heap->pages->error;
 	if (elem >= begin + AHEAD)
-		ahead(context, page + elem - AHEAD);
+		ahead(context, page + elem - AHEAD, false);
 	if (!stale(context, page + elem)) {
 		heap->sweep = elem == begin ? pos * NODES : heap->sweep - 1;
 		return 0;
@@ -397,6 +416,8 @@ static bool sorted_sweep(struct bheap *heap, u32 steps, bheap_stale_t *stale,
 
 /**
  * struct census - what has been seen
+ * @visit: is shown each node, with @context, unless it is NULL
+ * @context: the visitor's
  * @nr: nodes
  * @least: and the least of them
  */

@@ -13,51 +13,74 @@
 /* Pages from the first to the last of 2^31 nodes, four to a page. */
 #define LEVELS_MAX	32
 
-/*
- * Page @x, which is in no place of the tree, goes to the empty place @pos and
- * then up. @x is left as scratch.
- *
- * After a merge the greater half is in the place below. The lesser half stays
- * in @x and the parent's page is empty, until at the end it goes to that page.
+/**
+ * struct way - the pages that a rising page goes through
+ * @page: the empty place where it begins, and those above that change
+ * @nr: how many
+ * @taken: nodes of the last that have been taken already
+ * @scratch: of no meaning before and after
  */
-static int rise(struct bheap *heap, u32 pos, struct bheap_node *x)
-{
-	struct bheap_node *path[LEVELS_MAX], *page;
-	u32 i, up, nr = 0, skip = 0;
-	struct runs runs;
+struct way {
+	struct bheap_node *page[LEVELS_MAX];
+	u32 nr;
+	u32 taken;
+	struct bheap_node *scratch;
+};
 
+/* Get what it takes for a page whose first node is @least to rise from @pos. */
+static int find_way(struct bheap *heap, struct way *way, u32 pos,
+		    const struct bheap_node *least)
+{
+	struct bheap_node *page;
+
+	way->scratch = sorted_scratch(heap);
+	if (unlikely(!way->scratch))
+		return heap->pages->error;
 	page = sorted_tree_page(heap, pos);
 	if (unlikely(!page))
 		return heap->pages->error;
-	path[nr++] = page;
+	way->page[0] = page;
+	way->nr = 1;
+	way->taken = 0;
 
-	/* What is merged into @x is greater than all that is further up. */
-	for (up = pos / 2; up; up /= 2) {
-		page = sorted_tree_page(heap, up);
+	/* What is merged into it is greater than all that is further up. */
+	while (pos /= 2) {
+		page = sorted_tree_page(heap, pos);
 		if (unlikely(!page))
 			return heap->pages->error;
-		if (!node_less(x, page + NODES - 1))
+		if (!node_less(least, page + NODES - 1))
 			break;
-		if (core_broken(nr < LEVELS_MAX))
+		if (core_broken(way->nr < LEVELS_MAX))
 			return -EIO;
-		path[nr++] = page;
-		if (up == 1)
-			skip = heap->sorted.head;
-	}
-
-	if (nr == 1)
-		memcpy(path[0], x, CORE_PAGE_SIZE);
-	for (i = 1; i < nr; i++) {
-		bool last = i + 1 == nr;
-
-		page = path[i] + (last ? skip : 0);
-		runs_init(&runs, page, path[i] + NODES, x, x + NODES);
-		runs_take_greatest(&runs, path[i - 1] + NODES, NODES);
-		runs_take_greatest(&runs, last ? path[i] + NODES : x + NODES,
-				   runs_nr(&runs));
-		/* The rest of a page whose beginning was taken is in place. */
+		way->page[way->nr++] = page;
+		if (pos == 1)
+			way->taken = heap->sorted.head;
 	}
 	return 0;
+}
+
+/*
+ * Page @x, which is in no place of the tree, rises; @y is another. Both are left
+ * as scratch. After a merge the greater half is in the place below, the lesser
+ * in @x or @y, which take turns, and the parent's page is empty.
+ */
+static void rise(const struct way *way, struct bheap_node *x,
+		 struct bheap_node *y)
+{
+	struct bheap_node *last = way->page[way->nr - 1], *swap;
+	u32 i;
+
+	/* What was taken stays in its place, before all others. */
+	for (i = 0; i < way->taken; i++)
+		last[i].deadline = 0;
+
+	for (i = 1; i < way->nr; i++) {
+		runs_merge(way->page[i], x, NODES, y, way->page[i - 1]);
+		swap = x;
+		x = y;
+		y = swap;
+	}
+	memcpy(last, x, CORE_PAGE_SIZE);
 }
 
 /* Fill the hole, which has no children, with the last page. */
@@ -65,15 +88,17 @@ static int fill(struct bheap *heap)
 {
 	struct bheap_sorted_state *s = &heap->sorted;
 	struct bheap_node *last;
+	struct way way;
 	int err;
 
 	if (s->hole != s->tree) {
 		last = sorted_tree_page(heap, s->tree);
 		if (unlikely(!last))
 			return heap->pages->error;
-		err = rise(heap, s->hole, last);
+		err = find_way(heap, &way, s->hole, last);
 		if (unlikely(err))
 			return err;
+		rise(&way, last, way.scratch);
 	}
 	s->hole = 0;
 	s->tree--;
@@ -89,7 +114,7 @@ static void prefetch_children(const struct bheap *heap, u32 pos)
 
 	for (i = 0; i < 2 && child + i <= heap->sorted.tree; i++) {
 		struct bheap_node *page = core_page_peek(heap->pages,
-							 1 + child + i);
+				       SORTED_BEFORE_TREE - 1 + child + i);
 
 		if (!page)
 			continue;
@@ -102,14 +127,16 @@ static void prefetch_children(const struct bheap *heap, u32 pos)
 int sorted_tree_sink(struct bheap *heap)
 {
 	struct bheap_sorted_state *s = &heap->sorted;
-	struct bheap_node *hole, *low, *high;
+	struct bheap_node *scratch, *hole, *low, *high;
 	u64 left = 2ULL * s->hole;
-	struct runs runs;
 	u32 next = left;
 
 	if (left >= s->tree)
 		return fill(heap);
 
+	scratch = sorted_scratch(heap);
+	if (unlikely(!scratch))
+		return heap->pages->error;
 	hole = sorted_tree_page(heap, s->hole);
 	if (unlikely(!hole))
 		return heap->pages->error;
@@ -130,9 +157,12 @@ int sorted_tree_sink(struct bheap *heap)
 		high = page;
 		next = left + 1;
 	}
-	runs_init(&runs, low, low + NODES, high, high + NODES);
-	runs_take_least(&runs, hole, NODES);
-	runs_take_least(&runs, high, NODES);
+	if (node_less(high, low + NODES - 1)) {
+		runs_merge(low, high, NODES, hole, scratch);
+		memcpy(high, scratch, CORE_PAGE_SIZE);
+	} else {
+		memcpy(hole, low, CORE_PAGE_SIZE);
+	}
 
 	s->hole = next;
 	prefetch_children(heap, next);
@@ -164,22 +194,22 @@ int sorted_tree_settle(struct bheap *heap)
 	return 0;
 }
 
-int sorted_tree_append(struct bheap *heap, struct bheap_node *page)
+int sorted_tree_append(struct bheap *heap, struct bheap_node *page,
+		       const struct bheap_node *least)
 {
 	struct bheap_sorted_state *s = &heap->sorted;
-	struct bheap_node *last;
+	struct bheap_node *sorted;
+	struct way way;
 	int err;
 
 	err = sorted_tree_settle(heap);
 	if (unlikely(err))
 		return err;
-	last = sorted_tree_page(heap, s->tree + 1);
-	if (unlikely(!last))
-		return heap->pages->error;
-	runs_sort_page(page, last);
-	err = rise(heap, s->tree + 1, page);
+	err = find_way(heap, &way, s->tree + 1, least);
 	if (unlikely(err))
 		return err;
+	sorted = runs_sort_page(page, way.scratch);
+	rise(&way, sorted, sorted == page ? way.scratch : page);
 	s->tree++;
 	sorted_set_pages(heap);
 	return 0;

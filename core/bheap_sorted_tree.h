@@ -12,11 +12,20 @@
 
 #define SORTED_NODES	BHEAP_NODES_PER_PAGE
 
+/* Arrivals, run and scratch. */
+#define SORTED_BEFORE_TREE	3U
+
 /* Page @pos of the tree, from 1, or NULL with pages->error set. */
 static inline struct bheap_node *sorted_tree_page(const struct bheap *heap,
 						  u32 pos)
 {
-	return core_page(heap->pages, 1 + pos);
+	return core_page(heap->pages, SORTED_BEFORE_TREE - 1 + pos);
+}
+
+/* A page for merging, or NULL: nothing is in it between two operations. */
+static inline struct bheap_node *sorted_scratch(const struct bheap *heap)
+{
+	return core_page(heap->pages, 2);
 }
 
 /* Tell the owner which pages are in use. */
@@ -25,7 +34,7 @@ static inline void sorted_set_pages(struct bheap *heap)
 	const struct bheap_sorted_state *s = &heap->sorted;
 
 	if (s->tree)
-		heap->pages->nr = 2 + s->tree;
+		heap->pages->nr = SORTED_BEFORE_TREE + s->tree;
 	else if (s->run)
 		heap->pages->nr = 2;
 	else
@@ -60,10 +69,11 @@ static inline int sorted_tree_ready(struct bheap *heap)
 /* Page @pos is empty from now on; there must be no hole. */
 void sorted_tree_vacate(struct bheap *heap, u32 pos);
 
-/* Add a full page of nodes in any order. Leaves @page as scratch, or, when it
- * fails, sorted.
+/* Add a full page of nodes in any order, of which @least is the least. Leaves
+ * @page as scratch, or, when it fails, as it was.
  */
-int sorted_tree_append(struct bheap *heap, struct bheap_node *page);
+int sorted_tree_append(struct bheap *heap, struct bheap_node *page,
+		       const struct bheap_node *least);
 
 /* Walk the tree (unbounded), show each page to @count: 0, a page's error, or
  * -EIO.

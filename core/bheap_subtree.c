@@ -320,7 +320,8 @@ static bool subtree_sweep(struct bheap *heap, u32 steps, bheap_stale_t *stale,
 				return true;
 		}
 		if (pos % NODES >= SWEEP_AHEAD)
-			ahead(context, page + pos % NODES - SWEEP_AHEAD);
+			ahead(context, page + pos % NODES - SWEEP_AHEAD,
+			      false);
 
 		if (stale(context, page + pos % NODES)) {
 			if (remove_at(heap, pos, &up))
@@ -347,7 +348,7 @@ static void subtree_top(const struct bheap *heap, bheap_ahead_t *ahead,
 	if (nr > GROUP)
 		nr = GROUP;
 	for (i = 0; i < nr; i++)
-		ahead(context, page + i);
+		ahead(context, page + i, false);
 }
 
 static int subtree_validate(struct bheap *heap, bheap_visit_t *visit,

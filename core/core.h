@@ -45,8 +45,14 @@ typedef long long s64;
 
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
-#define prefetch(p)	__builtin_prefetch(p)
-#define prefetchw(p)	__builtin_prefetch(p, 1)
+/* The compiler takes a function that does nothing but send for memory for one
+ * without effect, and leaves out its calls. An empty statement that it must keep
+ * tells it otherwise.
+ */
+#define prefetch_at(p, write) \
+	do { __builtin_prefetch(p, write); __asm__ volatile(""); } while (0)
+#define prefetch(p)	prefetch_at(p, 0)
+#define prefetchw(p)	prefetch_at(p, 1)
 #define static_assert	_Static_assert
 #define fallthrough	__attribute__((__fallthrough__))
 

@@ -127,9 +127,14 @@ static bool node_is_stale(void *context, const struct bheap_node *node)
 	return slot && life_node(node, slot) == NODE_STALE;
 }
 
-void life_ahead(void *context, const struct bheap_node *node)
+void life_ahead(void *context, const struct bheap_node *node, bool far)
 {
-	life_send_for(context, node->slot);
+	struct timers *timers = context;
+
+	if (far)
+		slots_send_far(&timers->slots, node->slot);
+	else
+		life_send_for(timers, node->slot);
 }
 
 /* Work off what is stale, in proportion to @work just done: a sweep begins

@@ -93,7 +93,7 @@ static inline void life_send_for(const struct timers *timers, u32 nr)
 }
 
 /* A bheap_ahead_t for the heap's nodes; @context is the struct timers. */
-void life_ahead(void *context, const struct bheap_node *node);
+void life_ahead(void *context, const struct bheap_node *node, bool far);
 
 enum node_state life_node(const struct bheap_node *node,
 			  const struct slot *slot);

@@ -58,6 +58,17 @@ static inline void *core_page_peek(const struct core_pages *pages, u32 index)
 	return likely(table) ? table[index & (CORE_DIR_SIZE - 1)] : NULL;
 }
 
+/* Send for where the directory has the address: that of a large run is itself
+ * too large for the nearer caches.
+ */
+static inline void core_page_send(const struct core_pages *pages, u32 index)
+{
+	void **table = pages->dir[index >> CORE_DIR_SHIFT];
+
+	if (table)
+		prefetch(table + (index & (CORE_DIR_SIZE - 1)));
+}
+
 /* The address of a page, or NULL with pages->error set. */
 static inline void *core_page(struct core_pages *pages, u32 index)
 {

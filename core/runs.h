@@ -2,9 +2,13 @@
 /*
  * Merging sorted runs of nodes, and sorting a page of them.
  *
- * Which of two runs the next node comes from is as good as chance, so it is
- * chosen without a branch. How many nodes can be taken before either run may
- * be at its end is known beforehand, so that the loop asks nothing else.
+ * Two runs of n nodes each are merged from both ends at once: n steps find the
+ * n least, beginning at the least, and in each of them one of the n greatest is
+ * found, too, beginning at the greatest. Neither way can come to the end of a
+ * run before its last step, so that the loop asks nothing but which of two nodes
+ * is less. That is as good as chance, and chosen without a branch; what waits
+ * for it is the next step of the same way only, and the other way fills the
+ * time.
  */
 #ifndef CORE_RUNS_H
 #define CORE_RUNS_H
@@ -26,129 +30,35 @@ runs_either(const struct bheap_node *a, const struct bheap_node *b, bool is_b)
 	return (const void *)(x ^ ((x ^ y) & -(unsigned long)is_b));
 }
 
-/**
- * struct runs - two sorted runs that are being merged
- * @a: what is left of the one; of equals it goes first
- * @a_end: behind its last
- * @b: what is left of the other
- * @b_end: behind its last
- *
- * A run may lie where it is merged to, behind a gap (ahead of one, from the
- * greater end) that just holds what is left of the other.
+/*
+ * Merge the sorted runs @a and @b of @nr nodes each: the least @nr go to @least,
+ * the others to @greatest, where nothing of @a and @b may lie. Of equals, those
+ * of @a are the lesser, seen from either end.
  */
-struct runs {
-	const struct bheap_node *a;
-	const struct bheap_node *a_end;
-	const struct bheap_node *b;
-	const struct bheap_node *b_end;
-};
-
-static inline void runs_init(struct runs *runs, const struct bheap_node *a,
-			     const struct bheap_node *a_end,
-			     const struct bheap_node *b,
-			     const struct bheap_node *b_end)
+static inline void runs_merge(const struct bheap_node *a,
+			      const struct bheap_node *b, u32 nr,
+			      struct bheap_node *least,
+			      struct bheap_node *greatest)
 {
-	runs->a = a;
-	runs->a_end = a_end;
-	runs->b = b;
-	runs->b_end = b_end;
-}
-
-/* Nodes left in both. */
-static inline u32 runs_nr(const struct runs *runs)
-{
-	return (runs->a_end - runs->a) + (runs->b_end - runs->b);
-}
-
-/* How many can be taken, at most @nr, before either run may be at its end. */
-static inline u32 runs_safe(const struct runs *runs, u32 nr)
-{
-	u32 a = runs->a_end - runs->a, b = runs->b_end - runs->b;
-
-	if (a > b)
-		a = b;
-	return a < nr ? a : nr;
-}
-
-/* Move the least @nr nodes to @to, in order. */
-static inline void runs_take_least(struct runs *runs, struct bheap_node *to,
-				   u32 nr)
-{
-	const struct bheap_node *from;
-	u32 n;
+	const struct bheap_node *a_last = a + nr - 1, *b_last = b + nr - 1;
 
 	/* Runs that do not overlap are common: deadlines tend to be in order. */
-	if (runs->a_end - runs->a >= nr && runs->b != runs->b_end &&
-	    !node_less(runs->b, runs->a + nr - 1)) {
-		memmove(to, runs->a, nr * sizeof(*to));
-		runs->a += nr;
+	if (!node_less(b, a_last)) {
+		memcpy(least, a, nr * sizeof(*a));
+		memcpy(greatest, b, nr * sizeof(*b));
 		return;
 	}
-	while ((n = runs_safe(runs, nr))) {
-		const struct bheap_node *a = runs->a, *b = runs->b;
+	greatest += nr;
+	while (nr--) {
+		bool is_b = node_less(b, a), is_a = node_less(b_last, a_last);
 
-		nr -= n;
-		while (n--) {
-			bool is_b = node_less(b, a);
-
-			*to++ = *runs_either(a, b, is_b);
-			a += !is_b;
-			b += is_b;
-		}
-		runs->a = a;
-		runs->b = b;
+		*least++ = *runs_either(a, b, is_b);
+		*--greatest = *runs_either(b_last, a_last, is_a);
+		a += !is_b;
+		b += is_b;
+		a_last -= is_a;
+		b_last -= !is_a;
 	}
-	if (!nr)
-		return;
-	if (runs->a != runs->a_end) {
-		from = runs->a;
-		runs->a += nr;
-	} else {
-		from = runs->b;
-		runs->b += nr;
-	}
-	if (to != from)
-		memmove(to, from, nr * sizeof(*to));
-}
-
-/* Move the greatest @nr nodes to where they end at @to, in order. */
-static inline void runs_take_greatest(struct runs *runs, struct bheap_node *to,
-				      u32 nr)
-{
-	const struct bheap_node *from;
-	u32 n;
-
-	if (runs->a_end - runs->a >= nr && runs->b != runs->b_end &&
-	    !node_less(runs->a_end - nr, runs->b_end - 1)) {
-		runs->a_end -= nr;
-		memmove(to - nr, runs->a_end, nr * sizeof(*to));
-		return;
-	}
-	while ((n = runs_safe(runs, nr))) {
-		const struct bheap_node *a = runs->a_end, *b = runs->b_end;
-
-		nr -= n;
-		while (n--) {
-			bool is_b = !node_less(b - 1, a - 1);
-
-			*--to = *runs_either(a - 1, b - 1, is_b);
-			a -= !is_b;
-			b -= is_b;
-		}
-		runs->a_end = a;
-		runs->b_end = b;
-	}
-	if (!nr)
-		return;
-	if (runs->a != runs->a_end) {
-		runs->a_end -= nr;
-		from = runs->a_end;
-	} else {
-		runs->b_end -= nr;
-		from = runs->b_end;
-	}
-	if (to - nr != from)
-		memmove(to - nr, from, nr * sizeof(*to));
 }
 
 static inline bool runs_is_sorted(const struct bheap_node *node,
@@ -160,46 +70,48 @@ static inline bool runs_is_sorted(const struct bheap_node *node,
 	return true;
 }
 
-/* Runs so short are sorted by insertion: an even number of doublings below a
- * page, so that the sorting ends in the page where it began.
+/* Sort four nodes into another place. Each goes where its rank says, which is
+ * how many come before it: no branch here either.
  */
-#define RUNS_SHORT	(BHEAP_NODES_PER_PAGE & 0x55555555U ? 4U : 8U)
-
-static inline void runs_sort_short(struct bheap_node *run)
+static inline void runs_sort_four(const struct bheap_node *from,
+				  struct bheap_node *to)
 {
-	u32 i, j;
+	u32 less10 = node_less(from + 1, from), less20, less21;
+	u32 less30, less31, less32;
 
-	for (i = 1; i < RUNS_SHORT; i++) {
-		struct bheap_node node = run[i];
-
-		for (j = i; j && node_less(&node, &run[j - 1]); j--)
-			run[j] = run[j - 1];
-		run[j] = node;
-	}
+	less20 = node_less(from + 2, from);
+	less21 = node_less(from + 2, from + 1);
+	less30 = node_less(from + 3, from);
+	less31 = node_less(from + 3, from + 1);
+	less32 = node_less(from + 3, from + 2);
+	to[less10 + less20 + less30] = from[0];
+	to[1 - less10 + less21 + less31] = from[1];
+	to[2 - less20 - less21 + less32] = from[2];
+	to[3 - less30 - less31 - less32] = from[3];
 }
 
-/* Sort @page, which is full; @scratch is another. */
-static inline void runs_sort_page(struct bheap_node *page,
-				  struct bheap_node *scratch)
+/* Sort @page, which is full; @scratch is another. Returns the one of them where
+ * the nodes are then.
+ */
+static inline struct bheap_node *runs_sort_page(struct bheap_node *page,
+						struct bheap_node *scratch)
 {
-	struct bheap_node *from = page, *to = scratch, *swap;
-	struct runs runs;
+	struct bheap_node *from = scratch, *to = page, *swap;
 	u32 i, len;
 
 	if (runs_is_sorted(page, page + BHEAP_NODES_PER_PAGE))
-		return;
-	for (i = 0; i < BHEAP_NODES_PER_PAGE; i += RUNS_SHORT)
-		runs_sort_short(page + i);
-	for (len = RUNS_SHORT; len < BHEAP_NODES_PER_PAGE; len *= 2) {
-		for (i = 0; i < BHEAP_NODES_PER_PAGE; i += 2 * len) {
-			runs_init(&runs, from + i, from + i + len,
-				  from + i + len, from + i + 2 * len);
-			runs_take_least(&runs, to + i, 2 * len);
-		}
+		return page;
+	for (i = 0; i < BHEAP_NODES_PER_PAGE; i += 4)
+		runs_sort_four(page + i, scratch + i);
+	for (len = 4; len < BHEAP_NODES_PER_PAGE; len *= 2) {
+		for (i = 0; i < BHEAP_NODES_PER_PAGE; i += 2 * len)
+			runs_merge(from + i, from + i + len, len, to + i,
+				   to + i + len);
 		swap = from;
 		from = to;
 		to = swap;
 	}
+	return from;
 }
 
 #endif /* CORE_RUNS_H */

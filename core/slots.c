@@ -49,6 +49,12 @@ struct slot *slots_peek(const struct slots *slots, u32 nr)
 	return page ? page + nr % SLOTS_PER_PAGE : NULL;
 }
 
+void slots_send_far(const struct slots *slots, u32 nr)
+{
+	if (nr && nr <= slots->nr)
+		core_page_send(slots->pages, (nr - 1) / SLOTS_PER_PAGE);
+}
+
 u32 slots_offer(struct slots *slots, struct slot **slotp)
 {
 	u32 nr = slots->free;

@@ -60,6 +60,9 @@ struct slot *slots_get(struct slots *slots, u32 nr);
 /* The same without waiting, NULL if its page is not in memory. */
 struct slot *slots_peek(const struct slots *slots, u32 nr);
 
+/* Send for what slots_peek() needs. */
+void slots_send_far(const struct slots *slots, u32 nr);
+
 /* A free slot's number to be taken with slots_take(), which then cannot fail;
  * 0 with pages->error when there is none to be had.
  */
