@@ -115,12 +115,13 @@ $(B)/demo/%: $(B)/obj/plain/demo/%.o $(B)/libexpiry.a
 bench-quick: all $(B)/bench/quick $(B)/bench/core ## rates and memory, in about a minute
 	@bench/quick
 
-$(B)/bench/%: $(B)/obj/plain/bench/%.o $(B)/obj/plain/bench/mix.o \
+$(B)/bench/%: $(B)/obj/plain/bench/%.o \
+		$(call objects,plain,bench/mix.c bench/pages.c bench/subject.c) \
 		$(B)/libexpiry.a $(call objects,plain,$(CORE))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
 
-include bench/paper/paper.mk kmod/module.mk tests/tests.mk tests/vm/vm.mk
+include bench/paper/paper.mk bench/heap/heap.mk kmod/module.mk tests/tests.mk tests/vm/vm.mk
 
 # ---------------------------------------------------------------------------
 # Installation: make install [DESTDIR=] [PREFIX=/usr/local] [LIBDIR=]

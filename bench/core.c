@@ -11,12 +11,11 @@
  * by round.
  */
 #include <getopt.h>
-#include <sys/mman.h>
 #include <sys/resource.h>
 
 #include "bench/bench.h"
 #include "bench/mix.h"
-#include "core/timers.h"
+#include "bench/subject.h"
 
 #define BATCH		512U
 #define ROUNDS		5U
@@ -36,136 +35,53 @@ static uint64_t cpu_now(void)
 }
 
 /* ------------------------------------------------------------------------
- * An owner of pages: one mapping a run, filled in where it is touched.
- */
-
-struct run {
-	struct core_pages pages;
-	unsigned char *memory;
-};
-
-static void *map(size_t size)
-{
-	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
-			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
-
-	if (memory == MAP_FAILED)
-		die("no memory");
-	return memory;
-}
-
-static void *page_in(struct core_pages *pages, u32 index)
-{
-	struct run *run = (struct run *)pages;
-	void ***tablep = &pages->dir[index >> CORE_DIR_SHIFT];
-	void *page = run->memory + (size_t)index * CORE_PAGE_SIZE;
-
-	if (!*tablep)
-		*tablep = map(CORE_DIR_SIZE * sizeof(**tablep));
-	(*tablep)[index & (CORE_DIR_SIZE - 1)] = page;
-	return page;
-}
-
-static u32 run_tables(const struct run *run)
-{
-	return (run->pages.nr_max >> CORE_DIR_SHIFT) + 1;
-}
-
-static void run_init(struct run *run, u32 nr_max)
-{
-	run->pages.nr_max = nr_max;
-	run->pages.page_in = page_in;
-	if (!nr_max)
-		return;
-	run->memory = map((size_t)nr_max * CORE_PAGE_SIZE);
-	/* As the embedded engine has it. */
-	madvise(run->memory, (size_t)nr_max * CORE_PAGE_SIZE, MADV_HUGEPAGE);
-	run->pages.dir = map(run_tables(run) * sizeof(*run->pages.dir));
-}
-
-static void run_deinit(struct run *run)
-{
-	u32 i;
-
-	if (!run->memory)
-		return;
-	for (i = 0; i < run_tables(run); i++) {
-		if (run->pages.dir[i])
-			munmap(run->pages.dir[i],
-			       CORE_DIR_SIZE * sizeof(**run->pages.dir));
-	}
-	munmap(run->pages.dir, run_tables(run) * sizeof(*run->pages.dir));
-	munmap(run->memory, (size_t)run->pages.nr_max * CORE_PAGE_SIZE);
-}
-
-/* ------------------------------------------------------------------------
  * A queue full of timers, and the names of all of them
  */
 
 /**
- * struct subject - what is measured
+ * struct full - what is measured
  * @mix: the names of its timers
  * @nr_max: room for so many
  */
-struct subject {
-	struct timers timers;
-	struct run runs[TIMERS_PAGES_NR];
+struct full {
+	struct subject subject;
 	struct mix mix;
 	u32 nr_max;
-	const struct bheap_layout *layout;
 };
 
-static void subject_init(struct subject *subject,
-			 const struct bheap_layout *layout, bool keyed, u32 nr)
+static void full_init(struct full *full, const struct bheap_layout *layout,
+		      bool keyed, u32 nr)
 {
-	struct timers_config config = {
-		.mode = keyed ? EXPIRY_MODE_KEYED : 0,
-		.limit = nr + ROUND_RECORDS,
-		.seed = { 0x0706050403020100, 0x0f0e0d0c0b0a0908 },
-		.layout = layout,
-	};
-	struct core_pages *pages[TIMERS_PAGES_NR];
-	u32 i;
-
-	memset(subject, 0, sizeof(*subject));
-	for (i = 0; i < TIMERS_PAGES_NR; i++) {
-		run_init(&subject->runs[i], timers_pages_max(&config, i));
-		pages[i] = &subject->runs[i].pages;
-	}
-	if (timers_setup(&subject->timers, &config, pages))
-		die("timers_setup() failed");
-	subject->nr_max = config.limit;
-	subject->layout = layout;
-	subject->mix.keyed = keyed;
-	subject->mix.from_ns = 1;
-	subject->mix.ids = map(sizeof(*subject->mix.ids) * subject->nr_max);
-	subject->mix.random = 1;
+	memset(full, 0, sizeof(*full));
+	full->nr_max = nr + ROUND_RECORDS;
+	subject_init(&full->subject, layout, keyed, full->nr_max);
+	full->mix.keyed = keyed;
+	full->mix.from_ns = 1;
+	full->mix.ids = bench_map(sizeof(*full->mix.ids) * full->nr_max);
+	full->mix.random = 1;
 }
 
-static void subject_deinit(struct subject *subject)
+static void full_deinit(struct full *full)
 {
-	u32 i;
-
-	for (i = 0; i < TIMERS_PAGES_NR; i++)
-		run_deinit(&subject->runs[i]);
-	munmap(subject->mix.ids, sizeof(*subject->mix.ids) * subject->nr_max);
+	subject_deinit(&full->subject);
+	bench_unmap(full->mix.ids, sizeof(*full->mix.ids) * full->nr_max);
 }
 
 /* Process one batch; the nanoseconds it took. */
-static uint64_t submit(struct subject *subject, struct expiry_record *records,
+static uint64_t submit(struct full *full, struct expiry_record *records,
 		       u32 count)
 {
 	uint64_t start_ns = cpu_now(), took_ns;
 
-	if (timers_submit(&subject->timers, records, count, 0) != count)
+	if (timers_submit(&full->subject.timers, records, count, 0) != count)
 		die("a batch was cut short");
 	took_ns = cpu_now() - start_ns;
-	mix_answers(&subject->mix, records, count);
+	mix_answers(&full->mix, records, count);
 	return took_ns;
 }
 
 /* Process @nr records of one kind; nanoseconds a record. */
-static double work(struct subject *subject, mix_make_t *make, u32 nr)
+static double work(struct full *full, mix_make_t *make, u32 nr)
 {
 	struct expiry_record records[BATCH];
 	uint64_t took_ns = 0;
@@ -174,14 +90,14 @@ static double work(struct subject *subject, mix_make_t *make, u32 nr)
 	for (done = 0; done < nr; done += count) {
 		count = nr - done < BATCH ? nr - done : BATCH;
 		for (i = 0; i < count; i++)
-			make(&subject->mix, &records[i]);
-		took_ns += submit(subject, records, count);
+			make(&full->mix, &records[i]);
+		took_ns += submit(full, records, count);
 	}
 	return (double)took_ns / nr;
 }
 
 /* Deliver @nr expirations; nanoseconds each. */
-static double deliver(struct subject *subject, u32 nr)
+static double deliver(struct full *full, u32 nr)
 {
 	struct expiry_record records[BATCH];
 	uint64_t start_ns = cpu_now();
@@ -190,7 +106,7 @@ static double deliver(struct subject *subject, u32 nr)
 	int i, ret;
 
 	while (done < nr) {
-		ret = timers_deliver(&subject->timers, records, BATCH,
+		ret = timers_deliver(&full->subject.timers, records, BATCH,
 				     EXPIRY_NEVER - 1, false);
 		if (ret < 0)
 			die("timers_deliver() failed: %d", ret);
@@ -207,7 +123,7 @@ static double deliver(struct subject *subject, u32 nr)
 /* Take the first @count and arm as many anew, for some time in the hour after:
  * the queue stays as full, and time goes on. What each took is by @now.
  */
-static void hold(struct subject *subject, u32 count, uint64_t (*now)(void),
+static void hold(struct full *full, u32 count, uint64_t (*now)(void),
 		 uint64_t *deliver_ns, uint64_t *arm_ns)
 {
 	struct expiry_record records[BATCH];
@@ -215,20 +131,20 @@ static void hold(struct subject *subject, u32 count, uint64_t (*now)(void),
 	u64 last;
 	u32 i;
 
-	if (timers_deliver(&subject->timers, records, count, EXPIRY_NEVER - 1,
-			   false) != (int)count)
+	if (timers_deliver(&full->subject.timers, records, count,
+			   EXPIRY_NEVER - 1, false) != (int)count)
 		die("too few deliveries");
 	*deliver_ns = now() - start_ns;
 	last = records[count - 1].deadline_ns;
 	for (i = 0; i < count; i++)
 		records[i] = (struct expiry_record) {
 			.op = EXPIRY_OP_ARM,
-			.id = subject->mix.keyed ? records[i].id : 0,
-			.deadline_ns = last + bench_below(&subject->mix.random,
+			.id = full->mix.keyed ? records[i].id : 0,
+			.deadline_ns = last + bench_below(&full->mix.random,
 							  SPREAD_NS),
 		};
 	start_ns = now();
-	if (timers_submit(&subject->timers, records, count, 0) != count ||
+	if (timers_submit(&full->subject.timers, records, count, 0) != count ||
 	    records[0].status)
 		die("a batch was cut short");
 	*arm_ns = now() - start_ns;
@@ -241,24 +157,23 @@ static void hold(struct subject *subject, u32 count, uint64_t (*now)(void),
 static bool json;
 
 /* What every line begins with. */
-static void report_begin(const struct subject *subject, u32 nr,
-			 const char *what)
+static void report_begin(const struct full *full, u32 nr, const char *what)
 {
-	const char *queue = subject->mix.keyed ? "keyed" : "plain";
+	const char *queue = full->mix.keyed ? "keyed" : "plain";
 
 	if (json)
 		printf("{\"bench\":\"core\",\"layout\":\"%s\","
 		       "\"queue\":\"%s\",\"timers\":%u,\"work\":\"%s\"",
-		       subject->layout->name, queue, nr, what);
+		       full->subject.layout->name, queue, nr, what);
 	else
-		printf("%-7s %-5s %9u  %-7s ", subject->layout->name, queue,
-		       nr, what);
+		printf("%-7s %-5s %9u  %-7s ", full->subject.layout->name,
+		       queue, nr, what);
 }
 
-static void report(const struct subject *subject, u32 nr, const char *what,
+static void report(const struct full *full, u32 nr, const char *what,
 		   struct bench_figure figure)
 {
-	report_begin(subject, nr, what);
+	report_begin(full, nr, what);
 	if (json)
 		printf(",\"ns\":%.1f,\"ns_min\":%.1f,\"ns_max\":%.1f}\n",
 		       figure.median, figure.min, figure.max);
@@ -277,8 +192,8 @@ static int compare_ns(const void *a, const void *b)
 }
 
 /* Single calls, the clock included. Sorts @ns. */
-static void report_worst(const struct subject *subject, u32 nr,
-			 const char *what, uint32_t *ns)
+static void report_worst(const struct full *full, u32 nr, const char *what,
+			 uint32_t *ns)
 {
 	uint32_t p50, p99, p9999, max;
 
@@ -287,7 +202,7 @@ static void report_worst(const struct subject *subject, u32 nr,
 	p99 = ns[SINGLES - SINGLES / 100];
 	p9999 = ns[SINGLES - SINGLES / 10000];
 	max = ns[SINGLES - 1];
-	report_begin(subject, nr, what);
+	report_begin(full, nr, what);
 	if (json)
 		printf(",\"p50\":%u,\"p99\":%u,\"p9999\":%u,\"max\":%u}\n",
 		       p50, p99, p9999, max);
@@ -297,25 +212,20 @@ static void report_worst(const struct subject *subject, u32 nr,
 	fflush(stdout);
 }
 
-static void report_pages(const struct subject *subject, u32 nr)
+static void report_pages(const struct full *full, u32 nr)
 {
-	double bytes[TIMERS_PAGES_NR], sum = 0;
-	u32 i;
+	const struct subject *subject = &full->subject;
+	double each = 1.0 / full->mix.nr;
 
-	for (i = 0; i < TIMERS_PAGES_NR; i++) {
-		bytes[i] = (double)subject->runs[i].pages.nr * CORE_PAGE_SIZE /
-			   subject->mix.nr;
-		sum += bytes[i];
-	}
-	report_begin(subject, nr, "pages");
+	report_begin(full, nr, "pages");
 	if (json)
-		printf(",\"bytes\":%.1f}\n", sum);
+		printf(",\"bytes\":%.1f}\n", subject_bytes(subject) * each);
 	else
 		printf("%7.1f bytes a timer  (heap %.1f, slots %.1f, "
-		       "index %.1f)\n", sum, bytes[TIMERS_PAGES_HEAP],
-		       bytes[TIMERS_PAGES_SLOTS],
-		       bytes[TIMERS_PAGES_INDEX_0] +
-		       bytes[TIMERS_PAGES_INDEX_1]);
+		       "index %.1f)\n", subject_bytes(subject) * each,
+		       subject_heap_bytes(subject) * each,
+		       subject_slots_bytes(subject) * each,
+		       subject_index_bytes(subject) * each);
 	fflush(stdout);
 }
 
@@ -333,26 +243,25 @@ static const char *const phase_names[NR_PHASES] = {
 };
 
 /* Every kind leaves as many timers as it found. */
-static void requests(struct subject *subject, double ns[][ROUNDS], u32 i,
-		     u32 nr)
+static void requests(struct full *full, double ns[][ROUNDS], u32 i, u32 nr)
 {
 	u32 count = nr / 2 < ROUND_RECORDS ? nr / 2 : ROUND_RECORDS;
 
-	ns[REFRESH][i] = work(subject, mix_refresh, count);
-	ns[CANCEL][i] = work(subject, mix_cancel, count);
-	ns[ARM][i] = work(subject, mix_arm, count);
-	ns[MIX][i] = work(subject, mix_any, count);
-	if (subject->mix.nr > nr)
-		work(subject, mix_cancel, subject->mix.nr - nr);
+	ns[REFRESH][i] = work(full, mix_refresh, count);
+	ns[CANCEL][i] = work(full, mix_cancel, count);
+	ns[ARM][i] = work(full, mix_arm, count);
+	ns[MIX][i] = work(full, mix_any, count);
+	if (full->mix.nr > nr)
+		work(full, mix_cancel, full->mix.nr - nr);
 }
 
-static void holds(struct subject *subject, double ns[][ROUNDS], u32 i)
+static void holds(struct full *full, double ns[][ROUNDS], u32 i)
 {
 	uint64_t took_ns = 0, deliver_ns, arm_ns;
 	u32 done;
 
 	for (done = 0; done < ROUND_RECORDS; done += BATCH) {
-		hold(subject, BATCH, cpu_now, &deliver_ns, &arm_ns);
+		hold(full, BATCH, cpu_now, &deliver_ns, &arm_ns);
 		took_ns += deliver_ns + arm_ns;
 	}
 	ns[HOLD][i] = (double)took_ns / ROUND_RECORDS;
@@ -367,19 +276,19 @@ static long switches(void)
 	return usage.ru_nvcsw + usage.ru_nivcsw;
 }
 
-static void singles(struct subject *subject, u32 nr)
+static void singles(struct full *full, u32 nr)
 {
 	uint64_t deliver, arm;
 	long before = switches(), after;
-	uint32_t *deliver_ns = map(SINGLES * sizeof(*deliver_ns));
-	uint32_t *arm_ns = map(SINGLES * sizeof(*arm_ns));
+	uint32_t *deliver_ns = bench_map(SINGLES * sizeof(*deliver_ns));
+	uint32_t *arm_ns = bench_map(SINGLES * sizeof(*arm_ns));
 	u32 i;
 
 	/* So that it is there before the clock runs. */
 	memset(deliver_ns, 1, SINGLES * sizeof(*deliver_ns));
 	memset(arm_ns, 1, SINGLES * sizeof(*arm_ns));
 	for (i = 0; i < SINGLES; ) {
-		hold(subject, 1, bench_now, &deliver, &arm);
+		hold(full, 1, bench_now, &deliver, &arm);
 		if (deliver + arm > LONG_NS) {
 			after = switches();
 			if (after != before) {
@@ -390,41 +299,41 @@ static void singles(struct subject *subject, u32 nr)
 		deliver_ns[i] = deliver;
 		arm_ns[i++] = arm;
 	}
-	report_worst(subject, nr, "arm", arm_ns);
-	report_worst(subject, nr, "deliver", deliver_ns);
-	munmap(deliver_ns, SINGLES * sizeof(*deliver_ns));
-	munmap(arm_ns, SINGLES * sizeof(*arm_ns));
+	report_worst(full, nr, "arm", arm_ns);
+	report_worst(full, nr, "deliver", deliver_ns);
+	bench_unmap(deliver_ns, SINGLES * sizeof(*deliver_ns));
+	bench_unmap(arm_ns, SINGLES * sizeof(*arm_ns));
 }
 
 static void run(bool keyed, u32 nr)
 {
 	double ns[2][NR_PHASES][ROUNDS], once;
-	struct subject subjects[2];
+	struct full fulls[2];
 	u32 i, l, phase;
 
 	for (l = 0; l < nr_layouts; l++) {
-		subject_init(&subjects[l], layouts[l], keyed, nr);
-		once = work(&subjects[l], mix_arm, nr);
-		report(&subjects[l], nr, "fill", bench_median(&once, 1));
-		report_pages(&subjects[l], nr);
+		full_init(&fulls[l], layouts[l], keyed, nr);
+		once = work(&fulls[l], mix_arm, nr);
+		report(&fulls[l], nr, "fill", bench_median(&once, 1));
+		report_pages(&fulls[l], nr);
 	}
 	for (i = 0; i < ROUNDS; i++)
 		for (l = 0; l < nr_layouts; l++)
-			requests(&subjects[l], ns[l], i, nr);
+			requests(&fulls[l], ns[l], i, nr);
 	for (i = 0; i < ROUNDS; i++)
 		for (l = 0; l < nr_layouts; l++)
-			holds(&subjects[l], ns[l], i);
+			holds(&fulls[l], ns[l], i);
 	for (phase = 0; phase < NR_PHASES; phase++)
 		for (l = 0; l < nr_layouts; l++)
-			report(&subjects[l], nr, phase_names[phase],
+			report(&fulls[l], nr, phase_names[phase],
 			       bench_median(ns[l][phase], ROUNDS));
 	for (l = 0; l < nr_layouts; l++)
-		singles(&subjects[l], nr);
+		singles(&fulls[l], nr);
 	for (l = 0; l < nr_layouts; l++) {
-		once = deliver(&subjects[l], subjects[l].mix.nr < DELIVERIES ?
-			       subjects[l].mix.nr : DELIVERIES);
-		report(&subjects[l], nr, "deliver", bench_median(&once, 1));
-		subject_deinit(&subjects[l]);
+		once = deliver(&fulls[l], fulls[l].mix.nr < DELIVERIES ?
+			       fulls[l].mix.nr : DELIVERIES);
+		report(&fulls[l], nr, "deliver", bench_median(&once, 1));
+		full_deinit(&fulls[l]);
 	}
 }
 
@@ -446,17 +355,12 @@ static void usage(int status)
 
 static bool layout_of(const char *name)
 {
-	static const struct bheap_layout *const known[] = {
-		&bheap_subtree, &bheap_sorted,
-	};
 	bool both = !strcmp(name, "both");
-	u32 i;
 
-	nr_layouts = 0;
-	for (i = 0; i < 2; i++)
-		if (both || !strcmp(name, known[i]->name))
-			layouts[nr_layouts++] = known[i];
-	return nr_layouts;
+	layouts[0] = subject_layout(both ? "subtree" : name);
+	layouts[1] = subject_layout("sorted");
+	nr_layouts = both ? 2 : 1;
+	return layouts[0];
 }
 
 int main(int argc, char **argv)

@@ -58,7 +58,7 @@ check-runner: ## the test runner notices what fails
 check-core: $(CORE_PROGRAMS) ## heap, slots, index, timers against a naive model
 	@$(RUN_TESTS) $^
 
-check-bench: $(PAPER_TESTS) ## what the benchmarks' figures rest on
+check-bench: $(PAPER_TESTS) $(HEAP_TESTS) $(TIMERS_TESTS) ## what the benchmarks' figures rest on
 	@$(RUN_TESTS) $^
 
 check-lib: all $(LIB_PROGRAMS) ## libexpiry and expiryctl on the embedded engine

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A line plot with a scale on the left and one on the right, as SVG."""
+"""A line plot with a scale on the left and perhaps one on the right, as SVG."""
 
 import math
 from xml.sax.saxutils import escape
@@ -7,6 +7,8 @@ from xml.sax.saxutils import escape
 WIDTH = 720
 LEFT, RIGHT, TOP, BOTTOM = 76, 64, 44, 380
 ROW = 17                # of the legend
+SUPERSCRIPT = str.maketrans("0123456789", "\u2070\u00b9\u00b2\u00b3\u2074"
+                            "\u2075\u2076\u2077\u2078\u2079")
 
 
 class Scale:
@@ -50,6 +52,23 @@ def decades(low, high):
     return Scale(values[0], values[-1], [(v, label(v)) for v in values], True)
 
 
+def finely(low, high):
+    """A logarithmic scale closely around @low and @high, by 1, 2 and 5."""
+    values = [s * 10.0 ** e for e in range(-3, 13) for s in (1, 2, 5)]
+    first = max(i for i, v in enumerate(values) if v <= low)
+    last = min(i for i, v in enumerate(values) if v >= high)
+    values = values[first:last + 1]
+    return Scale(values[0], values[-1], [(v, label(v)) for v in values], True)
+
+
+def powers(low, high):
+    """As decades(), with the powers of ten written as such."""
+    scale = decades(low, high)
+    scale.ticks = [(v, "10" + str(round(math.log10(v))).translate(SUPERSCRIPT))
+                   for v, _ in scale.ticks]
+    return scale
+
+
 def label(value):
     """A minus sign is a minus sign."""
     return f"{value:,.10g}".replace("-", "\u2212")
@@ -58,10 +77,12 @@ def label(value):
 class Plot:
     """Draw what is added; svg() is the document."""
 
-    def __init__(self, title, note, x, left, right):
+    def __init__(self, title, note, x, left, right=None):
         self.x, self.left, self.right = x, left, right
         x.pixels = (LEFT, WIDTH - RIGHT)
-        left.pixels = right.pixels = (BOTTOM, TOP)
+        left.pixels = (BOTTOM, TOP)
+        if right:
+            right.pixels = left.pixels
         self.parts = []
         self.legend = [], []
         self.text(WIDTH / 2, 24, title, "middle", "font-weight='bold'")
@@ -75,7 +96,7 @@ class Plot:
         self.parts.append(f"<line x1='{x1:.1f}' y1='{y1:.1f}' x2='{x2:.1f}' "
                           f"y2='{y2:.1f}' stroke='{colour}'/>")
 
-    def axes(self, x_label, left_label, right_label):
+    def axes(self, x_label, left_label, right_label=""):
         bottom, top = self.left.pixels
         left, right = self.x.pixels
         for value, name in self.x.ticks:
@@ -85,7 +106,7 @@ class Plot:
             self.segment(left, self.left(value), right, self.left(value),
                          "#e4e4e4")
             self.text(left - 7, self.left(value) + 4, name, "end")
-        for value, name in self.right.ticks:
+        for value, name in self.right.ticks if self.right else ():
             self.segment(right, self.right(value), right + 5,
                          self.right(value), "#444")
             self.text(right + 9, self.right(value) + 4, name, "start")
@@ -98,20 +119,28 @@ class Plot:
         self.text(0, 0, right_label, "middle",
                   f"transform='translate({WIDTH - 10} {middle:.0f}) rotate(-90)'")
 
-    def line(self, points, name, colour, right=False, width=1.8):
-        """Points of one curve by x; dashed where the right scale counts."""
+    def line(self, points, name, colour, right=False, width=1.8, dash=None):
+        """Points of one curve by x; dashed where the right scale counts, or
+        as @dash says.
+        """
         scale = self.right if right else self.left
         shown = [(self.x(x), scale(y)) for x, y in points if self.x.shows(x)]
         path = " ".join(f"{x:.1f},{y:.1f}" for x, y in thin(shown))
         style = (f"fill='none' stroke='{colour}' stroke-width='{width}'" +
-                 (" stroke-dasharray='5 4'" if right else ""))
+                 (f" stroke-dasharray='{dash or '5 4'}'"
+                  if right or dash else ""))
         self.parts.append(f"<polyline clip-path='url(#frame)' points='{path}' "
                           f"{style}/>")
         self.legend[right].append((name, style))
 
     def draw_legend(self):
-        """Below: what counts on the left scale, then what on the right."""
+        """Below: what counts on the left scale, then what on the right; in
+        two columns, too, where there is no right.
+        """
         top = BOTTOM + 66
+        if not self.right:
+            half = (len(self.legend[0]) + 1) // 2
+            self.legend = self.legend[0][:half], self.legend[0][half:]
         for x, names in zip((LEFT, WIDTH / 2), self.legend):
             for i, (name, style) in enumerate(names):
                 at = top + ROW * i

@@ -1,0 +1,79 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""What the figures were measured on, and how much memory may be used."""
+
+import os
+import pathlib
+import platform
+import subprocess
+
+CPU = pathlib.Path("/sys/devices/system/cpu")
+CGROUP = pathlib.Path("/sys/fs/cgroup/memory.max")
+HUGE = pathlib.Path("/sys/kernel/mm/transparent_hugepage/enabled")
+KEEP_MIB = 1024         # for everybody else
+
+
+def read(path, default=""):
+    try:
+        return pathlib.Path(path).read_text(encoding="utf-8").strip()
+    except OSError:
+        return default
+
+
+def value(path, name):
+    """Of the line that begins so."""
+    for line in read(path).splitlines():
+        key, _, text = line.partition(":")
+        if key.strip() == name:
+            return text.strip()
+    return ""
+
+
+def memory_mib():
+    """What can be had without anything else having to go."""
+    free = int(value("/proc/meminfo", "MemAvailable").split()[0]) // 1024
+    limit = read(CGROUP)
+    if limit.isdigit():
+        free = min(free, int(limit) >> 20)
+    return max(free - KEEP_MIB, free // 2)
+
+
+def caches():
+    found = []
+    for index in sorted(CPU.glob("cpu0/cache/index*")):
+        if read(index / "type") == "Instruction":
+            continue
+        shared = read(index / "shared_cpu_list")
+        found.append(f"L{read(index / 'level')} {read(index / 'size')}iB" +
+                     ("" if shared == "0" else f" (processors {shared})"))
+    return ", ".join(found) or "unknown"
+
+
+def compiler(command):
+    try:
+        done = subprocess.run([command, "--version"], check=True,
+                              stdout=subprocess.PIPE, text=True)
+    except (OSError, subprocess.CalledProcessError):
+        return command
+    return done.stdout.splitlines()[0]
+
+
+def hypervisor():
+    flags = value("/proc/cpuinfo", "flags").split()
+    return " (virtual)" if "hypervisor" in flags else ""
+
+
+def describe():
+    """Rows of (what, which)."""
+    total = int(value("/proc/meminfo", "MemTotal").split()[0]) / 2 ** 20
+    return [
+        ("processor", f"{os.cpu_count()} x "
+         f"{value('/proc/cpuinfo', 'model name') or platform.machine()}"
+         f"{hypervisor()}"),
+        ("caches", caches()),
+        ("memory", f"{total:.1f} GiB, {memory_mib()} MiB of it for this run"),
+        ("kernel", f"{platform.system()} {platform.release().split('-')[0]}"),
+        ("huge pages", f"{read(HUGE, 'none')}; asked for by madvise()"),
+        ("compilers", f"{compiler(os.environ.get('CC', 'gcc'))}; "
+         f"{compiler(os.environ.get('CXX', 'g++'))}"),
+        ("load before", " ".join(read("/proc/loadavg").split()[:3])),
+    ]

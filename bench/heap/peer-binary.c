@@ -1,0 +1,178 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The binary heap that people write at home: an array of {deadline, timer}, each
+ * timer knowing its place, so that it can be moved and taken out.
+ */
+#include <stdlib.h>
+
+#include "bench/bench.h"
+#include "peer.h"
+
+/**
+ * struct timer - what there is to know of one, and what a slot of expiry has
+ * @place: in the heap
+ */
+struct timer {
+	uint64_t deadline_ns;
+	uint64_t cookie;
+	void (*expired)(uint64_t cookie);
+	uint32_t period_ms;
+	uint32_t place;
+};
+
+struct entry {
+	uint64_t deadline_ns;
+	struct timer *timer;
+};
+
+/**
+ * struct binary - the heap
+ * @heap: from 1, so that the children of i are 2i and 2i + 1
+ */
+struct binary {
+	struct entry *heap;
+	uint32_t nr;
+	struct timer timers[];
+};
+
+/* Where the next callback writes. */
+static uint32_t *next_due;
+
+static void expired(uint64_t cookie)
+{
+	*next_due++ = cookie;
+}
+
+static void *init(const struct peer *peer, uint32_t nr)
+{
+	struct binary *binary = malloc(sizeof(*binary) +
+				       nr * sizeof(*binary->timers));
+
+	(void)peer;
+	if (!binary)
+		die("no memory");
+	binary->nr = 0;
+	binary->heap = malloc((nr + 1ULL) * sizeof(*binary->heap));
+	if (!binary->heap)
+		die("no memory");
+	return binary;
+}
+
+static void deinit(void *self)
+{
+	struct binary *binary = self;
+
+	free(binary->heap);
+	free(binary);
+}
+
+static void put(struct binary *binary, uint32_t place, struct entry entry)
+{
+	binary->heap[place] = entry;
+	entry.timer->place = place;
+}
+
+static void rise(struct binary *binary, uint32_t place, struct entry entry)
+{
+	while (place > 1 &&
+	       binary->heap[place / 2].deadline_ns > entry.deadline_ns) {
+		put(binary, place, binary->heap[place / 2]);
+		place /= 2;
+	}
+	put(binary, place, entry);
+}
+
+static void sink(struct binary *binary, uint32_t place, struct entry entry)
+{
+	const struct entry *heap = binary->heap;
+	uint64_t child;
+
+	while ((child = 2ULL * place) <= binary->nr) {
+		if (child < binary->nr &&
+		    heap[child + 1].deadline_ns < heap[child].deadline_ns)
+			child++;
+		if (heap[child].deadline_ns >= entry.deadline_ns)
+			break;
+		put(binary, place, heap[child]);
+		place = child;
+	}
+	put(binary, place, entry);
+}
+
+/* Put @entry at @place, or wherever from there it belongs. */
+static void settle(struct binary *binary, uint32_t place, struct entry entry)
+{
+	if (place > 1 &&
+	    binary->heap[place / 2].deadline_ns > entry.deadline_ns)
+		rise(binary, place, entry);
+	else
+		sink(binary, place, entry);
+}
+
+static void take_out(struct binary *binary, uint32_t place)
+{
+	struct entry last = binary->heap[binary->nr--];
+
+	if (place <= binary->nr)
+		settle(binary, place, last);
+}
+
+static void arm(struct binary *binary, struct timer *timer,
+		uint64_t deadline_ns, uint64_t cookie)
+{
+	struct entry entry = { deadline_ns, timer };
+
+	timer->deadline_ns = deadline_ns;
+	timer->cookie = cookie;
+	timer->expired = expired;
+	timer->period_ms = 0;
+	rise(binary, ++binary->nr, entry);
+}
+
+static void process(void *self, enum peer_op op,
+		    const struct peer_request *requests, uint32_t count)
+{
+	struct binary *binary = self;
+	struct entry entry;
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		entry.timer = &binary->timers[requests[i].timer];
+		entry.deadline_ns = requests[i].deadline_ns;
+		switch (op) {
+		case PEER_ARM:
+			arm(binary, entry.timer, entry.deadline_ns,
+			    requests[i].timer);
+			break;
+		case PEER_REFRESH:
+			entry.timer->deadline_ns = entry.deadline_ns;
+			settle(binary, entry.timer->place, entry);
+			break;
+		default:
+			take_out(binary, entry.timer->place);
+			break;
+		}
+	}
+}
+
+static uint32_t deliver(void *self, uint64_t now_ns, uint32_t *due)
+{
+	struct binary *binary = self;
+	struct timer *timer;
+
+	next_due = due;
+	while (binary->nr && binary->heap[1].deadline_ns <= now_ns) {
+		timer = binary->heap[1].timer;
+		take_out(binary, 1);
+		timer->expired(timer->cookie);
+	}
+	return next_due - due;
+}
+
+const struct peer peer_binary = {
+	.name = "binary",
+	.init = init,
+	.deinit = deinit,
+	.process = process,
+	.deliver = deliver,
+};

@@ -1,0 +1,420 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Timers as they are used, on expiry's core and on what people use instead, in
+ * one process: a line of JSON for each round, progress to stderr. docs/heaps-timers.md
+ * explains the workloads.
+ *
+ * Batches are timed by the processor time they take. Up to TOGETHER_MAX timers
+ * all peers are there at once and take turns, round by round; above, one after
+ * the other.
+ */
+#include <getopt.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+#include "bench/pages.h"
+#include "clock.h"
+#include "report.h"
+
+#define PEERS_MAX	32U
+#define TOGETHER_MAX	1000000U
+#define TIMERS_MOST	100000000U
+
+/* Above these, unless asked for by name, only some take part, where all would
+ * take an hour: keyed subtree pages differ by what keyed sorted pages do.
+ */
+#define LARGE_MAX	1000000U
+#define HUGE_MAX	10000000U
+
+static const struct peer *const huge[] = {
+	&peer_sorted_plain, &peer_sorted_keyed, &peer_subtree_plain,
+	&peer_libev, &peer_wheel, NULL
+};
+
+/* A storm of everything that would take longer is left out. */
+#define STORM_SECONDS	8.0
+
+static struct {
+	const struct peer *peers[PEERS_MAX];
+	uint32_t nr_peers;
+	const char *workload;
+	uint32_t rounds;
+	uint32_t ops;
+	bool quick;
+	bool by_name;
+} wanted;
+
+static uint64_t start_ns;
+
+static void progress(const char *name, uint32_t nr, const char *what)
+{
+	fprintf(stderr, "%5.0f s  %9u timers  %-12s %s\n",
+		(double)(clock_raw() - start_ns) / NSEC_PER_SEC, nr, name,
+		what);
+}
+
+/* ------------------------------------------------------------------------
+ * The run
+ */
+
+/* Peers that take turns all do the same, so that their answers can be compared.
+ */
+static uint32_t ops_of(const struct workload *workload, const struct load *load)
+{
+	uint32_t nr = load->nr, ops, cycle = nr / 10 * workload->cycle;
+
+	if (wanted.ops)
+		return wanted.ops;
+	if (wanted.quick)
+		ops = 1U << 15;
+	else
+		ops = nr > HUGE_MAX ? 1U << 20 :
+		      nr > 100000 ? 1U << 17 : 1U << 16;
+	if (ops < cycle && (load->peer->lazy || nr <= TOGETHER_MAX))
+		ops = cycle;
+	return ops;
+}
+
+static uint32_t rounds_of(const struct workload *workload, uint32_t nr)
+{
+	if (wanted.rounds)
+		return wanted.rounds;
+	if (nr > TOGETHER_MAX)
+		return workload->delivery || nr > HUGE_MAX ? 1 : 3;
+	if (nr == TOGETHER_MAX)
+		return wanted.quick ? 1 : 3;
+	return wanted.quick ? 3 : 5;
+}
+
+static bool is_wanted(const struct workload *workload)
+{
+	return !wanted.workload || !strcmp(wanted.workload, workload->name);
+}
+
+static bool family_is_wanted(const struct family *family)
+{
+	const struct workload *workload;
+
+	for (workload = family->workloads; workload->name; workload++)
+		if (is_wanted(workload))
+			return true;
+	return false;
+}
+
+static uint32_t work(struct load *load, const struct workload *workload,
+		     uint32_t ops)
+{
+	uint32_t done = 0;
+
+	load_enter(load);
+	load_reset(load);
+	while (done < ops)
+		done += workload->step(load);
+	load_leave(load);
+	return done;
+}
+
+/* What a storm of all timers would take, from the one before. */
+static bool is_too_slow(const struct load *load,
+			const struct workload *workload)
+{
+	const struct load_cost *deliver = &load->costs[LOAD_DELIVER];
+	const struct load_cost *arm = &load->costs[PEER_ARM];
+	double seconds;
+
+	if (load->nr <= TOGETHER_MAX || wanted.workload ||
+	    strcmp(workload->name, WORKLOAD_STORM))
+		return false;
+	seconds = ((double)deliver->ns / deliver->nr +
+		   (double)arm->ns / arm->nr) * load->nr / NSEC_PER_SEC;
+	if (seconds < STORM_SECONDS)
+		return false;
+	fprintf(stderr, "%s: %s left out, it would take %.0f s\n",
+		load->peer->name, workload->name, seconds);
+	return true;
+}
+
+static void run_workload(const struct workload *workload, struct load *loads,
+			 uint32_t nr_loads)
+{
+	uint32_t nr = loads->nr, round, rounds = rounds_of(workload, nr), i;
+	uint32_t ops;
+
+	if (nr_loads == 1 && is_too_slow(loads, workload))
+		return;
+	progress(workload->name, nr, nr_loads > 1 ? "in turns" :
+						   loads->peer->name);
+	for (round = 0; round < rounds; round++) {
+		for (i = 0; i < nr_loads; i++) {
+			ops = work(&loads[i], workload,
+				   ops_of(workload, &loads[i]));
+			report_round(&loads[i], workload, round, ops);
+		}
+	}
+}
+
+/* Up to this many timers all that is left is taken out in the end. */
+#define DRAIN_MAX	100000U
+
+static void fill(struct load *load, const struct family *family,
+		 const struct peer *peer, uint32_t nr, uint32_t *due)
+{
+	load_init(load, peer, nr, due);
+	load_enter(load);
+	family->fill(load);
+	load_leave(load);
+	report_fill(load, family);
+}
+
+static uint64_t finish(struct load *load)
+{
+	uint32_t nr;
+
+	if (load->nr <= DRAIN_MAX) {
+		nr = load_advance(load, load->latest_ns - load->now_ns +
+					LOAD_GRAIN_NS);
+		if (nr != load->nr)
+			die("%s: %u timers of %u were left", load->peer->name,
+			    nr, load->nr);
+	}
+	if (load->nr <= TOGETHER_MAX)
+		load_deinit(load);
+	return load->sum;
+}
+
+/* Returns what was delivered, which is to be the same for all. */
+static uint64_t run_loads(const struct family *family,
+			  const struct peer *const *who, uint32_t nr_loads,
+			  uint32_t nr, uint32_t *due)
+{
+	static struct load loads[PEERS_MAX];
+	const struct workload *workload;
+	uint64_t sum, first = 0;
+	uint32_t i;
+
+	for (i = 0; i < nr_loads; i++)
+		fill(&loads[i], family, who[i], nr, due);
+	for (workload = family->workloads; workload->name; workload++)
+		if (is_wanted(workload))
+			run_workload(workload, loads, nr_loads);
+	for (i = 0; i < nr_loads; i++) {
+		sum = finish(&loads[i]);
+		if (!i)
+			first = sum;
+		else if (sum != first)
+			die("%s, %s: other timers came due than with %s",
+			    who[i]->name, family->name, who[0]->name);
+	}
+	return first;
+}
+
+/* In a process of its own, with which all the memory goes: libevent, for one,
+ * would take its timers out one after the other.
+ */
+static void run_alone(const struct family *family, const struct peer *const *who,
+		      uint32_t nr, uint32_t *due)
+{
+	int status;
+	pid_t pid;
+
+	fflush(stdout);
+	pid = fork();
+	if (pid < 0)
+		die("fork() failed");
+	if (!pid) {
+		prctl(PR_SET_PDEATHSIG, SIGTERM);
+		/* They were its parent's. */
+		load_counting = load_counting && counters_open();
+		run_loads(family, who, 1, nr, due);
+		fflush(stdout);
+		_exit(0);
+	}
+	if (waitpid(pid, &status, 0) != pid || status)
+		die("%s did not come to its end", (*who)->name);
+}
+
+static bool is_able(const struct peer *peer, const struct family *family,
+		    uint32_t nr)
+{
+	uint32_t i;
+
+	if (peer->ttl_ns && !family->ttl)
+		return false;
+	if (wanted.by_name || nr <= LARGE_MAX)
+		return true;
+	if (nr <= HUGE_MAX)
+		return peer != &peer_subtree_keyed;
+	for (i = 0; huge[i]; i++)
+		if (huge[i] == peer)
+			return true;
+	return false;
+}
+
+static void run_family(const struct family *family, uint32_t nr, uint32_t *due)
+{
+	const struct peer *able[PEERS_MAX];
+	uint32_t nr_able = 0, i;
+
+	for (i = 0; i < wanted.nr_peers; i++)
+		if (is_able(wanted.peers[i], family, nr))
+			able[nr_able++] = wanted.peers[i];
+	if (nr <= TOGETHER_MAX) {
+		run_loads(family, able, nr_able, nr, due);
+		return;
+	}
+	for (i = 0; i < nr_able; i++)
+		run_alone(family, &able[i], nr, due);
+}
+
+static bool is_short(const struct family *family, uint32_t nr)
+{
+	return nr <= HUGE_MAX || wanted.workload ||
+	       !strcmp(family->name, "exponential");
+}
+
+static void run(uint32_t nr)
+{
+	uint32_t *due = bench_map(nr * sizeof(*due));
+	const struct family *family;
+
+	report_interleaved = nr <= TOGETHER_MAX;
+	for (family = families; family->name; family++)
+		if (family_is_wanted(family) && is_short(family, nr))
+			run_family(family, nr, due);
+	bench_unmap(due, nr * sizeof(*due));
+}
+
+/* ------------------------------------------------------------------------ */
+
+/* expiry has its pages on huge ones; so has, then, what the others get from
+ * malloc(), which has to know before the program begins.
+ */
+static void want_huge_pages(char **argv)
+{
+	static const char tunable[] = "glibc.malloc.hugetlb=1";
+	const char *tunables = getenv("GLIBC_TUNABLES");
+
+	if (tunables && strstr(tunables, "glibc.malloc.hugetlb"))
+		return;
+	if (setenv("GLIBC_TUNABLES", tunable, 1))
+		die("no memory");
+	execv("/proc/self/exe", argv);
+}
+
+static void usage(int status)
+{
+	fprintf(status ? stderr : stdout,
+		"usage: timers [--quick] [--subject NAME]... [--workload NAME]\n"
+		"              [--rounds N] [--ops N] [--timers N]...\n");
+	exit(status);
+}
+
+static uint32_t number(const char *text, uint32_t least, uint32_t most)
+{
+	char *end;
+	unsigned long value = strtoul(text, &end, 10);
+
+	if (*end || value < least || value > most)
+		usage(2);
+	return value;
+}
+
+static void add_peer(const char *name)
+{
+	const struct peer *const *peer;
+
+	for (peer = peers; *peer; peer++) {
+		if (strcmp((*peer)->name, name))
+			continue;
+		if (wanted.nr_peers == PEERS_MAX)
+			usage(2);
+		wanted.peers[wanted.nr_peers++] = *peer;
+		return;
+	}
+	usage(2);
+}
+
+static void check_workload(void)
+{
+	const struct family *family;
+
+	for (family = families; family->name; family++)
+		if (family_is_wanted(family))
+			return;
+	usage(2);
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "quick", no_argument, NULL, 'q' },
+		{ "subject", required_argument, NULL, 's' },
+		{ "workload", required_argument, NULL, 'w' },
+		{ "timers", required_argument, NULL, 't' },
+		{ "rounds", required_argument, NULL, 'r' },
+		{ "ops", required_argument, NULL, 'o' },
+		{ "help", no_argument, NULL, 'h' },
+		{ NULL, 0, NULL, 0 }
+	};
+	uint32_t timers[8], nr_timers = 0, i;
+	int c;
+
+	want_huge_pages(argv);
+	start_ns = clock_raw();
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 'q':
+			wanted.quick = true;
+			break;
+		case 's':
+			add_peer(optarg);
+			wanted.by_name = true;
+			break;
+		case 'w':
+			wanted.workload = optarg;
+			break;
+		case 't':
+			if (nr_timers == sizeof(timers) / sizeof(*timers))
+				usage(2);
+			timers[nr_timers++] = number(optarg,
+						     WORKLOAD_TIMERS_MIN,
+						     TIMERS_MOST);
+			break;
+		case 'r':
+			wanted.rounds = number(optarg, 1, 1000);
+			break;
+		case 'o':
+			wanted.ops = number(optarg, 1, 1U << 30);
+			break;
+		default:
+			usage(c == 'h' ? 0 : 2);
+		}
+	}
+	if (optind < argc)
+		usage(2);
+	if (!wanted.nr_peers)
+		for (i = 0; peers[i]; i++)
+			add_peer(peers[i]->name);
+	check_workload();
+	if (!nr_timers) {
+		timers[nr_timers++] = 10000;
+		timers[nr_timers++] = 100000;
+		if (!wanted.quick) {
+			timers[nr_timers++] = 1000000;
+			timers[nr_timers++] = 10000000;
+		}
+	}
+	load_counting = counters_open();
+	if (!load_counting)
+		fprintf(stderr, "no counters: the processor's cannot be read here\n");
+	for (i = 0; i < wanted.nr_peers; i++)
+		report_version(wanted.peers[i]);
+	for (i = 0; i < nr_timers; i++)
+		run(timers[i]);
+	return 0;
+}

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Timers in process beside what people use instead (docs/heaps-timers.md).
+
+TIMERS_PEERS := $(patsubst bench/heap/%.c,%,$(wildcard bench/heap/peer-*.c))
+TIMERS_LOAD := bench/heap/clock.c bench/heap/counters.c bench/heap/load.c \
+	bench/heap/peers.c bench/heap/workload.c \
+	$(TIMERS_PEERS:%=bench/heap/%.c) bench/pages.c bench/subject.c $(CORE)
+TIMERS_OBJECTS := $(call objects,plain,$(TIMERS_LOAD)) \
+	$(B)/obj/plain/bench/heap/peer-queue.o
+# libev has functions of libevent's names, too: libevent first.
+TIMERS_LIBS := -levent_core -lev
+
+$(HEAP)/timers: HEAP_LIBS := $(TIMERS_LIBS)
+$(HEAP)/timers: $(call objects,plain,bench/heap/timers.c \
+	bench/heap/report.c) $(TIMERS_OBJECTS)
+
+# Its test.
+TIMERS_TESTS := $(B)/tests/bench/test-timers
+
+$(TIMERS_TESTS): $(call objects,plain,tests/bench/test-timers.c) \
+		$(TIMERS_OBJECTS)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CXX) $(CXXFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) \
+		$(TIMERS_LIBS) -lm -lcmocka
+
+.PHONY: bench-heap-instructions
+bench-heap-instructions: $(HEAP)/timers ## instructions an operation, counted by valgrind
+	@bench/heap/instructions
