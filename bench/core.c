@@ -376,7 +376,7 @@ int main(int argc, char **argv)
 	bool plain = true, keyed = true;
 	int c, nr;
 
-	layout_of("subtree");
+	layout_of("sorted");
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
 		case 'j':
