@@ -378,7 +378,8 @@ int expiry_memory_init(struct expiry_memory *memory,
 	if (pageable) {
 		file = compat_shmem_file("expiry", (loff_t)offset << PAGE_SHIFT);
 		if (IS_ERR(file)) {
-			err = PTR_ERR(file);
+			/* What shmem calls a lack of memory for the inode. */
+			err = PTR_ERR(file) == -ENOSPC ? -ENOMEM : PTR_ERR(file);
 			goto out_destroy;
 		}
 		memory->file = file;

@@ -15,7 +15,9 @@
 
 #include "timers.h"
 
+#ifndef ARRAY_SIZE	/* in the kernel it is */
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof((a)[0]))
+#endif
 
 #define SECOND		1000000000ULL
 #define MILLISECOND	1000000ULL

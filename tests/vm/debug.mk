@@ -1,10 +1,10 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # The tests of check-vm on a kernel that checks itself, made by
-# tests/vm/debug-kernel. Not part of `make check`: the first time it takes ten
+# tests/vm/build-kernel. Not part of `make check`: the first time it takes ten
 # minutes to build that kernel.
 
-DEBUG_KERNEL = $(eval DEBUG_KERNEL := $$(shell tests/vm/debug-kernel))$(DEBUG_KERNEL)
+DEBUG_KERNEL = $(eval DEBUG_KERNEL := $$(shell tests/vm/build-kernel tests/vm/debug.config))$(DEBUG_KERNEL)
 DEBUG_RELEASE = $(shell cat $(DEBUG_KERNEL)/release)
 DEBUG_MAKE = $(MAKE) --no-print-directory KDIR=$(DEBUG_KERNEL)/build \
 	KREL=$(DEBUG_RELEASE)

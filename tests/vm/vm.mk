@@ -35,4 +35,4 @@ device-tests:
 			KSFT=$$source/tools/testing/selftests \
 			OUTPUT=$(CURDIR)/$(B)/tests/device all
 
-include tests/vm/debug.mk
+include tests/vm/debug.mk tests/vm/kernels.mk tests/kunit/kunit.mk

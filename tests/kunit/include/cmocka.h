@@ -1,0 +1,78 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * As much of cmocka as the tests of core/ use, by KUnit: their files are
+ * compiled into a kernel module as they are.
+ */
+#ifndef TESTS_KUNIT_CMOCKA_H
+#define TESTS_KUNIT_CMOCKA_H
+
+#include <linux/kernel.h>
+#include <linux/string.h>
+
+/**
+ * struct CMUnitTest - a test case
+ * @name: it is reported by
+ * @test_func: the case; ends its thread where an assertion fails
+ * @setup_func: called before it, or NULL
+ * @teardown_func: called after it, or NULL
+ * @initial_state: what the state of all three points to
+ */
+struct CMUnitTest {
+	const char *name;
+	void (*test_func)(void **state);
+	int (*setup_func)(void **state);
+	int (*teardown_func)(void **state);
+	void *initial_state;
+};
+
+#define cmocka_unit_test(f)	{ #f, f, NULL, NULL, NULL }
+
+/* Run the cases as a KUnit suite named for the program. Returns 0: KUnit knows
+ * what failed.
+ */
+int kunit_run_group(const struct CMUnitTest *tests, size_t nr);
+
+#define cmocka_run_group_tests(tests, setup, teardown)			\
+	((void)(setup), (void)(teardown),				\
+	 kunit_run_group(tests, ARRAY_SIZE(tests)))
+
+/* Fail the running case and end its thread. */
+void __noreturn __printf(3, 4)
+kunit_end_case(const char *file, int line, const char *format, ...);
+
+#define kunit_require(condition, ...)					\
+	do {								\
+		if (unlikely(!(condition)))				\
+			kunit_end_case(__FILE__, __LINE__, __VA_ARGS__); \
+	} while (0)
+
+#define kunit_compare(a, op, b)						\
+	do {								\
+		u64 kunit_a = (u64)(a), kunit_b = (u64)(b);		\
+									\
+		kunit_require(kunit_a op kunit_b,			\
+			      "%s " #op " %s: %#llx, %#llx", #a, #b,	\
+			      kunit_a, kunit_b);			\
+	} while (0)
+
+#define assert_true(c)			kunit_require(c, "%s", #c)
+#define assert_false(c)			kunit_require(!(c), "!(%s)", #c)
+#define assert_null(p)			kunit_require(!(p), "!%s", #p)
+#define assert_non_null(p)		kunit_require(p, "%s", #p)
+#define assert_int_equal(a, b)		kunit_compare(a, ==, b)
+#define assert_int_not_equal(a, b)	kunit_compare(a, !=, b)
+#define assert_ptr_equal(a, b)						\
+	kunit_require((a) == (b), "%s == %s", #a, #b)
+#define assert_memory_equal(a, b, size)					\
+	kunit_require(!memcmp(a, b, size), "%s is %s", #a, #b)
+#define assert_in_range(value, least, most)				\
+	do {								\
+		kunit_compare(value, >=, least);			\
+		kunit_compare(value, <=, most);				\
+	} while (0)
+
+#define fail_msg(...)	kunit_end_case(__FILE__, __LINE__, __VA_ARGS__)
+#define fail()		fail_msg("fail()")
+#define print_error	pr_err
+
+#endif /* TESTS_KUNIT_CMOCKA_H */

@@ -1,0 +1,378 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * What the module makes of core/: queues with their lock, their pages and their
+ * one hrtimer, without the device before them.
+ */
+#include <linux/jiffies.h>
+#include <linux/module.h>
+#include <linux/sched/signal.h>
+#include <linux/slab.h>
+#include <linux/wait.h>
+#include <kunit/test.h>
+
+#include "clock.h"
+#include "fire.h"
+#include "params.h"
+#include "queue.h"
+#include "shrink.h"
+
+#define TIMERS	5000U		/* some sixty pages */
+
+/* In the module itself these are parameters. */
+bool expiry_param_pageable = true;
+uint expiry_param_unpin_ms = 3600 * 1000;
+uint expiry_param_pin_max = 65536;
+ulong expiry_param_timers_default = 16UL << 20;
+ulong expiry_param_timers_max = 128UL << 20;
+uint expiry_param_queues_per_user = 3;
+
+static const struct expiry_config config = {
+	.clock_id = CLOCK_MONOTONIC,
+	.limit = 2 * TIMERS,
+};
+
+static struct expiry_queue *queue_new(struct kunit *test)
+{
+	struct expiry_queue *queue = expiry_queue_new();
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, queue);
+	KUNIT_ASSERT_EQ(test, expiry_queue_configure(queue, &config), 0);
+	return queue;
+}
+
+static void use(struct kunit *test, struct expiry_queue *queue)
+{
+	KUNIT_ASSERT_EQ(test, expiry_queue_lock(queue, false), 0);
+}
+
+static struct expiry_record request(struct kunit *test,
+				    struct expiry_queue *queue,
+				    struct expiry_record record)
+{
+	use(test, queue);
+	KUNIT_EXPECT_EQ(test, expiry_queue_submit_locked(queue, &record, 1), 1);
+	expiry_queue_unlock(queue);
+	return record;
+}
+
+static void arm(struct kunit *test, struct expiry_queue *queue, u64 deadline_ns,
+		u64 cookie)
+{
+	struct expiry_record record = {
+		.op = EXPIRY_OP_ARM,
+		.deadline_ns = deadline_ns,
+		.cookie = cookie,
+	};
+
+	KUNIT_ASSERT_EQ(test, request(test, queue, record).status, 0);
+}
+
+/* Timers due at 1 to TIMERS, armed in another order. */
+static void arm_many(struct kunit *test, struct expiry_queue *queue)
+{
+	u32 i, nth;
+
+	for (i = 0; i < TIMERS; i++) {
+		nth = i * 1237ULL % TIMERS;	/* which is prime to it */
+		arm(test, queue, nth + 1, nth);
+	}
+}
+
+/* The next expiration; a call may have none, though one is due. */
+static struct expiry_record deliver(struct kunit *test,
+				    struct expiry_queue *queue)
+{
+	struct expiry_record record = { };
+	int ret, calls = 0;
+
+	do {
+		use(test, queue);
+		ret = timers_deliver(&queue->timers, &record, 1,
+				     expiry_clock_now(queue), false);
+		expiry_queue_unlock(queue);
+	} while (!ret && READ_ONCE(queue->due) && calls++ < 1000);
+	KUNIT_ASSERT_EQ(test, ret, 1);
+	return record;
+}
+
+static void deliver_many(struct kunit *test, struct expiry_queue *queue)
+{
+	struct expiry_record record;
+	u32 i;
+
+	for (i = 0; i < TIMERS; i++) {
+		record = deliver(test, queue);
+		KUNIT_ASSERT_EQ(test, record.deadline_ns, i + 1);
+		KUNIT_ASSERT_EQ(test, record.cookie, i);
+	}
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(queue->due));
+}
+
+static void unpin_all(struct expiry_queue *queue)
+{
+	mutex_lock(&queue->lock);
+	while (expiry_memory_unpin(&queue->memory))
+		;
+	mutex_unlock(&queue->lock);
+}
+
+static void is_configured_once(struct kunit *test)
+{
+	struct expiry_queue *queue = expiry_queue_new();
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, queue);
+	KUNIT_EXPECT_FALSE(test, expiry_queue_is_configured(queue));
+	KUNIT_EXPECT_EQ(test, expiry_queue_set_layout(queue, &bheap_subtree), 0);
+	KUNIT_EXPECT_EQ(test, expiry_queue_configure(queue, &config), 0);
+	KUNIT_EXPECT_TRUE(test, expiry_queue_is_configured(queue));
+	KUNIT_EXPECT_EQ(test, expiry_queue_configure(queue, &config), -EBUSY);
+	KUNIT_EXPECT_EQ(test, expiry_queue_set_layout(queue, &bheap_sorted),
+			-EBUSY);
+	expiry_queue_free(queue);
+}
+
+static void can_be_freed_unconfigured(struct kunit *test)
+{
+	struct expiry_queue *queue = expiry_queue_new();
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, queue);
+	expiry_queue_free(queue);
+}
+
+static void does_not_wait_for_the_lock(struct kunit *test)
+{
+	struct expiry_queue *queue = queue_new(test);
+
+	use(test, queue);
+	KUNIT_EXPECT_FALSE(test, queue->memory.nowait);
+	KUNIT_EXPECT_EQ(test, expiry_queue_lock(queue, true), -EAGAIN);
+	expiry_queue_unlock(queue);
+	KUNIT_EXPECT_EQ(test, expiry_queue_lock(queue, true), 0);
+	KUNIT_EXPECT_TRUE(test, queue->memory.nowait);
+	expiry_queue_unlock(queue);
+	expiry_queue_free(queue);
+}
+
+static void what_is_past_is_due(struct kunit *test)
+{
+	struct expiry_queue *queue = queue_new(test);
+
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(queue->due));
+	arm(test, queue, 0, 42);
+	KUNIT_EXPECT_TRUE(test, READ_ONCE(queue->due));
+	KUNIT_EXPECT_EQ(test, deliver(test, queue).cookie, 42);
+	KUNIT_EXPECT_FALSE(test, READ_ONCE(queue->due));
+	expiry_queue_free(queue);
+}
+
+static void the_hrtimer_wakes(struct kunit *test)
+{
+	struct expiry_queue *queue = queue_new(test);
+	u64 deadline_ns = expiry_clock_now(queue) + 50 * NSEC_PER_MSEC;
+
+	arm(test, queue, EXPIRY_NEVER, 1);
+	KUNIT_EXPECT_FALSE(test, hrtimer_active(&queue->timer));
+	arm(test, queue, deadline_ns, 2);
+	KUNIT_EXPECT_TRUE(test, wait_event_timeout(queue->wait,
+						   READ_ONCE(queue->due),
+						   60 * HZ));
+	KUNIT_EXPECT_GE(test, expiry_clock_now(queue), deadline_ns);
+	KUNIT_EXPECT_EQ(test, deliver(test, queue).cookie, 2);
+	expiry_queue_free(queue);
+}
+
+static void the_hrtimer_goes_with_the_queue(struct kunit *test)
+{
+	struct expiry_queue *queue = queue_new(test);
+
+	arm(test, queue, expiry_clock_now(queue) + NSEC_PER_SEC * 1000, 1);
+	KUNIT_EXPECT_TRUE(test, hrtimer_active(&queue->timer));
+	/* Debug objects would tell of one that is freed active. */
+	expiry_queue_free(queue);
+}
+
+static void unpinned_pages_keep_their_timers(struct kunit *test)
+{
+	struct expiry_queue *queue = queue_new(test);
+	u64 resident;
+
+	arm_many(test, queue);
+	resident = expiry_memory_resident(&queue->memory);
+	KUNIT_EXPECT_EQ(test, resident, queue->memory.pinned);
+	unpin_all(queue);
+	KUNIT_EXPECT_EQ(test, queue->memory.pinned, 0);
+	KUNIT_EXPECT_EQ(test, expiry_memory_resident(&queue->memory), resident);
+	deliver_many(test, queue);
+	KUNIT_EXPECT_GT(test, queue->memory.pinned, 0);
+	expiry_queue_free(queue);
+}
+
+static void too_many_pins_are_let_go(struct kunit *test)
+{
+	struct expiry_queue *queue = queue_new(test);
+
+	expiry_param_pin_max = 16;
+	arm_many(test, queue);
+	KUNIT_EXPECT_LE(test, queue->memory.pinned, expiry_param_pin_max);
+	deliver_many(test, queue);
+	KUNIT_EXPECT_LE(test, queue->memory.pinned, expiry_param_pin_max);
+	expiry_param_pin_max = 65536;
+	expiry_queue_free(queue);
+}
+
+static void held_pages_stay_pinned(struct kunit *test)
+{
+	struct expiry_queue *queue = queue_new(test);
+	u32 pinned;
+
+	arm_many(test, queue);
+	use(test, queue);
+	pinned = queue->memory.pinned;
+	queue->memory.held = true;
+	KUNIT_EXPECT_EQ(test, expiry_memory_unpin(&queue->memory), 0);
+	KUNIT_EXPECT_FALSE(test, expiry_memory_trim(&queue->memory));
+	KUNIT_EXPECT_FALSE(test, expiry_memory_relieve(&queue->memory));
+	KUNIT_EXPECT_EQ(test, queue->memory.pinned, pinned);
+	queue->memory.held = false;
+	KUNIT_EXPECT_TRUE(test, expiry_memory_relieve(&queue->memory));
+	KUNIT_EXPECT_EQ(test, queue->memory.pinned, 0);
+	expiry_queue_unlock(queue);
+	expiry_queue_free(queue);
+}
+
+static void what_is_cleared_is_given_back(struct kunit *test)
+{
+	struct expiry_queue *queue = queue_new(test);
+	struct expiry_record record = { .op = EXPIRY_OP_CLEAR };
+	u64 resident;
+
+	arm_many(test, queue);
+	resident = expiry_memory_resident(&queue->memory);
+	record = request(test, queue, record);
+	KUNIT_EXPECT_EQ(test, record.status, 0);
+	KUNIT_EXPECT_EQ(test, record.cookie, TIMERS);
+	mutex_lock(&queue->lock);
+	while (expiry_memory_trim(&queue->memory))
+		;
+	mutex_unlock(&queue->lock);
+	/* Spare pages of each run. */
+	KUNIT_EXPECT_LE(test, expiry_memory_resident(&queue->memory),
+			TIMERS_PAGES_NR * 4);
+	KUNIT_EXPECT_GT(test, resident, TIMERS_PAGES_NR * 4);
+	arm_many(test, queue);
+	deliver_many(test, queue);
+	expiry_queue_free(queue);
+}
+
+static void plain_pages_are_always_pinned(struct kunit *test)
+{
+	struct expiry_queue *queue;
+
+	expiry_param_pageable = false;
+	queue = queue_new(test);
+	expiry_param_pageable = true;
+	arm_many(test, queue);
+	unpin_all(queue);
+	KUNIT_EXPECT_GT(test, queue->memory.pinned, 0);
+	KUNIT_EXPECT_EQ(test, expiry_memory_resident(&queue->memory),
+			queue->memory.pinned);
+	deliver_many(test, queue);
+	expiry_queue_free(queue);
+}
+
+static void the_scan_lists_what_is_armed(struct kunit *test)
+{
+	struct expiry_queue *queue = queue_new(test);
+	struct expiry_record rows[EXPIRY_CHUNK];
+	struct expiry_stat stat;
+	u64 cursor = 0, sum = 0;
+	u32 nr = 0;
+	int ret, i;
+
+	arm_many(test, queue);
+	do {
+		use(test, queue);
+		ret = expiry_queue_scan_locked(queue, rows, EXPIRY_CHUNK,
+					       &cursor);
+		expiry_queue_unlock(queue);
+		KUNIT_ASSERT_GE(test, ret, 0);
+		for (i = 0; i < ret; i++)
+			sum += rows[i].cookie;
+		nr += ret;
+	} while (cursor);
+	KUNIT_EXPECT_EQ(test, nr, TIMERS);
+	KUNIT_EXPECT_EQ(test, sum, TIMERS * (TIMERS - 1) / 2);
+
+	use(test, queue);
+	expiry_queue_stat_locked(queue, &stat);
+	KUNIT_EXPECT_EQ(test, timers_validate(&queue->timers), 0);
+	expiry_queue_unlock(queue);
+	KUNIT_EXPECT_EQ(test, stat.armed, TIMERS);
+	KUNIT_EXPECT_EQ(test, stat.arms, TIMERS);
+	KUNIT_EXPECT_EQ(test, stat.next_ns, 1);
+	expiry_queue_free(queue);
+}
+
+/* The limit of a user is for those without CAP_SYS_RESOURCE: not for us. */
+static void queues_have_names_of_their_own(struct kunit *test)
+{
+	struct expiry_queue *queue[4];
+	int i;
+
+	BUILD_BUG_ON(ARRAY_SIZE(queue) <= 3);
+	for (i = 0; i < ARRAY_SIZE(queue); i++) {
+		queue[i] = queue_new(test);
+		if (i)
+			KUNIT_EXPECT_EQ(test, queue[i]->serial,
+					queue[i - 1]->serial + 1);
+	}
+	while (i--)
+		expiry_queue_free(queue[i]);
+}
+
+static int suite_init(struct kunit_suite *suite)
+{
+	int err = expiry_fire_init();
+
+	if (err)
+		return err;
+	err = expiry_shrink_init();
+	if (err)
+		expiry_fire_exit();
+	return err;
+}
+
+/* The slab cache of queues complains if one is left. */
+static void suite_exit(struct kunit_suite *suite)
+{
+	expiry_shrink_exit();
+	expiry_fire_exit();
+}
+
+static struct kunit_case cases[] = {
+	KUNIT_CASE(is_configured_once),
+	KUNIT_CASE(can_be_freed_unconfigured),
+	KUNIT_CASE(does_not_wait_for_the_lock),
+	KUNIT_CASE(what_is_past_is_due),
+	KUNIT_CASE(the_hrtimer_wakes),
+	KUNIT_CASE(the_hrtimer_goes_with_the_queue),
+	KUNIT_CASE(unpinned_pages_keep_their_timers),
+	KUNIT_CASE(too_many_pins_are_let_go),
+	KUNIT_CASE(held_pages_stay_pinned),
+	KUNIT_CASE(what_is_cleared_is_given_back),
+	KUNIT_CASE(plain_pages_are_always_pinned),
+	KUNIT_CASE(the_scan_lists_what_is_armed),
+	KUNIT_CASE(queues_have_names_of_their_own),
+	{ }
+};
+
+static struct kunit_suite queue_suite = {
+	.name = "queue",
+	.suite_init = suite_init,
+	.suite_exit = suite_exit,
+	.test_cases = cases,
+};
+
+kunit_test_suites(&queue_suite);
+MODULE_DESCRIPTION("Unit tests of expiry's queues");
+MODULE_LICENSE("GPL");

@@ -1,0 +1,16 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The tests of check-vm on three of Debian's kernels:
+#
+#	make check-kernels [KERNELS='6.1 7.2'] [SUITES=device]
+#
+# Not part of `make check`: it fetches half a gigabyte the first time, and boots
+# three times.
+
+KERNELS ?= 6.1 6.12 7.2
+SUITES ?= device lib socket
+
+.PHONY: check-kernels
+
+check-kernels: $(filter-out module,$(VM_PROGRAMS)) ## check-vm on Debian's 6.1, 6.12 and 7.2, with a table (minutes)
+	@tests/vm/check-kernels --kernels '$(KERNELS)' --suites '$(SUITES)'
