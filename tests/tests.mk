@@ -23,6 +23,38 @@ $(B)/tests/core/%: $(B)/obj/p12/tests/core/%.o \
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
+# The other page sizes up to 64 KiB, which nobody ships: build/obj/pN/ and
+# test-NAME-pN.
+define core_pages
+$$(B)/obj/p$(1)/%.o: %.c
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$< [pages of 2^$(1) bytes])$$(CC) $$(CPPFLAGS) -Icore \
+		$$(CFLAGS) $$(SANITIZE) -DCORE_PAGE_SHIFT=$(1) -MMD -MP -c -o $$@ $$<
+
+$$(B)/tests/core/%-p$(1): $$(B)/obj/p$(1)/tests/core/%.o \
+		$$(call objects,p$(1),$$(CORE) $$(CORE_SUPPORT))
+	@mkdir -p $$(@D)
+	$$(call say,LINK,$$@)$$(CC) $$(CFLAGS) $$(SANITIZE) -o $$@ $$^ -lcmocka
+endef
+
+CORE_SHIFTS := 7 8 9 10 11 13 14 15 16
+$(foreach shift,$(CORE_SHIFTS),$(eval $(call core_pages,$(shift))))
+CORE_SIZES := $(foreach shift,$(CORE_SHIFTS),$(CORE_TESTS:%=$(B)/tests/core/%-p$(shift)))
+
+# Of these, what is quick and tells most.
+CORE_SIZES_QUICK := $(foreach shift,8 16,$(B)/tests/core/test-bheap-sweep-p$(shift) \
+	$(B)/tests/core/test-model-p$(shift))
+
+# Without sanitizers, half of the operations with either page size.
+OPS ?= 100000000
+SOAK_SOURCES := tests/core/soak.c $(CORE) $(CORE_SUPPORT)
+$(B)/tests/core/soak-%: $(SOAK_SOURCES) $(wildcard core/*.h tests/core/*.h)
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CPPFLAGS) -Icore $(CFLAGS) -w -O2 \
+		-DCORE_PAGE_SHIFT=$* -o $@ $(SOAK_SOURCES) -lcmocka
+
+include tests/fuzz/fuzz.mk tests/proof/proof.mk tests/mutate/mutate.mk
+
 # The library's tests know it as a program does: by its header and its .so.
 $(B)/tests/lib/%: $(B)/obj/plain/tests/lib/%.o \
 		$(call objects,plain,$(wildcard tests/lib/support*.c)) \
@@ -37,8 +69,8 @@ $(B)/tests/lib/test-parse: $(call objects,p12,tests/lib/test-parse.c \
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
-.PHONY: check check-bench check-core check-lib check-socket check-runner \
-	check-start check-user
+.PHONY: check check-bench check-core check-core-sizes check-soak check-lib \
+	check-socket check-runner check-start check-user
 
 check: ## every test: core, library, daemon, then the module in a VM
 	@$(MAKE) --no-print-directory check-start
@@ -55,8 +87,15 @@ check-user: check-runner check-core check-bench check-lib check-socket ## the te
 check-runner: ## the test runner notices what fails
 	@$(RUN_TESTS) tests/run-selftest
 
-check-core: $(CORE_PROGRAMS) ## heap, slots, index, timers against a naive model
+check-core: $(CORE_PROGRAMS) $(CORE_SIZES_QUICK) $(FUZZ_REPLAYS) ## heap, slots, index, timers against a naive model
 	@$(RUN_TESTS) $^
+
+check-core-sizes: $(CORE_PROGRAMS) $(CORE_SIZES) ## the same with every page size from 64 bytes to 64 KiB
+	@$(RUN_TESTS) --timeout 600 $^
+
+check-soak: $(B)/tests/core/soak-6 $(B)/tests/core/soak-12 ## OPS=100000000 operations on core/, by SEED
+	@half=$$(($(OPS) / 2)); $(B)/tests/core/soak-6 $$half $(SEED) && \
+		$(B)/tests/core/soak-12 $$half $(SEED)
 
 check-bench: $(PAPER_TESTS) $(HEAP_TESTS) $(TIMERS_TESTS) ## what the benchmarks' figures rest on
 	@$(RUN_TESTS) $^

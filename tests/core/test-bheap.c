@@ -88,9 +88,13 @@ static void fill_and_drain_around_pages(void **state)
 	u32 i, around;
 
 	(void)state;
-	for (i = 0; i < ARRAY_SIZE(pages); i++)
+	for (i = 0; i < ARRAY_SIZE(pages); i++) {
+		/* In larger pages than are shipped that is millions. */
+		if (CORE_PAGE_SIZE > 4096 && pages[i] >= outer)
+			continue;
 		for (around = 0; around < 4; around++)
 			fill_and_drain(pages[i] * NODES + around - 1);
+	}
 }
 
 static void random_operations(u32 steady, u32 rounds, u32 evict,

@@ -7,7 +7,8 @@
 #include "siphash.h"
 #include "support.h"
 
-#define LIMIT	4096U
+/* Enough for tables of several pages. */
+#define LIMIT	(INDEX_PER_PAGE > 1024 ? 4 * INDEX_PER_PAGE : 4096U)
 
 /**
  * struct subject - an index, its slots, and what should be in them

@@ -20,6 +20,7 @@ struct subject {
 static void subject_init(struct subject *subject)
 {
 	memset(subject, 0, sizeof(*subject));
+	memset(&subject->slots, 0xa5, sizeof(subject->slots));
 	subject->random = test_seed;
 	test_pages_init(&subject->run, slots_pages_max(LIMIT),
 			&subject->faults, test_seed);
@@ -154,6 +155,25 @@ static void beyond_the_pages(void **state)
 	test_pages_free(&subject.run);
 }
 
+/* No page before the first slot on it. */
+static void pages_as_many_as_needed(void **state)
+{
+	struct subject subject;
+	struct slot *slot;
+	u32 i, pages;
+
+	(void)state;
+	subject_init(&subject);
+	for (i = 1; i <= 3 * SLOTS_PER_PAGE && i <= LIMIT; i++) {
+		assert_int_equal(slots_offer(&subject.slots, &slot), i);
+		slots_take(&subject.slots, i, slot);
+		pages = 1 + (i - 1) / SLOTS_PER_PAGE;
+		assert_int_equal(subject.run.pages.nr, pages);
+		assert_int_equal(slots_pages_max(i), pages);
+	}
+	test_pages_free(&subject.run);
+}
+
 static void peek_never_waits(void **state)
 {
 	struct subject subject;
@@ -232,6 +252,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(the_free_one_says_so),
 		cmocka_unit_test(numbers_out_of_range),
 		cmocka_unit_test(beyond_the_pages),
+		cmocka_unit_test(pages_as_many_as_needed),
 		cmocka_unit_test(peek_never_waits),
 		cmocka_unit_test(faults_are_told),
 		cmocka_unit_test(reset_forgets_all),
