@@ -86,6 +86,7 @@ static void buffer_reset(struct buffer *buffer, uint32_t len)
 	buffer->tail = buffer->data + len;
 	buffer->reply = NULL;
 	buffer->reply_tail = NULL;
+	buffer->received_ns = 0;
 }
 
 struct buffer *buffer_received(struct buffers *buffers, uint32_t flags,

@@ -35,6 +35,7 @@ enum buffer_kind {
  * @data: its memory, @size bytes (const), aligned to 16 at least
  * @head: the first byte that still matters
  * @tail: behind the last
+ * @received_ns: when the daemon had it, CLOCK_MONOTONIC, until that is counted
  * @reply: while requests become replies: the first reply
  * @reply_tail: behind the last; NULL until processing began
  */
@@ -45,6 +46,7 @@ struct buffer {
 	char *tail;
 	char *reply;
 	char *reply_tail;
+	uint64_t received_ns;
 	uint32_t size;
 	uint16_t number;
 	uint8_t kind;

@@ -33,6 +33,7 @@ int client_new(struct server *server, int fd, pid_t pid, struct user *user)
 	client->batch.done = client_batch_done;
 	list_init(&client->ready);
 	list_init(&client->writer);
+	list_init(&client->sent);
 	list_init(&client->starved);
 	list_init(&client->all);
 	list_add(&server->clients, &client->all);
@@ -80,10 +81,25 @@ static void client_end(struct client *client)
 		shutdown(client->fd, SHUT_RDWR);
 }
 
-void client_leave(struct client *client, const char *why)
+static struct log_about about(const struct client *client, int error)
 {
+	return (struct log_about) {
+		.id = LOG_CLIENT_ENDED,
+		.queue = client->queue && client->queue->name[0] ?
+			 client->queue->name : NULL,
+		.peer = true,
+		.uid = client->user->uid,
+		.pid = client->pid,
+		.error = error,
+	};
+}
+
+void client_leave(struct client *client, const char *why, int error)
+{
+	struct log_about ended = about(client, error);
+
 	if (why)
-		log_peer("client of pid %d, uid %u ended: %s",
+		log_peer(&ended, "client of pid %d, uid %u ended: %s",
 			 (int)client->pid, (unsigned int)client->user->uid,
 			 why);
 	client->state = CLIENT_LEAVING;
@@ -93,11 +109,14 @@ void client_leave(struct client *client, const char *why)
 
 void client_fail(struct client *client, const char *why, int error)
 {
+	struct log_about ended;
+
 	if (client->state == CLIENT_DEAD)
 		return;
-	log_peer("client of pid %d, uid %u ended: %s%s%s", (int)client->pid,
-		 (unsigned int)client->user->uid, why, error ? ": " : "",
-		 error ? strerror(error) : "");
+	ended = about(client, error);
+	log_peer(&ended, "client of pid %d, uid %u ended: %s%s%s",
+		 (int)client->pid, (unsigned int)client->user->uid, why,
+		 error ? ": " : "", error ? strerror(error) : "");
 	client_end(client);
 }
 
@@ -159,6 +178,7 @@ static void client_received(struct loop_op *op, int result, uint32_t flags)
 		return;
 
 	if (buffer) {
+		buffer->received_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
 		buffer_push(&client->received, buffer);
 		client->nr_received++;
 		client->more = (uint32_t)result == server->buffers.size;
@@ -262,12 +282,31 @@ static void client_block(struct client *client)
 		client_send(client, buffer);
 }
 
+static void client_count(struct client *client, struct buffer *buffer)
+{
+	struct server *server = client->server;
+
+	if (!buffer->received_ns)
+		return;
+	histogram_add(&server->request_ns,
+		      server->written_ns - buffer->received_ns);
+	buffer->received_ns = 0;
+}
+
 /* Send what there is, all in one piece. At first only what the socket takes at
  * once, since the memory is shared; a blocked client's is its own and waits.
+ *
+ * What does not wait is over when it has been submitted. So where the kernel
+ * can keep quiet about what went well (a short send did not, by MSG_WAITALL) it
+ * does, and the daemon need not wake up once more to be told; unless there is
+ * something to do for the client as soon as it is sent.
  */
 static void client_write(struct client *client)
 {
 	int flags = MSG_NOSIGNAL | (client->blocked ? 0 : MSG_DONTWAIT);
+	bool quiet = client->server->quiet && !client->blocked &&
+		     client->state <= CLIENT_OPEN && !client->eof &&
+		     !client_full(client);
 	struct buffer *buffer = client->replies.first;
 	struct io_uring_sqe *sqe;
 	size_t n = 0;
@@ -275,12 +314,18 @@ static void client_write(struct client *client)
 	if (client->sending || !buffer || client->state == CLIENT_DEAD)
 		return;
 	sqe = loop_sqe(&client->server->loop, &client->send);
+	client->send_len = 0;
 	for (; buffer && n < CLIENT_IOVECS; buffer = buffer->next) {
 		client->iov[n].iov_base = buffer->head;
 		client->iov[n].iov_len = buffer->tail - buffer->head;
+		client->send_len += buffer->tail - buffer->head;
 		client->sending_last = buffer;
+		client_count(client, buffer);
 		n++;
 	}
+	quiet = quiet && !buffer;
+	if (quiet)
+		flags |= MSG_WAITALL;
 	if (n == 1) {
 		io_uring_prep_send(sqe, client->fd, client->iov[0].iov_base,
 				   client->iov[0].iov_len, flags);
@@ -288,6 +333,10 @@ static void client_write(struct client *client)
 		client->msg.msg_iov = client->iov;
 		client->msg.msg_iovlen = n;
 		io_uring_prep_sendmsg(sqe, client->fd, &client->msg, flags);
+	}
+	if (quiet) {
+		sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+		list_add(&client->server->sent, &client->sent);
 	}
 	client->sending = true;
 	client->ops++;
@@ -326,6 +375,7 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 	(void)flags;
 	client->ops--;
 	client->sending = false;
+	list_del(&client->sent);
 	if (client->state == CLIENT_DEAD)
 		return;
 	if (result == -EAGAIN || result == -EINTR)
@@ -342,6 +392,18 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 	if (client->replies.first && list_empty(&client->writer))
 		list_add(&client->server->writers, &client->writer);
 	client_update(client);
+}
+
+void clients_sent(struct server *server)
+{
+	struct list *entry;
+
+	while ((entry = list_pop(&server->sent))) {
+		struct client *client = container_of(entry, struct client,
+						     sent);
+
+		client_sent(&client->send, client->send_len, 0);
+	}
 }
 
 /* ------------------------------------------------------- what to do with it */

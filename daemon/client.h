@@ -45,7 +45,7 @@ enum client_state {
  * @queue: from HELLO on; NULL again after DROP
  * @state: enum client_state
  * @ops: completions to come
- * @all: on the server's list; likewise @ready, @writer, @starved
+ * @all: on the server's list; likewise @ready, @writer, @sent, @starved
  *
  * @recv: multishot, or once for one that was greedy (or if the kernel's
  *	multishot is not to be trusted, see probe.h)
@@ -61,7 +61,8 @@ enum client_state {
  * @batch: the first buffer's records on their way through the engine, @busy
  * @batch_done: they are back, with @batch_result
  *
- * @send: under way, @sending; what it sends is @replies up to @sending_last
+ * @send: under way, @sending; what it sends is @replies up to @sending_last,
+ *	@send_len bytes
  * @blocked: the socket took less than it was given; until all is sent, in
  *	private memory
  * @replies: buffers to be sent, @replies_len bytes
@@ -89,6 +90,7 @@ struct client {
 	struct list all;
 	struct list ready;
 	struct list writer;
+	struct list sent;
 	struct list starved;
 
 	struct loop_op recv;
@@ -100,6 +102,7 @@ struct client {
 
 	struct loop_op send;
 	struct buffer *sending_last;
+	uint32_t send_len;
 	struct buffer_queue replies;
 	uint64_t replies_len;
 	struct msghdr msg;
@@ -130,14 +133,19 @@ void client_send(struct client *client, struct buffer *buffer);
  */
 void *client_room(struct client *client, size_t len);
 
-/* Log @why (NULL: not worth a line), send what is there, then end. */
-void client_leave(struct client *client, const char *why);
+/* Log @why (NULL: not worth a line) and the errno @error (0 = none), send what
+ * is there, then end.
+ */
+void client_leave(struct client *client, const char *why, int error);
 
 /* It cannot be served: log @why and the errno @error (0 = none), end now. */
 void client_fail(struct client *client, const char *why, int error);
 
 /* Something changed: do what can be done now. */
 void client_update(struct client *client);
+
+/* What was sent quietly before this turn and did not complain is sent. */
+void clients_sent(struct server *server);
 
 /* At the end of a turn: send, receive again, forget the dead. */
 void clients_turn(struct server *server);
@@ -154,6 +162,11 @@ void clients_process(struct server *server);
 void client_batch_done(struct engine_io *io, int result);
 
 /* hello.c ------------------------------------------------------------------ */
+
+/* Whether @name, EXPIRY_NAME_MAX bytes, has only the characters of a name and
+ * then only NULs.
+ */
+bool hello_name_valid(const char *name);
 
 /* Answer the first record, in place. */
 void client_hello(struct client *client, struct expiry_record *record);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -20,6 +21,7 @@
  * @value: default of a number; likewise @min, @max
  * @string: default of a string
  * @base: of a number; 0 = 10
+ * @start: looked at when the daemon starts, not when it reloads
  */
 struct config_key {
 	const char *name;
@@ -30,47 +32,56 @@ struct config_key {
 	uint64_t max;
 	const char *string;
 	int base;
+	bool start;
 };
 
-#define TEXT(key, preset) { \
+#define TEXT(key, preset, at_start) { \
 	.name = #key, \
 	.offset = offsetof(struct config, key), \
 	.text = sizeof(((struct config *)NULL)->key), \
 	.string = (preset), \
+	.start = (at_start), \
 }
 
-#define NUMBER(key, preset, least, most) { \
+#define LIMIT(key, preset, least, most) NUMBER(key, preset, least, most, false)
+#define FIXED(key, preset, least, most) NUMBER(key, preset, least, most, true)
+#define NUMBER(key, preset, least, most, at_start) { \
 	.name = #key, \
 	.offset = offsetof(struct config, key), \
 	.value = (preset), \
 	.min = (least), \
 	.max = (most), \
+	.start = (at_start), \
 }
 
 /* Every limit there is, with its default. */
 static const struct config_key config_keys[] = {
-	TEXT(socket, EXPIRY_SOCKET_DEFAULT),
-	TEXT(device, "/dev/expiry"),
-	TEXT(engine, "auto"),
-	TEXT(layout, "sorted"),
+	TEXT(socket, EXPIRY_SOCKET_DEFAULT, true),
+	TEXT(device, "/dev/expiry", true),
+	TEXT(engine, "auto", true),
+	TEXT(layout, "sorted", false),
+	TEXT(log_level, "info", false),
 	{
 		.name = "socket_mode",
 		.offset = offsetof(struct config, socket_mode),
 		.value = 0666,
 		.max = 0777,
 		.base = 8,
+		.start = true,
 	},
-	NUMBER(connections, 16384, 1, 1 << 20),
-	NUMBER(connections_per_user, 15360, 1, 1 << 20),
-	NUMBER(queues, 32768, 1, 1 << 20),
-	NUMBER(queues_per_user, 16384, 1, 1 << 20),
-	NUMBER(timers_per_queue, 1 << 24, 1, 1 << 30),
-	NUMBER(timers_per_user, 1 << 25, 1, UINT64_MAX),
-	NUMBER(memory, 0, 0, UINT64_MAX),
-	NUMBER(records_in_flight, 4096, 64, 1 << 16),
-	NUMBER(credit_max, 1 << 20, 1, UINT32_MAX),
-	NUMBER(buffers, 256, 4, 1 << 14),
-	NUMBER(buffer_size, 16384, 1024, 1 << 20),
+	LIMIT(connections, 16384, 1, 1 << 20),
+	LIMIT(connections_per_user, 15360, 1, 1 << 20),
+	LIMIT(queues, 32768, 1, 1 << 20),
+	LIMIT(queues_per_user, 16384, 1, 1 << 20),
+	LIMIT(timers_per_queue, 1 << 24, 1, 1 << 30),
+	LIMIT(timers_per_user, 1 << 25, 1, UINT64_MAX),
+	FIXED(memory, 0, 0, UINT64_MAX),
+	FIXED(records_in_flight, 4096, 64, 1 << 16),
+	LIMIT(credit_max, 1 << 20, 1, UINT32_MAX),
+	LIMIT(kept_queues, 3000, 0, 1 << 20),
+	LIMIT(kept_queues_per_user, 1500, 0, 1 << 20),
+	FIXED(buffers, 256, 4, 1 << 14),
+	FIXED(buffer_size, 16384, 2048, 1 << 20),
 };
 
 static void *field(struct config *config, const struct config_key *key)
@@ -87,7 +98,7 @@ void config_init(struct config *config)
 		const struct config_key *key = &config_keys[i];
 
 		if (key->text)
-			strcpy(field(config, key), key->string);
+			strncpy(field(config, key), key->string, key->text);
 		else
 			*(uint64_t *)field(config, key) = key->value;
 	}
@@ -150,7 +161,11 @@ const char *config_set(struct config *config, const char *name,
 		if (!strcmp(name, "layout") && strcmp(value, "sorted") &&
 		    strcmp(value, "subtree"))
 			return "is not sorted or subtree";
-		strcpy(field(config, key), value);
+		if (!strcmp(name, "log_level") && strcmp(value, "err") &&
+		    strcmp(value, "warning") && strcmp(value, "info"))
+			return "is not err, warning or info";
+		/* To its end, so that settings can be compared. */
+		strncpy(field(config, key), value, key->text);
 		return NULL;
 	}
 	return "is not a key";
@@ -199,7 +214,7 @@ static int config_line(struct config *config, const char *path, int number,
 	return -EINVAL;
 }
 
-int config_read(struct config *config, const char *path)
+static int read_file(struct config *config, const char *path, bool needed)
 {
 	FILE *file = fopen(path, "re");
 	char line[1024];
@@ -207,6 +222,8 @@ int config_read(struct config *config, const char *path)
 
 	if (!file) {
 		r = -errno;
+		if (r == -ENOENT && !needed)
+			return 0;
 		log_err("%s: %s", path, strerror(errno));
 		return r;
 	}
@@ -225,4 +242,72 @@ int config_read(struct config *config, const char *path)
 	}
 	fclose(file);
 	return r;
+}
+
+static int is_conf(const struct dirent *entry)
+{
+	size_t len = strlen(entry->d_name);
+
+	return entry->d_name[0] != '.' && len > 5 &&
+	       !strcmp(entry->d_name + len - 5, ".conf");
+}
+
+static int read_drop_in(struct config *config, const char *dir,
+			const char *name)
+{
+	char *path;
+	int r;
+
+	if (asprintf(&path, "%s/%s", dir, name) < 0)
+		return -ENOMEM;
+	r = read_file(config, path, true);
+	free(path);
+	return r;
+}
+
+int config_read(struct config *config, const char *path, bool needed)
+{
+	struct dirent **entries;
+	char *dir;
+	int i, nr, r;
+
+	r = read_file(config, path, needed);
+	if (r)
+		return r;
+	if (asprintf(&dir, "%s.d", path) < 0)
+		return -ENOMEM;
+	nr = scandir(dir, &entries, is_conf, alphasort);
+	if (nr < 0 && errno != ENOENT && errno != ENOTDIR) {
+		r = -errno;
+		log_err("%s: %s", dir, strerror(errno));
+	}
+	for (i = 0; i < nr; i++) {
+		if (!r)
+			r = read_drop_in(config, dir, entries[i]->d_name);
+		free(entries[i]);
+	}
+	if (nr >= 0)
+		free(entries);
+	free(dir);
+	return r;
+}
+
+void config_update(struct config *config, const struct config *from)
+{
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(config_keys); i++) {
+		const struct config_key *key = &config_keys[i];
+		void *to = field(config, key);
+		const void *value = (const char *)from + key->offset;
+		size_t size = key->text ? key->text : sizeof(uint64_t);
+
+		if (!memcmp(to, value, size))
+			continue;
+		if (key->start)
+			log_warning("%s: changes with the next start",
+				    key->name);
+		else
+			memcpy(to, value, size);
+	}
 }

@@ -5,6 +5,7 @@
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H
 
+#include <stdbool.h>
 #include <stdint.h>
 #include <sys/un.h>
 
@@ -19,6 +20,7 @@ struct config {
 	char device[CONFIG_PATH_MAX];
 	char engine[16];
 	char layout[16];
+	char log_level[16];
 	uint64_t socket_mode;
 
 	/* What clients can make grow. */
@@ -31,6 +33,8 @@ struct config {
 	uint64_t memory;
 	uint64_t records_in_flight;
 	uint64_t credit_max;
+	uint64_t kept_queues;
+	uint64_t kept_queues_per_user;
 
 	/* What they share. */
 	uint64_t buffers;
@@ -46,10 +50,16 @@ void config_init(struct config *config);
 const char *config_set(struct config *config, const char *key,
 		       const char *value);
 
-/* Read a file; what it does not name stays. Returns 0, or -errno after saying
- * on stderr which line of which file is wrong (-EINVAL) or why it cannot be
- * read.
+/* Read a file, then those named *.conf in the directory @path.d, by name; what
+ * none of them names stays. They may be absent, but for the file itself if it
+ * is @needed. Returns 0, or -errno after saying on stderr which line of which
+ * file is wrong (-EINVAL) or why it cannot be read.
  */
-int config_read(struct config *config, const char *path);
+int config_read(struct config *config, const char *path, bool needed);
+
+/* Take over from @from what may change while the daemon runs, and say on stderr
+ * what else is different and has to wait for the next start.
+ */
+void config_update(struct config *config, const struct config *from);
 
 #endif /* DAEMON_CONFIG_H */

@@ -21,7 +21,7 @@
 /* Expirations handed out in one turn, so that a storm of them starves nobody
  * who has a request.
  */
-#define TURN_EXPIRATIONS	8192
+#define TURN_EXPIRATIONS	2048
 
 void consumer_kick(struct queue *queue)
 {
@@ -85,6 +85,21 @@ static void consumer_next(struct queue *queue, bool more)
 		consumer_kick(queue);
 }
 
+/* They are in order of deadline: the first is the latest. */
+static void note_lateness(struct queue *queue,
+			  const struct expiry_record *records, int count)
+{
+	struct server *server = queue->server;
+	uint64_t now_ns = loop_now(&server->loop, queue->clock_id);
+	int i = 0;
+
+	while (i < count && records[i].flags & EXPIRY_F_REDELIVERED)
+		i++;
+	if (i < count && now_ns > records[i].deadline_ns &&
+	    now_ns - records[i].deadline_ns > server->stat.lateness_max_ns)
+		server->stat.lateness_max_ns = now_ns - records[i].deadline_ns;
+}
+
 static void consumer_read(struct queue *queue, int result)
 {
 	struct server *server = queue->server;
@@ -96,6 +111,7 @@ static void consumer_read(struct queue *queue, int result)
 	if (result <= 0 || !client) {
 		buffer_put(&server->buffers, buffer);
 	} else {
+		note_lateness(queue, (void *)buffer->tail, result);
 		buffer->tail += result * sizeof(struct expiry_record);
 		queue->credit -= result;
 		server->stat.expirations += result;
@@ -196,17 +212,26 @@ static uint32_t consumer_run(struct queue *queue)
 
 void consumers_run(struct server *server)
 {
-	uint32_t done = 0;
-	struct list now;
-	struct list *entry;
+	uint32_t full = server->buffers.size / sizeof(struct expiry_record);
+	uint32_t done = 0, before;
 
-	/* Those that are put on the list meanwhile have their turn next. */
-	list_init(&now);
-	list_splice(&now, &server->due);
-	while (done < TURN_EXPIRATIONS && (entry = list_pop(&now)))
-		done += consumer_run(container_of(entry, struct queue, due));
-	list_splice(&now, &server->due);
-	list_splice(&server->due, &now);
+	/* Those that are put on the list meanwhile have their turn next; where
+	 * buffers were filled that is at once, lest expirations pile up behind
+	 * arrivals of which more than a buffer comes each turn.
+	 */
+	do {
+		struct list now, *entry;
+
+		before = done;
+		list_init(&now);
+		list_splice(&now, &server->due);
+		while (done < TURN_EXPIRATIONS && (entry = list_pop(&now)))
+			done += consumer_run(container_of(entry, struct queue,
+							  due));
+		list_splice(&now, &server->due);
+		list_splice(&server->due, &now);
+	} while (done < TURN_EXPIRATIONS && done - before >= full &&
+		 !list_empty(&server->due));
 }
 
 void consumers_clock_set(struct server *server)

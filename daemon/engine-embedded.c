@@ -336,9 +336,19 @@ static int embedded_submit_now(struct engine_queue *base,
 	return 0;
 }
 
+/* What is due as soon as it is armed needs no alarm: it goes out in the turn of
+ * its reply.
+ */
 static int embedded_submit(struct engine_queue *base, struct engine_io *io)
 {
-	return embedded_submit_now(base, io->records, io->count);
+	struct embedded_queue *queue = embedded_queue(base);
+
+	embedded_submit_now(base, io->records, io->count);
+	if (queue->waiting && timers_due(&queue->timers, now(queue))) {
+		alarm_unset(alarms_of(queue), &queue->alarm);
+		embedded_ring(&queue->alarm);
+	}
+	return 0;
 }
 
 static int embedded_collect(struct engine_queue *base, struct engine_io *io)

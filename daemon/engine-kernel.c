@@ -86,6 +86,15 @@ static void poll_done(struct loop_op *op, int result, uint32_t flags)
 	}
 }
 
+static void kernel_queue_init(struct kernel_queue *queue, struct engine *base,
+			      uint32_t mode)
+{
+	queue->base.engine = base;
+	queue->mode = mode;
+	queue->poll.done = poll_done;
+	list_init(&queue->all);
+}
+
 static int kernel_queue_new(struct engine *base, struct expiry_config *config,
 			    uint32_t layout, struct engine_queue **queuep)
 {
@@ -112,10 +121,7 @@ static int kernel_queue_new(struct engine *base, struct expiry_config *config,
 			goto err_fd;
 		}
 	}
-	queue->base.engine = base;
-	queue->mode = config->mode;
-	queue->poll.done = poll_done;
-	list_init(&queue->all);
+	kernel_queue_init(queue, base, config->mode);
 	*queuep = &queue->base;
 	return 0;
 
@@ -124,6 +130,29 @@ err_fd:
 err_queue:
 	free(queue);
 	return r;
+}
+
+static int kernel_queue_adopt(struct engine *base, int fd,
+			      struct expiry_stat *stat,
+			      struct engine_queue **queuep)
+{
+	struct kernel_queue *queue;
+
+	if (ioctl(fd, EXPIRY_IOC_STAT, stat) < 0)
+		return -errno;
+	queue = calloc(1, sizeof(*queue));
+	if (!queue)
+		return -ENOMEM;
+	queue->fd = fd;
+	queue->base.timers = stat->armed + stat->unacked;
+	kernel_queue_init(queue, base, stat->mode);
+	*queuep = &queue->base;
+	return 0;
+}
+
+static int kernel_queue_fd(struct engine_queue *base)
+{
+	return kernel_queue(base)->fd;
 }
 
 static void kernel_queue_free(struct engine_queue *base)
@@ -391,6 +420,8 @@ const struct engine_ops engine_kernel = {
 	.open = kernel_open,
 	.close = kernel_close,
 	.queue_new = kernel_queue_new,
+	.queue_adopt = kernel_queue_adopt,
+	.queue_fd = kernel_queue_fd,
 	.queue_free = kernel_queue_free,
 	.submit = kernel_submit,
 	.submit_now = kernel_submit_now,

@@ -78,6 +78,10 @@ struct engine_io {
  * @queue_new: make a queue with its heap laid out as @layout says,
  *	EXPIRY_LAYOUT_*. -EINVAL, -ENOMEM, -EMFILE, ... @config->limit comes
  *	back as what is in force.
+ * @queue_adopt: make a queue of @fd, a queue of this engine whose maker is gone,
+ *	and say how it is in @stat. Takes @fd unless it fails. -ENOTTY, -ENODEV:
+ *	that is no such queue. NULL: queues end with their maker.
+ * @queue_fd: the descriptor by which a queue outlives us. NULL: none does.
  * @queue_free: remove it with its timers, bounded work; NULL is allowed. No io
  *	may be on its way.
  * @submit: process all records of @io in place, each gets its status. Returns
@@ -108,6 +112,10 @@ struct engine_ops {
 
 	int (*queue_new)(struct engine *engine, struct expiry_config *config,
 			 uint32_t layout, struct engine_queue **queuep);
+	int (*queue_adopt)(struct engine *engine, int fd,
+			   struct expiry_stat *stat,
+			   struct engine_queue **queuep);
+	int (*queue_fd)(struct engine_queue *queue);
 	void (*queue_free)(struct engine_queue *queue);
 
 	int (*submit)(struct engine_queue *queue, struct engine_io *io);

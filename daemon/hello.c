@@ -11,8 +11,7 @@
 #define HELLO_FLAGS	(EXPIRY_HELLO_CONSUME | EXPIRY_HELLO_ACK | \
 			 EXPIRY_HELLO_DURABLE | EXPIRY_HELLO_KEYED)
 
-/* The characters of a name, then nothing but NULs. */
-static bool name_valid(const char *name)
+bool hello_name_valid(const char *name)
 {
 	static const char allowed[] =
 		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
@@ -51,7 +50,7 @@ static int hello_check(const struct expiry_hello *hello, const char **why)
 		*why = "HELLO with an unknown clock";
 		return -EINVAL;
 	}
-	if (!name_valid(hello->name)) {
+	if (!hello_name_valid(hello->name)) {
 		*why = "HELLO with a bad name";
 		return -EINVAL;
 	}
@@ -100,7 +99,7 @@ void client_hello(struct client *client, struct expiry_record *record)
 		.period_ms = hello.clock_id,
 	};
 	if (r < 0) {
-		client_leave(client, why);
+		client_leave(client, why, r);
 		return;
 	}
 	client->state = CLIENT_OPEN;

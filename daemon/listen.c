@@ -5,7 +5,6 @@
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
-#include <systemd/sd-daemon.h>
 #include <unistd.h>
 
 #include "daemon/client.h"
@@ -44,6 +43,7 @@ static void refuse(struct server *server, int fd, int error)
 static void admit(struct server *server, int fd)
 {
 	const struct config *config = &server->config;
+	struct log_about refused = { .id = LOG_CLIENT_REFUSED, .peer = true };
 	socklen_t len = sizeof(struct ucred);
 	struct user *user;
 	struct ucred peer;
@@ -52,8 +52,12 @@ static void admit(struct server *server, int fd)
 		close(fd);
 		return;
 	}
+	refused.uid = peer.uid;
+	refused.pid = peer.pid;
 	if (server->nr_clients >= config->connections) {
-		log_peer("client of pid %d, uid %u refused: %llu connections are the limit",
+		refused.error = EBUSY;
+		log_peer(&refused,
+			 "client of pid %d, uid %u refused: %llu connections are the limit",
 			 (int)peer.pid, (unsigned int)peer.uid,
 			 (unsigned long long)config->connections);
 		refuse(server, fd, -EBUSY);
@@ -65,7 +69,9 @@ static void admit(struct server *server, int fd)
 		return;
 	}
 	if (user->connections >= config->connections_per_user) {
-		log_peer("client of pid %d, uid %u refused: %llu connections are the limit of a user",
+		refused.error = EDQUOT;
+		log_peer(&refused,
+			 "client of pid %d, uid %u refused: %llu connections are the limit of a user",
 			 (int)peer.pid, (unsigned int)peer.uid,
 			 (unsigned long long)config->connections_per_user);
 		refuse(server, fd, -EDQUOT);
@@ -196,26 +202,15 @@ static int listener_make(struct listener *listener, const char *path,
 int listener_init(struct listener *listener, struct server *server)
 {
 	const char *path = server->config.socket;
-	int n, r;
+	int r;
 
 	*listener = (struct listener) {
 		.server = server,
 		.fd = -1,
 		.op.done = listener_accepted,
 	};
-	n = sd_listen_fds(1);
-	if (n < 0)
-		return n;
-	if (n > 1) {
-		log_err("%d sockets from systemd: one is expected", n);
-		return -EINVAL;
-	}
-	if (n == 1) {
-		listener->fd = SD_LISTEN_FDS_START;
-		if (sd_is_socket(listener->fd, AF_UNIX, SOCK_STREAM, 1) <= 0) {
-			log_err("what systemd passed is not a listening Unix stream socket");
-			return -EINVAL;
-		}
+	if (server->store.listener >= 0) {
+		listener->fd = server->store.listener;
 	} else {
 		r = listener_make(listener, path, server->config.socket_mode);
 		if (r < 0) {

@@ -2,8 +2,14 @@
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/un.h>
 #include <time.h>
 #include <unistd.h>
+
+#include <expiry/wire.h>
 
 #include "daemon/log.h"
 
@@ -11,13 +17,37 @@
 #define LOG_BURST	20
 #define LOG_PER_SECOND	2
 
+#define LOG_LINE	512
+
 enum log_level log_max = LOG_LEVEL_INFO;
 
-static bool log_with_level;
+/* Whether stderr is the journal, and the socket by which it takes fields. */
+static bool log_journal;
+static int log_fd = -1;
+
+static const struct sockaddr_un log_address = {
+	.sun_family = AF_UNIX,
+	.sun_path = "/run/systemd/journal/socket",
+};
 
 void log_init(void)
 {
-	log_with_level = getenv("JOURNAL_STREAM") != NULL;
+	const char *stream = getenv("JOURNAL_STREAM");
+	unsigned long long dev, ino;
+	struct stat st;
+
+	log_journal = stream && !fstat(STDERR_FILENO, &st) &&
+		      sscanf(stream, "%llu:%llu", &dev, &ino) == 2 &&
+		      dev == st.st_dev && ino == st.st_ino;
+	if (log_journal)
+		log_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+}
+
+void log_set_level(const char *name)
+{
+	log_max = !strcmp(name, "err") ? LOG_LEVEL_ERR :
+		  !strcmp(name, "warning") ? LOG_LEVEL_WARNING :
+					     LOG_LEVEL_INFO;
 }
 
 bool log_allowed(void)
@@ -44,37 +74,71 @@ bool log_allowed(void)
 	}
 	tokens--;
 	if (suppressed) {
-		log_write(LOG_LEVEL_WARNING,
+		log_write(LOG_LEVEL_WARNING, NULL,
 			  "%lu lines about clients were left out", suppressed);
 		suppressed = 0;
 	}
 	return true;
 }
 
-/* One write a line, so that lines of several processes do not mix. */
-void log_write(enum log_level level, const char *format, ...)
+/* An entry with fields. Returns whether the journal took it: one that is behind
+ * is not waited for.
+ */
+static bool log_entry(enum log_level level, const struct log_about *about,
+		      const char *message)
 {
-	char line[512];
-	va_list ap;
-	size_t len;
-	int n;
+	char text[1024];
+	FILE *file = fmemopen(text, sizeof(text), "w");
+	long len;
 
-	if (log_with_level)
-		n = snprintf(line, sizeof(line), "<%d>", level);
+	if (!file)
+		return false;
+	fprintf(file, "MESSAGE=%s\nPRIORITY=%d\nSYSLOG_IDENTIFIER=expiryd\n",
+		message, level);
+	if (about && about->id)
+		fprintf(file, "MESSAGE_ID=%s\n", about->id);
+	if (about && about->queue)
+		fprintf(file, "QUEUE=%.*s\n", EXPIRY_NAME_MAX, about->queue);
+	if (about && about->peer)
+		fprintf(file, "PEER_UID=%u\nPEER_PID=%d\n",
+			(unsigned int)about->uid, (int)about->pid);
+	if (about && about->error)
+		fprintf(file, "ERRNO=%d\n", abs(about->error));
+	len = ftell(file);
+	fclose(file);
+	return sendto(log_fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL,
+		      (const void *)&log_address, sizeof(log_address)) == len;
+}
+
+/* One write a line, so that lines of several processes do not mix. */
+static void log_line(enum log_level level, const char *message)
+{
+	char line[LOG_LINE + 16];
+	int len;
+
+	if (log_journal)
+		len = snprintf(line, sizeof(line), "<%d>%s\n", level, message);
 	else
-		n = snprintf(line, sizeof(line), "expiryd: ");
-	len = n;
-
-	va_start(ap, format);
-	n = vsnprintf(line + len, sizeof(line) - len - 1, format, ap);
-	va_end(ap);
-	if (n > 0)
-		len += n;
-	if (len > sizeof(line) - 2)
-		len = sizeof(line) - 2;
-	line[len++] = '\n';
+		len = snprintf(line, sizeof(line), "expiryd: %s\n", message);
 
 	/* There is nobody to tell if this fails. */
 	if (write(STDERR_FILENO, line, len) < 0)
 		return;
+}
+
+void log_write(enum log_level level, const struct log_about *about,
+	       const char *format, ...)
+{
+	char message[LOG_LINE], *c;
+	va_list ap;
+
+	va_start(ap, format);
+	vsnprintf(message, sizeof(message), format, ap);
+	va_end(ap);
+	/* One line, whatever is in the names of files. */
+	for (c = message; *c; c++)
+		if (*c == '\n')
+			*c = ' ';
+	if (log_fd < 0 || !log_entry(level, about, message))
+		log_line(level, message);
 }

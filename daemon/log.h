@@ -1,11 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Lines on stderr. The level is checked before anything is formatted.
+ * Lines on stderr or, where that is the journal, entries with fields in it. The
+ * level is checked before anything is formatted.
  */
 #ifndef DAEMON_LOG_H
 #define DAEMON_LOG_H
 
 #include <stdbool.h>
+#include <sys/types.h>
 
 /* The values are syslog's and the journal's. */
 enum log_level {
@@ -16,34 +18,64 @@ enum log_level {
 
 extern enum log_level log_max;
 
-/* Look at the environment: under systemd, lines carry their level. */
+/* What an entry is an instance of, MESSAGE_ID= in the journal; expiryd.catalog
+ * explains each.
+ */
+#define LOG_STARTED		"4de2836104904ac0b779493623c44f5f"
+#define LOG_CLIENT_ENDED	"c4eecee2ded54e568c0335d731292685"
+#define LOG_CLIENT_REFUSED	"2102d08fa64743e88fc1a541ad41cacd"
+#define LOG_QUEUE_NOT_KEPT	"225c1277413244a5ae2a51e8ac2e4182"
+#define LOG_SETTINGS_WRONG	"207a0f86ecc64a5797dd0bab18dbae44"
+
+/**
+ * struct log_about - what an entry is about, fields in the journal
+ * @id: MESSAGE_ID, one of the above, or NULL
+ * @queue: QUEUE, not longer than a queue's name is, or NULL
+ * @peer: PEER_UID and PEER_PID are @uid and @pid
+ * @error: ERRNO, 0 = none
+ */
+struct log_about {
+	const char *id;
+	const char *queue;
+	bool peer;
+	uid_t uid;
+	pid_t pid;
+	int error;
+};
+
+/* Look at the environment: whether stderr is the journal. */
 void log_init(void);
+
+/* What is written from now on: "err", "warning" or "info" and above. */
+void log_set_level(const char *name);
 
 /* Whether one more line that a client caused may be written now. Counts what
  * it refuses and says how many there were when it allows again.
  */
 bool log_allowed(void);
 
-void log_write(enum log_level level, const char *format, ...)
-	__attribute__((format(printf, 2, 3)));
+/* @about may be NULL. */
+void log_write(enum log_level level, const struct log_about *about,
+	       const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
 
-#define log_at(level, ...) \
+#define log_at(level, about, ...) \
 	do { \
 		if ((level) <= log_max) \
-			log_write((level), __VA_ARGS__); \
+			log_write((level), (about), __VA_ARGS__); \
 	} while (0)
 
-#define log_err(...)		log_at(LOG_LEVEL_ERR, __VA_ARGS__)
-#define log_warning(...)	log_at(LOG_LEVEL_WARNING, __VA_ARGS__)
-#define log_info(...)		log_at(LOG_LEVEL_INFO, __VA_ARGS__)
+#define log_err(...)		log_at(LOG_LEVEL_ERR, NULL, __VA_ARGS__)
+#define log_warning(...)	log_at(LOG_LEVEL_WARNING, NULL, __VA_ARGS__)
+#define log_info(...)		log_at(LOG_LEVEL_INFO, NULL, __VA_ARGS__)
 
 /* What a client brought about: limited, so that nobody can fill the log or
  * slow the daemon down by misbehaving.
  */
-#define log_peer(...) \
+#define log_peer(about, ...) \
 	do { \
 		if (log_max >= LOG_LEVEL_WARNING && log_allowed()) \
-			log_write(LOG_LEVEL_WARNING, __VA_ARGS__); \
+			log_write(LOG_LEVEL_WARNING, (about), __VA_ARGS__); \
 	} while (0)
 
 #endif /* DAEMON_LOG_H */

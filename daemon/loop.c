@@ -99,6 +99,7 @@ int loop_turn(struct loop *loop, bool wait)
 
 	loop->now_known = 0;
 	loop->turns++;
+	loop->settled = !io_uring_sq_ready(&loop->ring);
 	io_uring_for_each_cqe(&loop->ring, head, cqe) {
 		struct loop_op *op = io_uring_cqe_get_data(cqe);
 
@@ -108,6 +109,9 @@ int loop_turn(struct loop *loop, bool wait)
 			break;
 	}
 	io_uring_cq_advance(&loop->ring, n);
+	if (io_uring_cq_ready(&loop->ring) ||
+	    io_uring_cq_has_overflow(&loop->ring))
+		loop->settled = false;
 	return 0;
 }
 
@@ -123,6 +127,14 @@ int loop_clock(uint32_t clock_id)
 	default:
 		return -1;
 	}
+}
+
+uint64_t loop_now_exactly(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
 }
 
 uint64_t loop_now(struct loop *loop, uint32_t clock_id)

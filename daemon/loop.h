@@ -29,6 +29,8 @@ struct loop_op {
  * @now_ns: the time on each clock, once it was asked for in this turn
  * @now_known: bit n: @now_ns[n] is this turn's
  * @turns: how many there were
+ * @settled: all that was asked for before this turn is under way or done, and
+ *	every completion so far was run
  * @setup: IORING_SETUP_* flags that this kernel took
  */
 struct loop {
@@ -37,6 +39,7 @@ struct loop {
 	uint32_t now_known;
 	uint32_t setup;
 	uint64_t turns;
+	bool settled;
 };
 
 /* -EPERM, -ENOSYS: io_uring is forbidden or absent; -ENOMEM. */
@@ -60,6 +63,9 @@ int loop_turn(struct loop *loop, bool wait);
 
 /* Now on CLOCK_REALTIME, _MONOTONIC or _BOOTTIME; the same all turn long. */
 uint64_t loop_now(struct loop *loop, uint32_t clock_id);
+
+/* CLOCK_MONOTONIC at this moment. */
+uint64_t loop_now_exactly(void);
 
 /* Number of a clock from 0 to LOOP_CLOCKS - 1, or -1: we have no such clock. */
 int loop_clock(uint32_t clock_id);

@@ -10,11 +10,9 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
-#include <sys/signalfd.h>
-#include <systemd/sd-daemon.h>
-#include <unistd.h>
 
 #include "daemon/log.h"
+#include "daemon/notify.h"
 #include "daemon/server.h"
 
 #define CONFIG_DEFAULT	"/etc/expiry/expiryd.conf"
@@ -66,38 +64,38 @@ static const char usage[] =
  * @file: the configuration; NULL = the default one
  * @check: do not serve
  */
-struct settings {
+static struct settings {
 	const char *socket;
 	const char *engine;
 	const char *device;
 	const char *file;
 	bool check;
-};
+} settings;
 
 /* Returns 0 to go on, 1 when all is said, or -EINVAL. */
-static int parse_argv(int argc, char **argv, struct settings *settings)
+static int parse_argv(int argc, char **argv)
 {
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
 		case OPTION_CHECK:
-			settings->check = true;
+			settings.check = true;
 			break;
 		case OPTION_CONFIG:
-			settings->file = optarg;
+			settings.file = optarg;
 			break;
 		case OPTION_DEVICE:
-			settings->device = optarg;
+			settings.device = optarg;
 			break;
 		case OPTION_ENGINE:
-			settings->engine = optarg;
+			settings.engine = optarg;
 			break;
 		case OPTION_HELP:
 			fputs(usage, stdout);
 			return 1;
 		case OPTION_SOCKET:
-			settings->socket = optarg;
+			settings.socket = optarg;
 			break;
 		case OPTION_VERSION:
 			puts("expiryd " EXPIRY_VERSION);
@@ -124,24 +122,6 @@ static int override(struct config *config, const char *key, const char *value)
 	return -EINVAL;
 }
 
-/* The file first, the command line over it. */
-static int configure(struct config *config, const struct settings *settings)
-{
-	int r = 0;
-
-	config_init(config);
-	if (settings->file)
-		r = config_read(config, settings->file);
-	else if (!access(CONFIG_DEFAULT, F_OK))
-		r = config_read(config, CONFIG_DEFAULT);
-	if (r)
-		return r;
-	if (override(config, "socket", settings->socket) ||
-	    override(config, "engine", settings->engine) ||
-	    override(config, "device", settings->device))
-		return -EINVAL;
-	return 0;
-}
 
 /* As many descriptors as we may have; no more connections than those. */
 static void raise_limits(struct config *config)
@@ -164,89 +144,61 @@ static void raise_limits(struct config *config)
 	}
 }
 
-/**
- * struct stopper - stops the server when asked to by a signal
- * @fd: a signalfd
- * @op: the read of @info
- */
-struct stopper {
-	struct server *server;
-	int fd;
-	struct loop_op op;
-	struct signalfd_siginfo info;
-};
-
-static void stopper_read(struct loop_op *op, int result, uint32_t flags)
+/* The files first, the command line over them. */
+static int configure(struct config *config)
 {
-	struct stopper *stopper = container_of(op, struct stopper, op);
+	int r;
 
-	(void)result;
-	(void)flags;
-	server_stop(stopper->server);
-}
-
-static int stopper_init(struct stopper *stopper, struct server *server)
-{
-	struct io_uring_sqe *sqe;
-	sigset_t signals;
-
-	stopper->server = server;
-	stopper->op.done = stopper_read;
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	if (sigprocmask(SIG_BLOCK, &signals, NULL) < 0)
-		return -errno;
-	stopper->fd = signalfd(-1, &signals, SFD_CLOEXEC);
-	if (stopper->fd < 0)
-		return -errno;
-	sqe = loop_sqe(&server->loop, &stopper->op);
-	io_uring_prep_read(sqe, stopper->fd, &stopper->info,
-			   sizeof(stopper->info), 0);
+	config_init(config);
+	r = config_read(config, settings.file ? settings.file : CONFIG_DEFAULT,
+			settings.file);
+	if (r)
+		return r;
+	if (override(config, "socket", settings.socket) ||
+	    override(config, "engine", settings.engine) ||
+	    override(config, "device", settings.device))
+		return -EINVAL;
+	if (settings.check)
+		return 0;
+	raise_limits(config);
+	log_set_level(config->log_level);
 	return 0;
 }
 
 static int serve(const struct config *config)
 {
-	struct stopper stopper = { .fd = -1 };
 	struct server server;
 	int r;
 
 	r = server_init(&server, config);
+	if (!r)
+		r = service_init(&server.service, &server, configure);
 	if (!r) {
-		r = stopper_init(&stopper, &server);
-		if (r)
-			log_err("signals: %s", strerror(-r));
-	}
-	if (!r) {
-		sd_notifyf(0, "READY=1\nSTATUS=Serving, engine %s",
-			   server.engine->ops->name);
 		r = server_run(&server);
-		sd_notify(0, "STOPPING=1\nSTATUS=Stopping");
+		service_stopping(&server.service);
 	}
 	server_deinit(&server);
-	if (stopper.fd >= 0)
-		close(stopper.fd);
 	return r;
 }
 
 int main(int argc, char **argv)
 {
-	struct settings settings = { 0 };
 	struct config config;
 	int r;
 
 	log_init();
-	r = parse_argv(argc, argv, &settings);
+	r = parse_argv(argc, argv);
 	if (r)
 		return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;
-	if (configure(&config, &settings))
+	if (configure(&config))
 		return EXIT_USAGE;
 	if (settings.check) {
 		puts("expiryd: the configuration is good");
 		return EXIT_SUCCESS;
 	}
 	signal(SIGPIPE, SIG_IGN);
-	raise_limits(&config);
-	return serve(&config) ? EXIT_FAILURE : EXIT_SUCCESS;
+	notify_init();
+	r = serve(&config);
+	notify_deinit();
+	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -13,7 +13,7 @@
  * struct pool - a pool of objects
  * @size: of one object, rounded up for alignment (const after pool_init())
  * @nr: objects in use
- * @nr_max: most objects in use at once (const)
+ * @nr_max: most objects in use at once; may be changed
  * @free: list of those that are not
  * @chunks: all memory, to give it back in the end
  */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
@@ -7,6 +8,9 @@
 
 /* Turns after which what was in the socket must have been reported. */
 #define PROBE_TURNS	4
+
+/* More than a socket takes at once that was told to take little. */
+#define PROBE_SEND	(64 * 1024)
 
 /**
  * struct probe - a multishot receive from a peer that wrote a byte and left
@@ -74,6 +78,60 @@ static bool probe_end(struct loop *loop, struct buffers *buffers, bool early)
 	close(pair[1]);
 	buffers_turn(buffers);
 	return probe.got_byte && probe.got_end;
+}
+
+/**
+ * struct probe_send - sends to a peer that does not read
+ * @heard: completions there were; @result: of the last one
+ */
+struct probe_send {
+	struct loop_op op;
+	uint32_t heard;
+	int result;
+};
+
+static void probe_sent(struct loop_op *op, int result, uint32_t flags)
+{
+	struct probe_send *probe = container_of(op, struct probe_send, op);
+
+	(void)flags;
+	probe->heard++;
+	probe->result = result;
+}
+
+/* Returns false if the loop is broken. */
+static bool probe_send(struct loop *loop, struct probe_send *probe, int fd,
+		       const char *data, size_t len)
+{
+	struct io_uring_sqe *sqe = loop_sqe(loop, &probe->op);
+
+	io_uring_prep_send(sqe, fd, data, len,
+			   MSG_NOSIGNAL | MSG_DONTWAIT | MSG_WAITALL);
+	sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+	return !loop_turn(loop, false) && loop->settled;
+}
+
+bool probe_quiet(struct loop *loop)
+{
+	static const char data[PROBE_SEND];
+	/* Outlives a completion that comes when it should not. */
+	static struct probe_send probe = { .op.done = probe_sent };
+	int pair[2], small = 1;
+	bool good;
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+		return false;
+	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
+	/* All, a part, nothing. */
+	good = probe_send(loop, &probe, pair[0], data, 1) && !probe.heard &&
+	       probe_send(loop, &probe, pair[0], data, sizeof(data)) &&
+	       probe.heard == 1 && probe.result > 0 &&
+	       (size_t)probe.result < sizeof(data) &&
+	       probe_send(loop, &probe, pair[0], data, sizeof(data)) &&
+	       probe.heard == 2 && probe.result == -EAGAIN;
+	close(pair[0]);
+	close(pair[1]);
+	return good;
 }
 
 bool probe_multishot(struct loop *loop, struct buffers *buffers)

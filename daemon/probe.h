@@ -20,4 +20,12 @@
  */
 bool probe_multishot(struct loop *loop, struct buffers *buffers);
 
+/**
+ * probe_quiet - whether a send that does not wait may keep quiet when all of it
+ * went well, and says so when the socket took a part or nothing
+ *
+ * Must be called before anything is submitted that may complete meanwhile.
+ */
+bool probe_quiet(struct loop *loop);
+
 #endif /* DAEMON_PROBE_H */

@@ -107,6 +107,22 @@ void queues_deinit(struct queues *queues)
 	pool_deinit(&queues->pool);
 }
 
+/* Put a queue that has its engine's, clock and mode where it belongs. */
+static void queue_add(struct queue *queue, struct server *server,
+		      struct user *user, const char *name)
+{
+	queue->engine_queue->owner = queue;
+	queue->engine_queue->due = consumer_due;
+	queue->server = server;
+	queue->user = user;
+	memcpy(queue->name, name, sizeof(queue->name));
+	queue->read.done = consumer_read_done;
+	list_init(&queue->due);
+	list_add(queue_bucket(&server->queues, queue->name), &queue->all);
+	list_add(&user->queues, &queue->of_user);
+	user->nr_queues++;
+}
+
 static int queue_new(struct server *server, struct user *user,
 		     const struct expiry_hello *hello, uint32_t mode,
 		     struct queue **queuep)
@@ -135,20 +151,45 @@ static int queue_new(struct server *server, struct user *user,
 		pool_put(&server->queues.pool, queue);
 		return r;
 	}
-	queue->engine_queue->owner = queue;
-	queue->engine_queue->due = consumer_due;
-	queue->server = server;
-	queue->user = user;
-	memcpy(queue->name, hello->name, sizeof(queue->name));
 	queue->clock_id = hello->clock_id;
 	queue->mode = mode;
-	queue->read.done = consumer_read_done;
-	list_init(&queue->due);
-	list_add(queue_bucket(&server->queues, queue->name), &queue->all);
-	list_add(&user->queues, &queue->of_user);
-	user->nr_queues++;
+	queue_add(queue, server, user, hello->name);
 	*queuep = queue;
 	return 0;
+}
+
+int queue_adopt(struct server *server, int fd, const char *name, uid_t uid,
+		struct queue **queuep)
+{
+	struct user *user;
+	struct queue *queue;
+	struct expiry_stat stat;
+	int r = -ENOMEM;
+
+	if (queue_find(&server->queues, name))
+		return -EEXIST;
+	user = user_get(&server->users, uid);
+	if (!user)
+		return -ENOMEM;
+	queue = pool_get(&server->queues.pool);
+	if (!queue)
+		goto err_user;
+	r = server->engine->ops->queue_adopt(server->engine, fd, &stat,
+					     &queue->engine_queue);
+	if (r < 0)
+		goto err_queue;
+	queue->clock_id = stat.clock_id;
+	queue->mode = stat.mode;
+	queue_add(queue, server, user, name);
+	queue_settle(queue);
+	*queuep = queue;
+	return 0;
+
+err_queue:
+	pool_put(&server->queues.pool, queue);
+err_user:
+	user_put(&server->users, user);
+	return r;
 }
 
 int queue_attach(struct client *client, const struct expiry_hello *hello)
@@ -171,6 +212,9 @@ int queue_attach(struct client *client, const struct expiry_hello *hello)
 		r = queue_new(server, client->user, hello, mode, &queue);
 		if (r < 0)
 			return r;
+		/* Before the client hears that it has a queue. */
+		if (queue_named(queue))
+			store_keep(queue);
 	}
 	client->queue = queue;
 	queue->clients++;
@@ -207,6 +251,7 @@ int queue_drop(struct client *client)
 		return -EACCES;
 	if (queue->clients > 1)
 		return -EBUSY;
+	store_forget(queue);
 	queue_detach(client);
 	queue_free(queue);
 	return 0;

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <expiry/wire.h>
 
 #include "daemon/engine.h"
@@ -36,6 +37,7 @@ struct user;
  * @rewinding: what an earlier consumer left is being made due again
  * @clock_set: the consumer is to be told that the clock was set
  * @doomed: removed, once @reading is over
+ * @kept: in the service manager's store; @missed: should be
  */
 struct queue {
 	struct server *server;
@@ -59,6 +61,8 @@ struct queue {
 	bool rewinding;
 	bool clock_set;
 	bool doomed;
+	bool kept;
+	bool missed;
 };
 
 /**
@@ -89,6 +93,12 @@ void queues_deinit(struct queues *queues);
  * engine's error.
  */
 int queue_attach(struct client *client, const struct expiry_hello *hello);
+
+/* Make a queue of what an earlier daemon left, the engine's file @fd, which is
+ * taken unless this fails. -EEXIST: there is one of this name.
+ */
+int queue_adopt(struct server *server, int fd, const char *name, uid_t uid,
+		struct queue **queuep);
 
 /* Leave; an anonymous queue goes with its client. */
 void queue_detach(struct client *client);

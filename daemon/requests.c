@@ -18,7 +18,7 @@
 /* Requests processed in one turn, so that a storm of them does not keep the
  * expirations waiting.
  */
-#define TURN_REQUESTS	8192
+#define TURN_REQUESTS	2048
 
 #define RECORD	((uint32_t)sizeof(struct expiry_record))
 #define UNITS(size)	(((uint32_t)(size) + RECORD - 1) / RECORD)
@@ -32,7 +32,7 @@ struct stat_body {
 static void client_broke(struct client *client, const char *why)
 {
 	client->server->stat.closed_protocol++;
-	client_leave(client, why);
+	client_leave(client, why, EPROTO);
 }
 
 static bool is_own(uint8_t op)
@@ -144,6 +144,10 @@ static void fill_server_stat(const struct client *client,
 		.refused_timers = server->stat.refused_timers,
 		.closed_protocol = server->stat.closed_protocol,
 	};
+	memcpy(stat->turn_ns, server->turn_ns.counts, sizeof(stat->turn_ns));
+	memcpy(stat->batch, server->batch.counts, sizeof(stat->batch));
+	memcpy(stat->request_ns, server->request_ns.counts,
+	       sizeof(stat->request_ns));
 }
 
 static bool do_stat(struct client *client, struct buffer *buffer)
@@ -285,6 +289,7 @@ static void do_run(struct client *client, struct buffer *buffer)
 		reply_status(buffer, -EDQUOT);
 		return;
 	}
+	histogram_add(&client->server->batch, batch->count);
 	r = ops->submit(client->queue->engine_queue, batch);
 	if (r == -EINPROGRESS) {
 		client->busy = true;

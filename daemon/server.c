@@ -7,23 +7,43 @@
 #include <errno.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "daemon/client.h"
 #include "daemon/log.h"
+#include "daemon/notify.h"
 #include "daemon/probe.h"
 #include "daemon/server.h"
+
+/* A device that is there and not ours may be about to become ours: while the
+ * machine starts, the module makes it and udev gives it to our group.
+ */
+#define DEVICE_TRIES	50
+#define DEVICE_PAUSE_US	20000
+
+static int open_kernel(struct server *server)
+{
+	int r, tries = notify_enabled() ? DEVICE_TRIES : 1;
+
+	while ((r = engine_kernel.open(&server->engine, &server->loop,
+				       server->config.device, 0)) == -EACCES &&
+	       --tries)
+		usleep(DEVICE_PAUSE_US);
+	return r;
+}
 
 /* auto: the kernel's where the device opens, and say which it is and why. */
 static int server_engine(struct server *server)
 {
+	static const struct log_about started = { .id = LOG_STARTED };
 	const struct config *config = &server->config;
 	int r = -ENOSYS;
 
 	if (strcmp(config->engine, "embedded"))
-		r = engine_kernel.open(&server->engine, &server->loop,
-				       config->device, 0);
+		r = open_kernel(server);
 	if (!r) {
-		log_info("engine kernel: %s", config->device);
+		log_at(LOG_LEVEL_INFO, &started, "engine kernel: %s",
+		       config->device);
 		return 0;
 	}
 	if (!strcmp(config->engine, "kernel")) {
@@ -32,11 +52,18 @@ static int server_engine(struct server *server)
 			" (is the module expiry loaded?)" : "");
 		return r;
 	}
-	if (!strcmp(config->engine, "embedded"))
-		log_info("engine embedded: as configured");
-	else
-		log_info("engine embedded: %s: %s", config->device,
-			 strerror(-r));
+	if (!strcmp(config->engine, "embedded")) {
+		log_at(LOG_LEVEL_INFO, &started,
+		       "engine embedded: as configured");
+	} else if (server->store.nr_queues) {
+		/* Not without them: their timers are waited for. */
+		log_err("engine kernel: %s: %s, but %d of its queues are in the service manager's store",
+			config->device, strerror(-r), server->store.nr_queues);
+		return r;
+	} else {
+		log_at(LOG_LEVEL_INFO, &started, "engine embedded: %s: %s",
+		       config->device, strerror(-r));
+	}
 	return engine_embedded.open(&server->engine, &server->loop, NULL,
 				    config->memory);
 }
@@ -63,7 +90,21 @@ static int server_loop(struct server *server)
 		return r;
 	}
 	server->multishot = probe_multishot(&server->loop, &server->buffers);
+	server->quiet = probe_quiet(&server->loop);
 	return 0;
+}
+
+/* What was left by the daemon before is taken whatever the limits. */
+static uint64_t queues_max(const struct server *server)
+{
+	uint64_t left = server->store.nr_queues;
+
+	return server->config.queues < left ? left : server->config.queues;
+}
+
+static uint64_t users_max(const struct server *server)
+{
+	return server->config.connections + queues_max(server);
 }
 
 int server_init(struct server *server, const struct config *config)
@@ -80,16 +121,20 @@ int server_init(struct server *server, const struct config *config)
 	list_init(&server->clients);
 	list_init(&server->ready);
 	list_init(&server->writers);
+	list_init(&server->sent);
 	list_init(&server->starved);
 	list_init(&server->dead);
 	list_init(&server->due);
 	clock_gettime(CLOCK_BOOTTIME, &now);
 	server->started_ns = now.tv_sec * 1000000000ULL + now.tv_nsec;
 
-	users_init(&server->users, config->connections + config->queues);
+	r = store_init(&server->store);
+	if (r < 0)
+		return r;
 	pool_init(&server->client_pool, sizeof(struct client),
 		  config->connections);
-	r = queues_init(&server->queues, config->queues);
+	users_init(&server->users, users_max(server));
+	r = queues_init(&server->queues, queues_max(server));
 	if (r < 0) {
 		log_err("queues: %s", strerror(-r));
 		return r;
@@ -98,6 +143,9 @@ int server_init(struct server *server, const struct config *config)
 	if (r < 0)
 		return r;
 	r = server_engine(server);
+	if (r < 0)
+		return r;
+	r = store_take(server);
 	if (r < 0)
 		return r;
 	r = clock_init(&server->clock, server);
@@ -113,6 +161,7 @@ int server_init(struct server *server, const struct config *config)
  */
 void server_deinit(struct server *server)
 {
+	service_deinit(&server->service);
 	listener_deinit(&server->listener);
 	clock_deinit(&server->clock);
 	clients_deinit(server);
@@ -124,11 +173,22 @@ void server_deinit(struct server *server)
 	buffers_deinit(&server->buffers);
 	pool_deinit(&server->client_pool);
 	users_deinit(&server->users);
+	store_deinit(&server->store);
+}
+
+void server_reconfigure(struct server *server, const struct config *config)
+{
+	config_update(&server->config, config);
+	server->client_pool.nr_max = server->config.connections;
+	server->queues.pool.nr_max = queues_max(server);
+	server->users.pool.nr_max = users_max(server);
+	listener_resume(&server->listener);
 }
 
 int server_run(struct server *server)
 {
 	const struct engine_ops *ops = server->engine->ops;
+	uint64_t began_ns;
 	bool wait = false;
 	int r;
 
@@ -138,12 +198,24 @@ int server_run(struct server *server)
 			log_err("io_uring: %s", strerror(-r));
 			return r;
 		}
+		began_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
+		if (server->loop.settled)
+			clients_sent(server);
 		clients_process(server);
 		consumers_run(server);
+		/* Not before what is still under way has been seen to. */
+		wait = list_empty(&server->sent);
+		server->written_ns = loop_now_exactly();
 		clients_turn(server);
-		wait = !(ops->turn && ops->turn(server->engine)) &&
+		/* Whoever waits for a buffer gets one that was just sent. */
+		if (!list_empty(&server->starved) &&
+		    !list_empty(&server->sent))
+			wait = false;
+		wait = !(ops->turn && ops->turn(server->engine)) && wait &&
 		       list_empty(&server->ready) && list_empty(&server->due);
 		buffers_turn(&server->buffers);
+		histogram_add(&server->turn_ns, loop_now_exactly() - began_ns);
+		service_turn(&server->service);
 	}
 	/* What has been answered in this turn still goes out. */
 	io_uring_submit(&server->loop.ring);

@@ -41,3 +41,19 @@ void user_put(struct users *users, struct user *user)
 	list_del(&user->all);
 	pool_put(&users->pool, user);
 }
+
+uint64_t users_timers(const struct users *users)
+{
+	uint64_t timers = 0;
+	size_t i;
+
+	for (i = 0; i < USERS_BUCKETS; i++) {
+		const struct list *bucket = &users->buckets[i], *entry;
+
+		for (entry = bucket->next; entry != bucket;
+		     entry = entry->next)
+			timers += container_of(entry, struct user,
+					       all)->timers;
+	}
+	return timers;
+}

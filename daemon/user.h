@@ -21,6 +21,7 @@
  * @uid: const
  * @connections: open now
  * @queues: queues it owns, by their @of_user; @nr_queues of them
+ * @kept: of these, in the service manager's store
  * @timers: in those queues
  * @recounted_ns: when that was last made the truth, CLOCK_MONOTONIC
  */
@@ -30,6 +31,7 @@ struct user {
 	uint64_t connections;
 	struct list queues;
 	uint64_t nr_queues;
+	uint64_t kept;
 	uint64_t timers;
 	uint64_t recounted_ns;
 };
@@ -47,5 +49,8 @@ struct user *user_get(struct users *users, uid_t uid);
 
 /* Forget the user if nothing is charged any more. */
 void user_put(struct users *users, struct user *user);
+
+/* How many timers all of them have. */
+uint64_t users_timers(const struct users *users);
 
 #endif /* DAEMON_USER_H */

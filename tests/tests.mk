@@ -69,6 +69,22 @@ $(B)/tests/lib/test-parse: $(call objects,p12,tests/lib/test-parse.c \
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
+# Preloaded into the daemon by one of them.
+$(B)/tests/socket/count-calls.so: tests/socket/count-calls.c
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -shared \
+		-fPIC -o $@ $< -ldl
+
+$(B)/tests/lib/test-local-time: $(call objects,p12,\
+		tests/lib/test-local-time.c tools/local-time.c tools/parse-time.c)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
+
+$(B)/tests/lib/test-module: $(call objects,p12,tests/lib/test-module.c \
+		tools/module.c)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
+
 .PHONY: check check-bench check-core check-core-sizes check-soak check-lib \
 	check-socket check-runner check-start check-user
 
@@ -103,5 +119,5 @@ check-bench: $(PAPER_TESTS) $(HEAP_TESTS) $(TIMERS_TESTS) ## what the benchmarks
 check-lib: all $(LIB_PROGRAMS) ## libexpiry and expiryctl on the embedded engine
 	@$(RUN_TESTS) $(LIB_PROGRAMS) $(wildcard tests/lib/*.sh tests/lib/*.py)
 
-check-socket: all ## the daemon as an independent client sees it
+check-socket: all $(B)/tests/socket/count-calls.so ## the daemon as an independent client sees it
 	@$(RUN_TESTS) $(wildcard tests/socket/test-*.py)

@@ -3,6 +3,7 @@
  * expiryctl arm: arm one timer.
  */
 #include "ctl.h"
+#include "local-time.h"
 #include "parse-line.h"
 
 static int run_arm(struct ctl *ctl, char **args)
@@ -17,7 +18,7 @@ static int run_arm(struct ctl *ctl, char **args)
 	const char *why;
 	int ret;
 
-	if (parse_deadline(args[0], &deadline, &why))
+	if (parse_local_deadline(args[0], time(NULL), &deadline, &why))
 		return ctl_usage("%s: %s", args[0], why);
 	if (args[1] && parse_number(args[1], &cookie))
 		return ctl_usage("%s: expected a cookie: a number from 0 to 2^64-1",
@@ -56,6 +57,7 @@ const struct command cmd_arm = {
 	.examples =
 		"  expiryctl arm +5s 42\n"
 		"  expiryctl arm 2027-01-31T12:00:00Z 7 --queue certificates\n"
+		"  expiryctl arm 18:30 7\n"
 		"  expiryctl arm +1h 7 --id 1001 --queue leases\n"
 		"  expiryctl arm +1s --period 500ms --clock monotonic --queue ticks\n",
 	.min = 1,

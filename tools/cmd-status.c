@@ -3,8 +3,10 @@
  * expiryctl status: is the daemon there, how is it, and how is one queue.
  */
 #include <inttypes.h>
+#include <sys/utsname.h>
 
 #include "ctl.h"
+#include "module.h"
 
 static const char *engine_text(uint32_t engine)
 {
@@ -15,6 +17,15 @@ static const char *engine_text(uint32_t engine)
 		return "kernel";
 	}
 	return "unknown";
+}
+
+/* Why an embedded engine is not the kernel's. */
+static enum module_state module_here(void)
+{
+	struct utsname name;
+
+	uname(&name);
+	return module_state("", name.release);
 }
 
 static void print_server(const struct ctl *ctl,
@@ -30,6 +41,8 @@ static void print_server(const struct ctl *ctl,
 	       embedded ? ": queues live in the daemon and end with it" :
 	       server->engine == EXPIRY_ENGINE_KERNEL ?
 	       ": queues live in the kernel module" : "");
+	if (embedded)
+		printf("  module       %s\n", module_advice(module_here()));
 	printf("  queues       %" PRIu64 "\n", (uint64_t)server->queues);
 	printf("  connections  %" PRIu64 "\n", (uint64_t)server->connections);
 	printf("  requests     %" PRIu64 "\n", (uint64_t)server->records);
@@ -73,14 +86,16 @@ static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
 	fputs("{\"address\": ", stdout);
 	print_string_json(ctl->address);
 	if (!ctl->device)
-		printf(", \"engine\": \"%s\", \"uptime_ns\": %" PRIu64
+		printf(", \"engine\": \"%s\", \"module\": \"%s\", \"uptime_ns\": %" PRIu64
 		       ", \"queues\": %" PRIu64 ", \"connections\": %" PRIu64
 		       ", \"records\": %" PRIu64 ", \"expirations\": %" PRIu64
 		       ", \"refused_connections\": %" PRIu64
 		       ", \"refused_queues\": %" PRIu64
 		       ", \"refused_timers\": %" PRIu64
 		       ", \"closed_protocol\": %" PRIu64,
-		       engine_text(server->engine), (uint64_t)server->uptime_ns,
+		       engine_text(server->engine),
+		       server->engine == EXPIRY_ENGINE_KERNEL ? "loaded" :
+		       module_word(module_here()), (uint64_t)server->uptime_ns,
 		       (uint64_t)server->queues, (uint64_t)server->connections,
 		       (uint64_t)server->records, (uint64_t)server->expirations,
 		       (uint64_t)server->refused_connections,

@@ -24,6 +24,8 @@
 #define CTL_COUNT	0x10
 #define CTL_LIMIT	0x20
 #define CTL_IDS		0x40
+#define CTL_IN		0x1000
+#define CTL_AT		0x2000
 
 /**
  * struct ctl - the command line, checked
@@ -38,6 +40,7 @@
  * @colour: the output is a terminal and nobody minds
  * @given: CTL_* that were there
  * @id, @period_ms, @count, @limit: their values, 0 if not given
+ * @in, @at: likewise, NULL if not given
  * @handle: set by ctl_open()
  */
 struct ctl {
@@ -55,6 +58,8 @@ struct ctl {
 	uint32_t period_ms;
 	uint64_t count;
 	uint64_t limit;
+	const char *in;
+	const char *at;
 	struct expiry *handle;
 };
 
@@ -85,10 +90,13 @@ extern const struct command cmd_cancel;
 extern const struct command cmd_drop;
 extern const struct command cmd_list;
 extern const struct command cmd_load;
+extern const struct command cmd_metrics;
 extern const struct command cmd_query;
 extern const struct command cmd_refresh;
+extern const struct command cmd_run;
 extern const struct command cmd_stats;
 extern const struct command cmd_status;
+extern const struct command cmd_top;
 extern const struct command cmd_watch;
 
 /* session.c: the connection */
@@ -102,6 +110,11 @@ extern const struct command cmd_watch;
  */
 int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,
 	     uint32_t credit);
+
+/* Print why the queue @name could not be attached to, and what to do; returns
+ * EXIT_REFUSED.
+ */
+int ctl_open_failed(const struct ctl *ctl, const char *name, int error);
 
 /* The queue's name as given, or CTL_QUEUE_DEFAULT. */
 const char *ctl_queue(const struct ctl *ctl);

@@ -15,6 +15,8 @@
 static const struct command *const commands[] = {
 	&cmd_status,
 	&cmd_stats,
+	&cmd_top,
+	&cmd_metrics,
 	&cmd_arm,
 	&cmd_refresh,
 	&cmd_cancel,
@@ -22,13 +24,14 @@ static const struct command *const commands[] = {
 	&cmd_watch,
 	&cmd_list,
 	&cmd_load,
+	&cmd_run,
 	&cmd_drop,
 };
 
 enum {
 	OPT_QUEUE = 256, OPT_SOCKET, OPT_DEVICE, OPT_CLOCK, OPT_KEYED, OPT_ACK,
 	OPT_JSON, OPT_VERSION, OPT_ID, OPT_PERIOD, OPT_NEW, OPT_LATER,
-	OPT_COUNT, OPT_LIMIT, OPT_IDS,
+	OPT_COUNT, OPT_LIMIT, OPT_IDS, OPT_IN, OPT_AT,
 };
 
 static const struct option long_options[] = {
@@ -48,6 +51,8 @@ static const struct option long_options[] = {
 	{ "count", required_argument, NULL, OPT_COUNT },
 	{ "limit", required_argument, NULL, OPT_LIMIT },
 	{ "ids", no_argument, NULL, OPT_IDS },
+	{ "in", required_argument, NULL, OPT_IN },
+	{ "at", required_argument, NULL, OPT_AT },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -61,9 +66,11 @@ static const struct {
 	{ CTL_PERIOD, "--period", "--period DURATION", "again and again, so far apart" },
 	{ CTL_NEW, "--new", "--new", "refuse if that id is armed" },
 	{ CTL_LATER, "--later", "--later", "never bring the deadline forward" },
-	{ CTL_COUNT, "--count", "--count N", "end after N expirations" },
+	{ CTL_COUNT, "--count", "--count N", "end after N expirations, or N looks" },
 	{ CTL_LIMIT, "--limit", "--limit N", "at most N rows" },
 	{ CTL_IDS, "--ids", "--ids", "print the timers' ids" },
+	{ CTL_IN, "--in", "--in DURATION", "so long from now" },
+	{ CTL_AT, "--at", "--at TIME", "then: 18:30, '2027-01-31 12:00', or a deadline" },
 };
 
 static void print_options(unsigned int options)
@@ -106,7 +113,8 @@ static void print_help(const struct command *command)
 	     "  --ack                  a queue that delivers again until acknowledged\n"
 	     "  --json                 one JSON object a line\n"
 	     "  --help, --version      after a command, its own help\n\n"
-	     "Deadlines: +5s +1h30m +250ms, 2027-01-31T12:00:00Z, @1700000000.5, never\n\n"
+	     "Deadlines: +5s +1h30m +250ms, 18:30, '2027-01-31 12:00', 2027-01-31T12:00:00Z,\n"
+	     "@1700000000.5, never\n\n"
 	     "Examples:\n"
 	     "  expiryctl arm +5s 42\n"
 	     "  expiryctl watch --count 1\n"
@@ -218,6 +226,14 @@ static int parse_option(struct ctl *ctl, int option, const char *value)
 		return 0;
 	case OPT_IDS:
 		ctl->given |= CTL_IDS;
+		return 0;
+	case OPT_IN:
+		ctl->in = value;
+		ctl->given |= CTL_IN;
+		return 0;
+	case OPT_AT:
+		ctl->at = value;
+		ctl->given |= CTL_AT;
 		return 0;
 	}
 	return EXIT_USAGE;

@@ -51,7 +51,7 @@ int ctl_refused(const char *what, int error, unsigned int op)
 	return ctl_error("%s: %s", what, expiry_explain(error, op));
 }
 
-static int open_failed(const struct ctl *ctl, const char *name, int error)
+int ctl_open_failed(const struct ctl *ctl, const char *name, int error)
 {
 	switch (-error) {
 	case ENOENT:
@@ -126,7 +126,7 @@ int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,
 	int ret;
 
 	ret = open_any(ctl, &options);
-	return ret ? open_failed(ctl, name, ret) : 0;
+	return ret ? ctl_open_failed(ctl, name, ret) : 0;
 }
 
 static struct expiry_info info_of(const struct ctl *ctl)

@@ -52,6 +52,8 @@ struct expiry_hello {
 #define EXPIRY_ENGINE_EMBEDDED	1	/* queues live and die with the daemon */
 #define EXPIRY_ENGINE_KERNEL	2	/* queues live in the kernel module */
 
+#define EXPIRY_SERVER_BUCKETS	40
+
 /**
  * struct expiry_server_stat - second part of a STAT reply's body
  * @engine: EXPIRY_ENGINE_*
@@ -66,6 +68,12 @@ struct expiry_hello {
  * @refused_connections: for a limit; likewise @refused_queues,
  * @refused_timers
  * @closed_protocol: connections ended for breaking the protocol
+ * @turn_ns: how many turns of the daemon's loop took less than 2^n ns, and not
+ *	less than 2^(n-1) ns, for n = index; waiting is not part of a turn. The
+ *	last bucket holds all the rest.
+ * @batch: likewise requests that were processed in one piece
+ * @request_ns: likewise the time from when the daemon had requests to when it
+ *	handed their answers to the kernel
  *
  * The body is a struct expiry_stat followed by this; a later daemon may append
  * to it, so a client reads what it knows and skips the rest of the units.
@@ -85,6 +93,9 @@ struct expiry_server_stat {
 	__u64 refused_timers;
 	__u64 closed_protocol;
 	__u64 reserved[5];
+	__u64 turn_ns[EXPIRY_SERVER_BUCKETS];
+	__u64 batch[EXPIRY_SERVER_BUCKETS];
+	__u64 request_ns[EXPIRY_SERVER_BUCKETS];
 };
 
 #endif /* EXPIRY_WIRE_H */

@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """An expiryd of one's own: started, watched, and ended properly."""
 
+import fcntl
 import json
 import os
 import pwd
@@ -8,7 +9,10 @@ import shutil
 import signal
 import socket
 import subprocess
+import sys
 import tempfile
+
+import manager
 
 from client import WAIT, wait_for
 
@@ -17,6 +21,20 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
 PROGRAM = os.environ.get("EXPIRYD", os.path.join(ROOT, "build", "expiryd"))
 ENGINE = os.environ.get("EXPIRY_ENGINE", "embedded")
 
+# What stands between systemd's fork and exec: descriptors 3 and up, and the
+# variables that say so.
+HAND_OVER = """
+import os, sys
+names, command = sys.argv[1], sys.argv[3:]
+fds = [int(fd) for fd in sys.argv[2].split(",")]
+for number, fd in enumerate(fds):
+    os.dup2(fd, 3 + number, inheritable=True)
+os.closerange(3 + len(fds), max(fds) + 1)
+os.environ.update(LISTEN_PID=str(os.getpid()), LISTEN_FDS=str(len(fds)),
+                  LISTEN_FDNAMES=names)
+os.execv(command[0], command)
+"""
+
 
 class Daemon:
     """A running daemon on a socket of its own.
@@ -24,58 +42,71 @@ class Daemon:
     @config: text of a configuration file
     @options: further arguments
     @listen: a listening socket to be handed over as systemd does
+    @stored: likewise descriptors from its store: a list of (name, fd)
+    @environment: further variables
+    @user: run it as this one
+    @hang: let the manager not read before it is told to
+    @journal: tell it that its standard error is the journal
     """
 
     def __init__(self, config=None, options=(), engine=ENGINE, listen=None,
-                 path=None):
+                 path=None, stored=(), environment=None, journal=False,
+                 user=None, hang=False):
         self.folder = tempfile.mkdtemp(prefix="expiryd-")
         os.chmod(self.folder, 0o755)
         self.path = path or os.path.join(self.folder, "socket")
         self.log_path = os.path.join(self.folder, "log")
-        self.notified = b""
-        self.notify = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
-        self.notify.bind(os.path.join(self.folder, "notify"))
+        if user:
+            os.chown(self.folder, pwd.getpwnam(user).pw_uid, -1)
+        self.manager = manager.Manager(os.path.join(self.folder, "notify"))
+        if hang:
+            self.manager.hang()
+        self.config_path = os.path.join(self.folder, "config")
 
         command = [PROGRAM, "--engine", engine]
         if listen is None:
             command += ["--socket", self.path]
         if config is not None:
-            config_path = os.path.join(self.folder, "config")
-            with open(config_path, "w", encoding="utf-8") as file:
-                file.write(config)
-            command += ["--config", config_path]
+            self.configure(config)
+            command += ["--config", self.config_path]
         command += options
-        environment = {name: value for name, value in os.environ.items()
-                       if not name.startswith("LISTEN_")}
-        environment["NOTIFY_SOCKET"] = self.notify.getsockname()
+        variables = {name: value for name, value in os.environ.items()
+                     if not name.startswith(("LISTEN_", "WATCHDOG_",
+                                             "JOURNAL_"))}
+        variables["NOTIFY_SOCKET"] = self.manager.path
+        variables.update(environment or {})
 
+        handed = [(name, fd) for name, fd in stored]
+        if listen is not None:
+            handed.insert(0, ("expiryd.socket", listen.fileno()))
+        # Out of the way of the numbers that they are to have.
+        fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3 + 2 * len(handed) + 32)
+               for _, fd in handed]
+        if fds:
+            command = [sys.executable, "-c", HAND_OVER,
+                       ":".join(name for name, _ in handed),
+                       ",".join(str(fd) for fd in fds)] + command
         with open(self.log_path, "wb") as log:
-            if listen is None:
-                self.process = subprocess.Popen(
-                    command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    env=environment)
-            else:
-                # The variables name the process that the shell becomes.
-                self.process = subprocess.Popen(
-                    ["/bin/sh", "-c",
-                     "LISTEN_PID=$$ LISTEN_FDS=1 exec \"$@\" 3<&%d"
-                     % listen.fileno(), "sh"] + command,
-                    stdin=subprocess.DEVNULL, stdout=log, stderr=log,
-                    env=environment, pass_fds=[listen.fileno()])
+            if journal:
+                entry = os.fstat(log.fileno())
+                variables["JOURNAL_STREAM"] = "%d:%d" % (entry.st_dev,
+                                                         entry.st_ino)
+            self.process = subprocess.Popen(
+                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                env=variables, pass_fds=fds, user=user)
+        for fd in fds:
+            os.close(fd)
+
+    def configure(self, text):
+        """Write the configuration file."""
+        with open(self.config_path, "w", encoding="utf-8") as file:
+            file.write(text)
 
     def wait_ready(self):
         """Wait for READY=1; whether it came."""
-        self.notify.settimeout(0.1)
-
-        def told():
-            try:
-                self.notified += self.notify.recv(4096) + b"\n"
-            except socket.timeout:
-                pass
-            return b"READY=1" in self.notified or \
-                self.process.poll() is not None
-        wait_for(told)
-        return b"READY=1" in self.notified
+        wait_for(lambda: self.manager.has("READY=1") or
+                 self.process.poll() is not None)
+        return self.manager.has("READY=1")
 
     def log(self):
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
@@ -109,7 +140,7 @@ class Daemon:
         if self.alive():
             self.process.kill()
             self.process.wait()
-        self.notify.close()
+        self.manager.close()
         shutil.rmtree(self.folder, ignore_errors=True)
 
     def __enter__(self):

@@ -32,13 +32,8 @@ def test_notifies_readiness_when_it_can_be_connected_to():
         assert daemon.wait_ready(), daemon.log()
         attach(daemon.path).close()
         assert daemon.end() == 0
-        daemon.notify.settimeout(1)
-        try:
-            while True:
-                daemon.notified += daemon.notify.recv(4096) + b"\n"
-        except socket.timeout:
-            pass
-        assert b"STOPPING=1" in daemon.notified, daemon.notified
+        assert wait_for(lambda: daemon.manager.has("STOPPING=1")), \
+            daemon.manager.messages
     finally:
         daemon.remove()
 

@@ -1,0 +1,27 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Histograms by powers of two: always on, since an entry is one addition.
+ */
+#ifndef DAEMON_HISTOGRAM_H
+#define DAEMON_HISTOGRAM_H
+
+#include <stdint.h>
+#include <expiry/wire.h>
+
+/* @counts: [n] is how many values were below 2^n and not below 2^(n-1); the
+ * last has all that were greater.
+ */
+struct histogram {
+	uint64_t counts[EXPIRY_SERVER_BUCKETS];
+};
+
+static inline void histogram_add(struct histogram *histogram, uint64_t value)
+{
+	unsigned int n = value ? 64 - __builtin_clzll(value) : 0;
+
+	if (n >= EXPIRY_SERVER_BUCKETS)
+		n = EXPIRY_SERVER_BUCKETS - 1;
+	histogram->counts[n]++;
+}
+
+#endif /* DAEMON_HISTOGRAM_H */

@@ -1,0 +1,68 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The daemon as a service: signals, the settings read anew, and what the
+ * service manager is told about it.
+ *
+ * The watchdog is answered at the end of a turn and nowhere else, so that a
+ * loop which is stuck is found out. What is told of timers goes with it: no
+ * wake-up more than that, and without a watchdog none while nothing happens.
+ */
+#ifndef DAEMON_SERVICE_H
+#define DAEMON_SERVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/signalfd.h>
+
+#include "daemon/config.h"
+#include "daemon/loop.h"
+
+struct server;
+
+#define SERVICE_STATUS_MAX	256
+
+/**
+ * struct service - the service
+ * @configure: makes settings of the files and the command line as they are now;
+ *	0, or -errno after saying on stderr what is wrong
+ * @fd: a signalfd, -1 = not begun
+ * @signalled: the read of @signal from it
+ * @reload: to be done in this turn
+ *
+ * @ticked: the timeout of @period, under way if @ticking
+ * @watchdog: the manager waits for an answer twice a @period
+ * @tick: it fired in this turn
+ * @behind: the manager did not take the last message: soon once more
+ * @unready: it has yet to be told that we are ready
+ * @status: last told
+ */
+struct service {
+	struct server *server;
+	int (*configure)(struct config *config);
+	int fd;
+	struct loop_op signalled;
+	struct signalfd_siginfo signal;
+	bool reload;
+
+	struct loop_op ticked;
+	struct __kernel_timespec period;
+	bool ticking;
+	bool watchdog;
+	bool tick;
+	bool behind;
+	bool unready;
+	char status[SERVICE_STATUS_MAX];
+};
+
+/* Begin: the server is ready. -errno, and a line on stderr. */
+int service_init(struct service *service, struct server *server,
+		 int (*configure)(struct config *config));
+void service_deinit(struct service *service);
+
+/* At the end of a turn. */
+void service_turn(struct service *service);
+
+/* The server ends. */
+void service_stopping(struct service *service);
+
+#endif /* DAEMON_SERVICE_H */

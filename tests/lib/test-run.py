@@ -1,0 +1,110 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""expiryctl run: the command runs when it is due, not before, and whatever
+becomes of the daemon meanwhile."""
+
+import os
+import subprocess
+import sys
+import tempfile
+import time
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "socket"))
+
+import tap                                      # noqa: E402
+from client import WAIT, attach, wait_for       # noqa: E402
+from daemon import ROOT, Daemon                 # noqa: E402
+
+CTL = os.environ.get("EXPIRYCTL", os.path.join(ROOT, "build", "expiryctl"))
+
+
+def start(path, *arguments, **more):
+    return subprocess.Popen([CTL, "--socket", path, "run", *arguments],
+                            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+                            stderr=subprocess.STDOUT, text=True, **more)
+
+
+def end(process):
+    """Its output and exit status."""
+    output, _ = process.communicate(timeout=WAIT)
+    return output, process.returncode
+
+
+def test_command_runs_when_it_is_due():
+    with Daemon() as daemon:
+        before = time.monotonic()
+        said = end(start(daemon.path, "--in", "700ms", "--", "echo", "--json",
+                         "tea"))
+        assert said == ("--json tea\n", 0), said
+        assert 0.7 <= time.monotonic() - before < WAIT
+
+
+def test_exit_status_is_the_commands():
+    with Daemon() as daemon:
+        assert end(start(daemon.path, "--in", "1ms", "--", "sh", "-c",
+                         "exit 42")) == ("", 42)
+        said, status = end(start(daemon.path, "--in", "1ms", "--",
+                                 "/nonexistent/command"))
+        assert status == 127 and "/nonexistent/command" in said, said
+        assert end(start(daemon.path, "--in", "1ms", "--", "/etc"))[1] == 126
+
+
+def test_time_of_day():
+    with Daemon() as daemon:
+        at = time.time() + 2
+        environment = dict(os.environ, TZ="XXX-3")
+        text = time.strftime("%H:%M:%S", time.gmtime(at + 3 * 3600))
+        said = end(start(daemon.path, "--at", text, "--", "date", "+%s",
+                         env=environment))
+        assert said[1] == 0 and int(said[0]) >= int(at), said
+        assert int(said[0]) - at < WAIT, said
+
+
+def test_time_that_has_passed_is_due_at_once():
+    with Daemon() as daemon:
+        said = end(start(daemon.path, "--at", "2020-01-01T00:00:00Z", "--",
+                         "echo", "late"))
+        assert said == ("late\n", 0), said
+
+
+def test_runs_although_the_daemon_is_killed():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        path = os.path.join(folder, "socket")
+        first = Daemon(path=path)
+        assert first.wait_ready(), first.log()
+        before = time.monotonic()
+        soon = start(path, "--in", "1s", "--", "echo", "soon")
+        later = start(path, "--in", "3s", "--", "echo", "later")
+        with attach(path) as queue:
+            assert wait_for(lambda: queue.stat().queues == 3)
+        first.process.kill()
+        first.process.wait()
+        first.remove()
+        # The first falls due while nobody is there.
+        time.sleep(1.2)
+        assert soon.poll() is None
+        with Daemon(path=path):
+            assert end(soon) == ("soon\n", 0)
+            assert end(later) == ("later\n", 0)
+            assert time.monotonic() - before >= 3
+
+
+def test_no_daemon_at_the_start_is_an_error():
+    said, status = end(start("/nonexistent/socket", "--in", "1s", "--", "true"))
+    assert status == 1 and "no daemon answers" in said, said
+    assert said.count("\n") == 1, said
+
+
+def test_wrong_calls():
+    for arguments in (["--", "true"], ["--in", "1s"], ["--in", "soon", "true"],
+                      ["--in", "1s", "--at", "12:00", "true"],
+                      ["--at", "25:00", "true"],
+                      ["--in", "1s", "--queue", "q", "true"]):
+        said, status = end(start("/nonexistent/socket", *arguments))
+        assert status == 2 and said.startswith("expiryctl: "), (arguments, said)
+
+
+if __name__ == "__main__":
+    tap.main()

@@ -1,0 +1,299 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Nothing needless in the steady state: one io_uring_enter() a turn and no other
+system call, however many connections are ready; no memory asked for or given
+back."""
+
+import collections
+import mmap
+import os
+import re
+import shutil
+import signal
+import struct
+import subprocess
+import tempfile
+
+import tap
+from client import (CANCEL, CONSUME, HOUR, REFRESH, SIZE, WAIT, arm,
+                    attach, pack, scaled, wait_for)
+from daemon import ENGINE, ROOT, Daemon
+
+BATCH = 512
+COUNTER = os.path.join(ROOT, "build", "tests", "socket", "count-calls.so")
+CALLS = ("malloc", "calloc", "realloc", "free", "aligned_alloc", "mmap",
+         "munmap", "madvise")
+
+# Turns from requests to answers: the module answers by the ring, too.
+TURNS = 1 if ENGINE == "embedded" else 3
+
+# Where the kernel's clock cannot be read from memory, asking it is a call.
+CLOCK = "clock_gettime"
+
+
+class Traffic:
+    """Batches over one connection: what comes back goes out again, changed."""
+
+    def __init__(self, connection):
+        self.connection = connection
+        self.arms = pack([arm(HOUR + i * 1000, i) for i in range(BATCH)])
+
+    def trip(self, data):
+        self.connection.socket.sendall(data)
+        answer = bytearray(self.connection.take(len(data)))
+        assert not any(answer[2::SIZE]) and not any(answer[3::SIZE]), "refused"
+        return answer
+
+    def change(self, answer, op, flags=0):
+        """Requests for the same timers."""
+        count = len(answer) // SIZE
+        answer[0::SIZE] = bytes([op]) * count
+        answer[1::SIZE] = bytes([flags]) * count
+        return answer
+
+    def life(self):
+        """Arm, refresh and cancel a batch of timers."""
+        timers = self.trip(self.arms)
+        timers = self.trip(self.change(timers, REFRESH))
+        self.trip(self.change(timers, CANCEL))
+
+    def settle(self):
+        """Until the daemon has all the memory this will ever take."""
+        for _ in range(100):
+            self.life()
+
+
+# ------------------------------------------------------------------------
+# System calls
+
+
+class Trace:
+    """The system calls of a daemon while the with statement lasts."""
+
+    def __init__(self, daemon):
+        if not shutil.which("strace"):
+            raise tap.Skip("no strace")
+        self.pid = daemon.process.pid
+        self.calls = collections.Counter()
+
+    def __enter__(self):
+        self.file = tempfile.NamedTemporaryFile("r")
+        self.strace = subprocess.Popen(
+            ["strace", "-f", "-o", self.file.name, "-p", str(self.pid)],
+            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
+        said = self.strace.stderr.readline()
+        if "attached" not in said:
+            self.strace.wait()
+            raise tap.Skip("may not be traced: " + said.strip())
+        return self
+
+    def __exit__(self, *_):
+        self.strace.send_signal(signal.SIGINT)
+        self.strace.wait(WAIT)
+        self.strace.stderr.close()
+        for line in self.file:
+            call = re.match(r"\d+ +(\w+)\(", line)
+            if call:
+                self.calls[call[1]] += 1
+        self.file.close()
+        self.calls.pop(CLOCK, None)
+
+    def check(self, most):
+        """Nothing but turns, and no more than @most of them."""
+        turns = self.calls.pop("io_uring_enter", 0)
+        assert not self.calls, dict(self.calls)
+        assert 0 < turns <= most, "%d turns, at most %d" % (turns, most)
+
+
+def test_a_batch_takes_one_system_call():
+    batches = scaled(300, 30)
+    with Daemon() as daemon, attach(daemon.path) as connection:
+        traffic = Traffic(connection)
+        traffic.settle()
+        with Trace(daemon) as trace:
+            for _ in range(batches // 3):
+                traffic.life()
+        # Now and then work is left over for another turn.
+        trace.check(TURNS * (batches + batches // 10 + 5))
+
+
+def test_many_connections_share_a_turn():
+    rounds = 10
+    with Daemon() as daemon:
+        connections = [attach(daemon.path) for _ in range(64)]
+        for connection in connections:
+            Traffic(connection).life()
+        with Trace(daemon) as trace:
+            for _ in range(rounds):
+                os.kill(daemon.process.pid, signal.SIGSTOP)
+                wait_for(lambda: stopped(daemon.process.pid))
+                for connection in connections:
+                    connection.send(arm(HOUR))
+                os.kill(daemon.process.pid, signal.SIGCONT)
+                for connection in connections:
+                    assert connection.reply().status == 0
+        # Being stopped ends one; some kernels hand out what is ready in a few
+        # parts. What matters is that it is not one for each connection.
+        trace.check(6 * TURNS * rounds)
+        for connection in connections:
+            connection.close()
+
+
+def stopped(pid):
+    with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] in "tT"
+
+
+def test_few_buffers_keep_nobody_waiting():
+    """A send of which the daemon is not told holds its buffer until the next
+    turn: whoever waits for one must not wait for that turn, too."""
+    with Daemon("buffers = 4\nbuffer_size = 2048\n") as daemon:
+        connections = [attach(daemon.path) for _ in range(40)]
+        for _ in range(scaled(20, 2)):
+            os.kill(daemon.process.pid, signal.SIGSTOP)
+            wait_for(lambda: stopped(daemon.process.pid))
+            for connection in connections:
+                connection.send(*[arm(HOUR)] * 20)
+            os.kill(daemon.process.pid, signal.SIGCONT)
+            for connection in connections:
+                assert not any(reply.status
+                               for reply in connection.replies(20))
+        for connection in connections:
+            connection.close()
+
+
+def test_expirations_take_one_system_call_a_buffer():
+    count = scaled(20, 2) * BATCH
+    with Daemon() as daemon, \
+            attach(daemon.path, "due", CONSUME) as consumer, \
+            attach(daemon.path, "due") as producer:
+        consumer.credit(count + 100 * BATCH)
+        traffic = Traffic(producer)
+        due = pack([arm(0, flags=0) for _ in range(BATCH)])
+        for _ in range(10):
+            traffic.trip(due)
+            consumer.take(BATCH * SIZE)
+        with Trace(daemon) as trace:
+            for _ in range(count // BATCH):
+                traffic.trip(due)
+                consumer.take(BATCH * SIZE)
+        # One to take the batch, one to look for more of what is due.
+        trace.check(TURNS * (3 * count // BATCH + 5))
+
+
+def test_at_rest_there_is_no_system_call():
+    with Daemon() as daemon, attach(daemon.path, flags=CONSUME) as queue:
+        queue.credit(10)
+        queue.batch([arm(HOUR, i) for i in range(1000)])
+        idle = [attach(daemon.path) for _ in range(100)]
+        assert wait_for(lambda: sleeping(daemon.process.pid))
+        with Trace(daemon) as trace:
+            try:
+                daemon.process.wait(1)
+                raise AssertionError("it ended")
+            except subprocess.TimeoutExpired:
+                pass
+        # That it was asleep in one is seen, too.
+        assert sum(trace.calls.values()) <= 1, dict(trace.calls)
+        for connection in idle:
+            connection.close()
+
+
+def sleeping(pid):
+    with open("/proc/%d/stat" % pid, encoding="utf-8") as file:
+        return file.read().rsplit(")", 1)[1].split()[0] == "S"
+
+
+# ------------------------------------------------------------------------
+# Memory
+
+
+class Calls:
+    """A daemon whose calls for memory are counted."""
+
+    def __init__(self):
+        if not os.path.exists(COUNTER):
+            raise tap.Skip("no %s: make check-socket builds it"
+                           % os.path.basename(COUNTER))
+        self.file = tempfile.NamedTemporaryFile()
+        self.file.truncate(8 * len(CALLS))
+        self.map = mmap.mmap(self.file.fileno(), 8 * len(CALLS))
+        self.daemon = Daemon(environment={
+            "LD_PRELOAD": COUNTER, "EXPIRY_COUNT_CALLS": self.file.name})
+
+    def counts(self):
+        return dict(zip(CALLS, struct.unpack("%dQ" % len(CALLS), self.map)))
+
+    def since(self, before):
+        now = self.counts()
+        return {name: now[name] - before[name] for name in CALLS
+                if now[name] != before[name]}
+
+
+def test_a_million_requests_take_no_memory():
+    calls = Calls()
+    with calls.daemon as daemon, attach(daemon.path) as connection:
+        assert calls.counts()["malloc"], "nothing is counted"
+        traffic = Traffic(connection)
+        connection.batch([arm(HOUR + i, i) for i in range(scaled(10000))])
+        traffic.settle()
+        before = calls.counts()
+        for _ in range(scaled(10**6) // (3 * BATCH) + 1):
+            traffic.life()
+        assert not calls.since(before), calls.since(before)
+
+
+def test_expirations_take_no_memory():
+    calls = Calls()
+    rounds = scaled(10**6) // (2 * BATCH) + 1
+    with calls.daemon as daemon, \
+            attach(daemon.path, "due", CONSUME) as consumer, \
+            attach(daemon.path, "due") as producer:
+        traffic = Traffic(producer)
+        due = pack([arm(0, flags=0) for _ in range(BATCH)])
+
+        def fire():
+            consumer.credit(BATCH)
+            traffic.trip(due)
+            consumer.take(BATCH * SIZE)
+        for _ in range(100):
+            fire()
+        before = calls.counts()
+        for _ in range(rounds):
+            fire()
+        assert not calls.since(before), calls.since(before)
+
+
+def test_connections_in_turns_take_no_memory():
+    calls = Calls()
+    with calls.daemon as daemon:
+        traffic = [Traffic(attach(daemon.path, "shared")) for _ in range(50)]
+        for one in traffic:
+            one.settle()
+        before = calls.counts()
+        for _ in range(scaled(20)):
+            for one in traffic:
+                one.life()
+        assert not calls.since(before), calls.since(before)
+        for one in traffic:
+            one.connection.close()
+
+
+def test_what_it_was_given_it_keeps_for_the_next():
+    """A connection that comes after another one has gone costs nothing new."""
+    calls = Calls()
+    with calls.daemon as daemon:
+        for _ in range(10):
+            with attach(daemon.path, "kept") as connection:
+                connection.request(arm(HOUR))
+        with attach(daemon.path, "kept") as watch:
+            assert wait_for(lambda: watch.stat().connections == 1)
+            before = calls.counts()
+            for _ in range(scaled(100)):
+                with attach(daemon.path, "kept") as connection:
+                    assert connection.request(arm(HOUR)).status == 0
+            assert not calls.since(before), calls.since(before)
+
+
+if __name__ == "__main__":
+    tap.main()

@@ -1,0 +1,168 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * expiryctl run: become a command when a timer expires.
+ *
+ * The timer is in a queue of its own, which a daemon that ends may take along:
+ * then it is armed again with the next one, for the same time. So the command
+ * runs however often the daemon is restarted, and once, since whoever runs it
+ * is this process itself.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "ctl.h"
+#include "local-time.h"
+
+/* Pauses between looks for a daemon that is gone. */
+#define PAUSE_MS	100
+#define PAUSE_MAX_MS	2000
+
+/* Exit status, as shells have it. */
+#define EXIT_NOT_RUN	126
+#define EXIT_NOT_FOUND	127
+
+/**
+ * struct job - what is waited for
+ * @deadline_ns: absolute, on the clock @clock_id
+ * @met: there was a daemon, so that one which is gone is waited for
+ */
+struct job {
+	struct ctl *ctl;
+	uint32_t clock_id;
+	uint64_t deadline_ns;
+	bool met;
+};
+
+/* Wait in one connection: 0 = it is due, or -errno. */
+static int wait_once(struct job *job)
+{
+	const struct expiry_options options = {
+		.size = sizeof(options),
+		.flags = EXPIRY_OPEN_CONSUME,
+		.clock_id = job->clock_id,
+		.credit = 1,
+	};
+	struct ctl *ctl = job->ctl;
+	struct expiry_record due;
+	uint64_t id = 0;
+	int ret;
+
+	ret = expiry_open(&ctl->handle, ctl->address, &options);
+	if (ret)
+		return ret;
+	job->met = true;
+	ret = expiry_arm(ctl->handle, &id, job->deadline_ns, 0, 0, 0);
+	while (!ret) {
+		ret = expiry_receive(ctl->handle, &due, 1, -1);
+		if (ret == 1 && due.op == EXPIRY_OP_EXPIRED) {
+			ret = 0;
+			break;
+		}
+		/* The clock was set, or a signal came. */
+		if (ret >= 0 || ret == -EINTR)
+			ret = 0;
+	}
+	expiry_close(ctl->handle);
+	ctl->handle = NULL;
+	return ret;
+}
+
+/* Whether the daemon may come back: it went, or is about to come. */
+static bool passing(int error)
+{
+	switch (-error) {
+	case ECONNREFUSED:
+	case ECONNRESET:
+	case ENOENT:
+	case EPIPE:
+		return true;
+	}
+	return false;
+}
+
+/* Wait over as many connections as it takes: 0, or an exit status. */
+static int wait_due(struct job *job)
+{
+	unsigned int ms = PAUSE_MS;
+	struct timespec pause;
+	int ret;
+
+	while ((ret = wait_once(job))) {
+		if (!job->met || !passing(ret))
+			return ctl_open_failed(job->ctl, NULL, ret);
+		pause.tv_sec = ms / 1000;
+		pause.tv_nsec = ms % 1000 * 1000000;
+		nanosleep(&pause, NULL);
+		ms = ms < PAUSE_MAX_MS / 2 ? 2 * ms : PAUSE_MAX_MS;
+	}
+	return 0;
+}
+
+/* From now: on the clock that goes on while the machine sleeps and that nobody
+ * sets. Else the clock on the wall.
+ */
+static int job_deadline(struct job *job, const char **why)
+{
+	const struct ctl *ctl = job->ctl;
+	struct deadline deadline;
+	struct timespec now;
+	uint64_t ns;
+
+	if (ctl->given & CTL_AT) {
+		if (parse_local_deadline(ctl->at, time(NULL), &deadline, why))
+			return -EINVAL;
+		if (deadline.kind != DEADLINE_RELATIVE) {
+			job->clock_id = CLOCK_REALTIME;
+			job->deadline_ns = deadline.ns;
+			return 0;
+		}
+		ns = deadline.ns;
+	} else if (parse_duration(ctl->in, &ns, why)) {
+		return -EINVAL;
+	}
+	job->clock_id = CLOCK_BOOTTIME;
+	clock_gettime(job->clock_id, &now);
+	if (__builtin_add_overflow(ns, now.tv_sec * 1000000000ULL + now.tv_nsec,
+				   &job->deadline_ns)) {
+		*why = "that is never";
+		return -EINVAL;
+	}
+	return 0;
+}
+
+static int run_run(struct ctl *ctl, char **args)
+{
+	struct job job = { .ctl = ctl };
+	const char *why;
+	int ret;
+
+	if (!(ctl->given & CTL_IN) == !(ctl->given & CTL_AT))
+		return ctl_usage("run: say when, by --in DURATION or --at TIME");
+	if (ctl->queue || ctl->clock_given || ctl->mode_given)
+		return ctl_usage("run: it has a queue of its own; leave --queue, --clock, --keyed and --ack out");
+	if (job_deadline(&job, &why))
+		return ctl_usage("%s: %s", ctl->given & CTL_IN ? ctl->in : ctl->at,
+				 why);
+	ret = wait_due(&job);
+	if (ret)
+		return ret;
+	execvp(args[0], args);
+	ret = errno;
+	ctl_error("%s: %s", args[0], strerror(ret));
+	return ret == ENOENT ? EXIT_NOT_FOUND : EXIT_NOT_RUN;
+}
+
+const struct command cmd_run = {
+	.name = "run",
+	.args = "-- COMMAND [ARGUMENT...]",
+	.summary = "run a command at a time, whatever becomes of the daemon",
+	.examples =
+		"  expiryctl run --in 5m -- echo tea\n"
+		"  expiryctl run --at 18:30 -- systemctl suspend\n",
+	.min = 1,
+	.max = -1,
+	.options = CTL_IN | CTL_AT,
+	.run = run_run,
+};
