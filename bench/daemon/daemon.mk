@@ -1,0 +1,43 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The daemon side by side with its floor and with what people use instead; see
+# bench/README.md.
+
+BENCH_DAEMON := $(B)/bench/daemon
+BENCH_SUBJECT := bench/daemon/subject.c bench/daemon/traffic.c
+
+# What is measured beside it, where the packages are there.
+BENCH_PEERS := redis beanstalk local-timerfd \
+	$(if $(wildcard /usr/include/event2/event.h),local-libevent) \
+	$(if $(wildcard /usr/include/ev.h),local-libev)
+BENCH_DAEMON_PROGRAMS := $(addprefix $(BENCH_DAEMON)/,echo expiry overload \
+	punctual $(BENCH_PEERS))
+
+$(BENCH_DAEMON_PROGRAMS): $(BENCH_DAEMON)/%:
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
+
+# The same loop, with an engine that does nothing.
+$(BENCH_DAEMON)/echo: $(call objects,plain,bench/daemon/echo.c \
+	$(filter-out daemon/engine-%.c,$(DAEMON)))
+$(BENCH_DAEMON)/echo: LIBS = $(URING_LIBS) $(SYSTEMD_LIBS)
+
+$(addprefix $(BENCH_DAEMON)/,expiry overload punctual): $(BENCH_DAEMON)/%: \
+	$(B)/obj/plain/bench/daemon/%.o $(call objects,plain, \
+	bench/daemon/wire.c bench/mix.c $(BENCH_SUBJECT))
+
+$(BENCH_DAEMON)/redis $(BENCH_DAEMON)/beanstalk: $(BENCH_DAEMON)/%: \
+	$(B)/obj/plain/bench/daemon/%.o $(call objects,plain,$(BENCH_SUBJECT))
+
+$(addprefix $(BENCH_DAEMON)/,local-timerfd local-libevent local-libev): \
+	$(BENCH_DAEMON)/%: $(B)/obj/plain/bench/daemon/%.o \
+	$(call objects,plain,bench/daemon/local.c $(BENCH_SUBJECT))
+$(BENCH_DAEMON)/local-libevent: LIBS = -levent
+$(BENCH_DAEMON)/local-libev: LIBS = -lev -lm
+
+.PHONY: bench bench-overload
+bench-overload: all $(BENCH_DAEMON)/overload ## goodput and punctuality from half to ten times its capacity
+	@bench/daemon/overload-run
+
+bench: all $(BENCH_DAEMON_PROGRAMS) ## the daemon beside an echo, Redis, beanstalkd, libevent and libev
+	@bench/daemon/run

@@ -1,0 +1,216 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Subject: expiryd, or with --echo the floor, which answers the same requests
+ * and does nothing.
+ */
+#include <string.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+#include "bench/mix.h"
+#include "bench/daemon/subject.h"
+#include "bench/daemon/wire.h"
+
+#define QUEUE		"bench"
+#define REQUESTS_MAX	2000000U
+#define STREAMS_MAX	1000U
+#define FILL_BATCH	512U
+#define FAR_NS		(3600 * NSEC_PER_SEC)	/* nothing falls due meanwhile */
+#define WINDOW		65536U
+
+static const char *socket_path;
+static bool echo;
+static struct mix mix = { .random = 1 };
+static struct expiry_record *records;
+static struct batch *batches;
+static struct stream streams[STREAMS_MAX];
+static uint32_t nr_streams;
+static struct consumer consumer;
+static uint64_t wanted;
+static uint32_t ids_max;
+
+/* Due at once, and all at the same time: in order, whoever armed them. */
+static void make_due(struct mix *unused, struct expiry_record *record)
+{
+	(void)unused;
+	*record = (struct expiry_record) {
+		.op = EXPIRY_OP_ARM,
+		.deadline_ns = 1,
+	};
+}
+
+static bool take_due(struct traffic *traffic)
+{
+	(void)traffic;
+	consumer_take(&consumer, NULL);
+	return consumer.got >= wanted;
+}
+
+static void need_streams(uint32_t nr)
+{
+	if (nr > STREAMS_MAX)
+		die("at most %u connections", STREAMS_MAX);
+	for (; nr_streams < nr; nr_streams++)
+		streams[nr_streams].fd = wire_attach(socket_path, QUEUE, 0);
+}
+
+static uint32_t cut(uint32_t requests, uint32_t batch)
+{
+	uint32_t i, nr = 0;
+
+	for (i = 0; i < requests; i += batch) {
+		uint32_t count = requests - i < batch ? requests - i : batch;
+
+		batches[nr++] = (struct batch) {
+			.out = (char *)(records + i),
+			.len = count * sizeof(*records),
+			.replies = count,
+		};
+	}
+	return nr;
+}
+
+/* How many batches a connection has in flight: one where each waits for its
+ * answer, else enough for daemon and client to work at the same time.
+ */
+static uint32_t depth(const struct order *order)
+{
+	if (order->batch == 1 || order->connections >= TRAFFIC_DEPTH_MAX)
+		return 1;
+	return TRAFFIC_DEPTH_MAX / order->connections;
+}
+
+static struct traffic_cost run(const struct order *order, mix_make_t *make)
+{
+	bool fire = make == make_due;
+	struct traffic traffic = {
+		.streams = streams,
+		.nr_streams = order->connections,
+		.depth = depth(order),
+		.batches = batches,
+		.side_fd = -1,
+	};
+	struct traffic_cost cost;
+	uint32_t i;
+
+	if (order->requests > REQUESTS_MAX)
+		die("at most %u requests", REQUESTS_MAX);
+	need_streams(order->connections);
+	traffic.pid = traffic_peer(streams[0].fd);
+	if (make == mix_arm && mix.nr + order->requests > ids_max)
+		die("more timers than there is room for");
+	for (i = 0; i < order->requests; i++)
+		make(&mix, &records[i]);
+	traffic.nr_batches = cut(order->requests, order->batch);
+	if (fire) {
+		traffic.side_fd = consumer.fd;
+		traffic.side = take_due;
+		wanted = consumer.got + order->requests;
+	}
+	cost = traffic_run(&traffic);
+	for (i = 0; fire && i < order->requests; i++)
+		if (records[i].status)
+			die("ARM is refused: %d", records[i].status);
+	if (!fire && !echo)
+		mix_answers(&mix, records, order->requests);
+	return cost;
+}
+
+static void fill(const char *path, uint32_t timers)
+{
+	struct order order = {
+		.batch = FILL_BATCH,
+		.connections = 1,
+	};
+	uint32_t done;
+
+	socket_path = path;
+	mix.from_ns = bench_now() + FAR_NS;
+	ids_max = timers + REQUESTS_MAX;
+	mix.ids = subject_map((uint64_t)ids_max * sizeof(*mix.ids));
+	records = subject_map((uint64_t)REQUESTS_MAX * sizeof(*records));
+	batches = subject_map((uint64_t)REQUESTS_MAX * sizeof(*batches));
+	if (!echo)
+		consumer_attach(&consumer, path, QUEUE, WINDOW);
+	for (done = 0; done < timers; done += order.requests) {
+		order.requests = timers - done < REQUESTS_MAX ?
+				 timers - done : REQUESTS_MAX;
+		run(&order, mix_arm);
+	}
+}
+
+static void add(struct traffic_cost *sum, const struct traffic_cost *part,
+		double share)
+{
+	sum->took_ns += part->took_ns;
+	sum->server_ns += part->server_ns;
+	sum->client_ns += part->client_ns;
+	sum->p50_ns += part->p50_ns * share;
+	sum->p99_ns += part->p99_ns * share;
+	if (sum->max_ns < part->max_ns)
+		sum->max_ns = part->max_ns;
+}
+
+/* Arming adds timers and cancelling takes them away: in parts that are small
+ * beside the live ones, each with its counterpart off the clock.
+ */
+static void run_parts(const struct order *order, mix_make_t *make,
+		      struct traffic_cost *cost)
+{
+	uint32_t streams_wide = order->connections > TRAFFIC_DEPTH_MAX ?
+				order->connections : TRAFFIC_DEPTH_MAX;
+	uint32_t size = 2 * streams_wide * order->batch, done;
+	struct order part = *order;
+	struct traffic_cost one;
+
+	if (size < mix.nr / 8)
+		size = mix.nr / 8;
+	for (done = 0; done < order->requests; done += part.requests) {
+		part.requests = order->requests - done < size ?
+				order->requests - done : size;
+		one = run(&part, mix_arm);
+		if (make == mix_arm)
+			add(cost, &one, (double)part.requests / order->requests);
+		one = run(&part, mix_cancel);
+		if (make == mix_cancel)
+			add(cost, &one, (double)part.requests / order->requests);
+	}
+}
+
+static bool measure(const struct order *order, struct traffic_cost *cost)
+{
+	mix_make_t *make;
+
+	if (!strcmp(order->op, "arm"))
+		make = mix_arm;
+	else if (!strcmp(order->op, "refresh") && !echo)
+		make = mix_refresh;
+	else if (!strcmp(order->op, "cancel") && !echo)
+		make = mix_cancel;
+	else if (!strcmp(order->op, "fire") && !echo)
+		make = make_due;
+	else
+		return false;
+	if (echo || make == mix_refresh || make == make_due)
+		*cost = run(order, make);
+	else
+		run_parts(order, make, cost);
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	static struct subject subject = {
+		.name = "expiryd",
+		.fill = fill,
+		.measure = measure,
+	};
+
+	if (argc > 1 && !strcmp(argv[1], "--echo")) {
+		echo = true;
+		subject.name = "echo";
+		argv++;
+		argc--;
+	}
+	return subject_main(&subject, argc, argv);
+}

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Subject: how punctual expiryd is. Orders (batch and connections mean nothing):
+ *
+ *	drain		so many timers, all due within one millisecond: how long
+ *			after it the first and the last one come (p50, max)
+ *	late, late-busy	so many, one at a time: how late each comes; busy: while
+ *			another client arms and cancels at full speed
+ *	timerfd, timerfd-busy	the same of a timerfd, without the daemon
+ */
+#include <signal.h>
+#include <string.h>
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <sys/wait.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+#include "bench/mix.h"
+#include "bench/daemon/subject.h"
+#include "bench/daemon/wire.h"
+
+#define QUEUE		"bench"
+#define BATCH		512U
+#define FAR_NS		(3600 * NSEC_PER_SEC)
+#define MSEC		1000000ULL
+#define DRAIN_ARM_NS	1000ULL		/* a timer, to be armed before they are due */
+#define DRAIN_WINDOW	(1U << 20)	/* credit: as much as a daemon gives */
+#define LOAD_TIMERS	(64 * BATCH)
+
+static const char *socket_path;
+static struct consumer consumer;
+static int producer;
+static uint64_t random_state = 1;
+
+/* Batches go out while the answers to those before come in. */
+static void arm_all(uint32_t nr, uint64_t from_ns, uint64_t spread_ns)
+{
+	static struct expiry_record out[BATCH], in[BATCH];
+	uint32_t sent = 0, done = 0, count, i;
+
+	while (done < nr) {
+		count = nr - sent < BATCH ? nr - sent : BATCH;
+		for (i = 0; i < count; i++)
+			out[i] = (struct expiry_record) {
+				.op = EXPIRY_OP_ARM,
+				.deadline_ns = from_ns +
+					bench_below(&random_state, spread_ns),
+			};
+		wire_send(producer, out, count);
+		sent += count;
+		if (sent - done < TRAFFIC_DEPTH_MAX / 2 * BATCH && sent < nr)
+			continue;
+		do {
+			count = nr - done < BATCH ? nr - done : BATCH;
+			wire_receive(producer, in, count);
+			for (i = 0; i < count; i++)
+				if (in[i].status)
+					die("ARM is refused: %d", in[i].status);
+			done += count;
+		} while (sent == nr && done < nr);
+	}
+}
+
+static void drain(uint32_t nr, struct traffic_cost *cost)
+{
+	uint64_t due_ns = bench_now() + nr * DRAIN_ARM_NS + 2000 * MSEC;
+
+	consumer.got = 0;
+	arm_all(nr, due_ns, MSEC);
+	if (bench_now() > due_ns)
+		die("%u timers were not armed in time", nr);
+	while (consumer.got < nr)
+		consumer_take(&consumer, NULL);
+	cost->took_ns = consumer.last_ns - due_ns;
+	cost->p50_ns = consumer.first_ns - due_ns;
+	cost->max_ns = consumer.last_ns - due_ns;
+}
+
+/* ------------------------------------------------------------------------
+ * One at a time
+ */
+
+static uint64_t late_ns;
+
+static void note(const struct expiry_record *record, uint64_t now_ns)
+{
+	late_ns = now_ns - record->deadline_ns;
+}
+
+static uint64_t one_of_the_daemon(uint64_t deadline_ns)
+{
+	struct expiry_record record = {
+		.op = EXPIRY_OP_ARM,
+		.deadline_ns = deadline_ns,
+	};
+
+	wire_send(producer, &record, 1);
+	wire_receive(producer, &record, 1);
+	if (record.status)
+		die("ARM is refused: %d", record.status);
+	while (!consumer_take(&consumer, note))
+		;
+	return late_ns;
+}
+
+static uint64_t one_of_a_timerfd(uint64_t deadline_ns)
+{
+	static int fd = -1;
+	struct itimerspec when = {
+		.it_value.tv_sec = deadline_ns / NSEC_PER_SEC,
+		.it_value.tv_nsec = deadline_ns % NSEC_PER_SEC,
+	};
+	uint64_t ticks;
+
+	if (fd < 0)
+		fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	if (timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL) < 0 ||
+	    read(fd, &ticks, sizeof(ticks)) != sizeof(ticks))
+		die("timerfd: %m");
+	return bench_now() - deadline_ns;
+}
+
+/* Arm and cancel for ever, over a connection of its own to the same queue. */
+static void load(void)
+{
+	static struct expiry_record records[LOAD_TIMERS];
+	static struct batch batches[LOAD_TIMERS / BATCH];
+	struct stream stream = { .fd = wire_attach(socket_path, QUEUE, 0) };
+	struct traffic traffic = {
+		.streams = &stream,
+		.nr_streams = 1,
+		.depth = TRAFFIC_DEPTH_MAX,
+		.batches = batches,
+		.nr_batches = LOAD_TIMERS / BATCH,
+		.side_fd = -1,
+	};
+	uint32_t i;
+
+	for (i = 0; i < traffic.nr_batches; i++)
+		batches[i] = (struct batch) {
+			.out = (char *)(records + i * BATCH),
+			.len = BATCH * sizeof(*records),
+		};
+	for (;;) {
+		uint64_t from_ns = bench_now() + FAR_NS;
+
+		for (i = 0; i < LOAD_TIMERS; i++)
+			records[i] = (struct expiry_record) {
+				.op = EXPIRY_OP_ARM,
+				.deadline_ns = from_ns +
+					bench_below(&random_state, FAR_NS),
+			};
+		traffic_run(&traffic);
+		for (i = 0; i < LOAD_TIMERS; i++)
+			records[i] = (struct expiry_record) {
+				.op = EXPIRY_OP_CANCEL,
+				.id = records[i].id,
+			};
+		traffic_run(&traffic);
+	}
+}
+
+static int compare(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static void lateness(uint32_t nr, bool busy,
+		     uint64_t (*one)(uint64_t deadline_ns),
+		     struct traffic_cost *cost)
+{
+	uint64_t *late = subject_map((uint64_t)nr * sizeof(*late));
+	uint64_t began_ns = bench_now();
+	pid_t child = 0;
+	uint32_t i;
+
+	if (busy) {
+		child = fork();
+		if (child < 0)
+			die("fork: %m");
+		if (!child) {
+			prctl(PR_SET_PDEATHSIG, SIGKILL);
+			load();
+		}
+	}
+	for (i = 0; i < nr; i++) {
+		uint64_t in_ns = MSEC + bench_below(&random_state, 2 * MSEC);
+
+		late[i] = one(bench_now() + in_ns);
+	}
+	if (child) {
+		kill(child, SIGKILL);
+		waitpid(child, NULL, 0);
+	}
+	cost->took_ns = bench_now() - began_ns;
+	qsort(late, nr, sizeof(*late), compare);
+	cost->p50_ns = late[nr / 2];
+	cost->p99_ns = late[nr - 1 - nr / 100];
+	cost->p999_ns = late[nr - 1 - nr / 1000];
+	cost->max_ns = late[nr - 1];
+}
+
+static void fill(const char *path, uint32_t timers)
+{
+	socket_path = path;
+	consumer_attach(&consumer, path, QUEUE, DRAIN_WINDOW);
+	producer = wire_attach(path, QUEUE, 0);
+	arm_all(timers, bench_now() + FAR_NS, FAR_NS);
+}
+
+static bool measure(const struct order *order, struct traffic_cost *cost)
+{
+	const char *op = order->op;
+
+	if (!strcmp(op, "drain"))
+		drain(order->requests, cost);
+	else if (!strcmp(op, "late") || !strcmp(op, "late-busy"))
+		lateness(order->requests, op[4], one_of_the_daemon, cost);
+	else if (!strcmp(op, "timerfd") || !strcmp(op, "timerfd-busy"))
+		lateness(order->requests, op[7], one_of_a_timerfd, cost);
+	else
+		return false;
+	return true;
+}
+
+int main(int argc, char **argv)
+{
+	static const struct subject subject = {
+		.name = "expiryd",
+		.fill = fill,
+		.measure = measure,
+	};
+
+	return subject_main(&subject, argc, argv);
+}

@@ -1,0 +1,94 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <getopt.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/resource.h>
+
+#include "bench/bench.h"
+#include "bench/daemon/subject.h"
+
+void *subject_map(uint64_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+
+	if (memory == MAP_FAILED)
+		die("no memory");
+	return memory;
+}
+
+static void report(const struct subject *subject, const struct order *order,
+		   const struct traffic_cost *cost)
+{
+	printf("{\"subject\": \"%s\", \"op\": \"%s\", \"batch\": %u, "
+	       "\"connections\": %u, \"requests\": %u, \"done\": %u, "
+	       "\"per_second\": %.0f, "
+	       "\"server_ns\": %.1f, \"client_ns\": %.1f, \"p50_us\": %.1f, "
+	       "\"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f}\n",
+	       subject->name,
+	       order->op, order->batch, order->connections, order->requests,
+	       cost->done ? cost->done : order->requests,
+	       order->requests * (double)NSEC_PER_SEC / cost->took_ns,
+	       (double)cost->server_ns / order->requests,
+	       (double)cost->client_ns / order->requests,
+	       cost->p50_ns / 1e3, cost->p99_ns / 1e3, cost->p999_ns / 1e3,
+	       cost->max_ns / 1e3);
+	fflush(stdout);
+}
+
+static void serve(const struct subject *subject)
+{
+	char line[256], op[32];
+
+	while (fgets(line, sizeof(line), stdin)) {
+		struct traffic_cost cost = { 0 };
+		struct order order = { .op = op };
+
+		if (sscanf(line, "%31s %u %u %u", op, &order.batch,
+			   &order.connections, &order.requests) != 4 ||
+		    !order.batch || !order.connections || !order.requests)
+			die("%s: not OP BATCH CONNECTIONS REQUESTS", line);
+		if (!subject->measure(&order, &cost))
+			die("%s cannot %s", subject->name, op);
+		report(subject, &order, &cost);
+	}
+}
+
+int subject_main(const struct subject *subject, int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "socket", required_argument, NULL, 's' },
+		{ "timers", required_argument, NULL, 't' },
+		{ 0 },
+	};
+	const char *path = NULL;
+	struct rlimit files;
+	uint32_t timers = 0;
+	uint64_t took_ns;
+	int c;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			path = optarg;
+			break;
+		case 't':
+			timers = strtoul(optarg, NULL, 10);
+			break;
+		default:
+			return 2;
+		}
+	}
+	if (!getrlimit(RLIMIT_NOFILE, &files)) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	took_ns = bench_now();
+	subject->fill(path, timers);
+	took_ns = bench_now() - took_ns;
+	printf("{\"subject\": \"%s\", \"timers\": %u, \"fill_s\": %.3f}\n",
+	       subject->name, timers, took_ns / 1e9);
+	fflush(stdout);
+	serve(subject);
+	return 0;
+}

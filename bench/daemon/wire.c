@@ -1,0 +1,122 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+#include "bench/daemon/traffic.h"
+#include "bench/daemon/wire.h"
+
+#define CONSUMER_BUFFER	(1024 * 1024)
+
+void wire_send(int fd, const struct expiry_record *records, uint32_t nr)
+{
+	const char *data = (const void *)records;
+	size_t left = nr * sizeof(*records);
+
+	while (left) {
+		ssize_t n = send(fd, data, left, MSG_NOSIGNAL);
+
+		if (n < 0)
+			die("send: %m");
+		data += n;
+		left -= n;
+	}
+}
+
+void wire_receive(int fd, struct expiry_record *records, uint32_t nr)
+{
+	size_t size = nr * sizeof(*records);
+	ssize_t n = recv(fd, records, size, MSG_WAITALL);
+
+	if (n < 0 || (size_t)n != size)
+		die("the daemon ended a connection");
+}
+
+int wire_attach(const char *path, const char *name, uint8_t flags)
+{
+	struct expiry_hello hello = {
+		.op = EXPIRY_OP_HELLO,
+		.flags = flags,
+		.version = EXPIRY_WIRE_VERSION,
+		.clock_id = CLOCK_MONOTONIC,
+	};
+	struct expiry_record reply;
+	int fd = traffic_connect(path);
+
+	memcpy(hello.name, name, strnlen(name, sizeof(hello.name)));
+	wire_send(fd, (const void *)&hello, 1);
+	wire_receive(fd, &reply, 1);
+	if (reply.status)
+		die("HELLO is refused: %d", reply.status);
+	return fd;
+}
+
+static void give_credit(struct consumer *consumer, uint32_t credit)
+{
+	struct expiry_record record = {
+		.op = EXPIRY_OP_CREDIT,
+		.period_ms = credit,
+	};
+
+	wire_send(consumer->fd, &record, 1);
+}
+
+void consumer_attach(struct consumer *consumer, const char *path,
+		     const char *name, uint32_t window)
+{
+	*consumer = (struct consumer) { .window = window };
+	consumer->buffer = malloc(CONSUMER_BUFFER);
+	if (!consumer->buffer)
+		die("no memory");
+	consumer->fd = wire_attach(path, name, EXPIRY_HELLO_CONSUME);
+	give_credit(consumer, window);
+}
+
+void consumer_close(struct consumer *consumer)
+{
+	close(consumer->fd);
+	free(consumer->buffer);
+}
+
+uint32_t consumer_take(struct consumer *consumer,
+		       void (*each)(const struct expiry_record *record,
+				    uint64_t now_ns))
+{
+	const struct expiry_record *record = (const void *)consumer->buffer;
+	ssize_t n = recv(consumer->fd, consumer->buffer + consumer->part,
+			 CONSUMER_BUFFER - consumer->part, 0);
+	uint64_t now_ns = bench_now();
+	uint32_t i, nr;
+
+	if (n <= 0)
+		die("the daemon ended the consumer's connection");
+	n += consumer->part;
+	nr = n / sizeof(*record);
+	for (i = 0; i < nr; i++) {
+		if (record[i].op != EXPIRY_OP_EXPIRED ||
+		    (record[i].deadline_ns < consumer->latest_ns &&
+		     !consumer->any_order))
+			die("an expiration is out of order");
+		if (record[i].deadline_ns > now_ns)
+			die("an expiration is early");
+		consumer->latest_ns = record[i].deadline_ns;
+		if (each)
+			each(&record[i], now_ns);
+	}
+	consumer->part = n % sizeof(*record);
+	memmove(consumer->buffer, record + nr, consumer->part);
+	if (nr && !consumer->got)
+		consumer->first_ns = now_ns;
+	if (nr)
+		consumer->last_ns = now_ns;
+	consumer->got += nr;
+	consumer->owed += nr;
+	if (consumer->owed >= consumer->window / 2) {
+		give_credit(consumer, consumer->owed);
+		consumer->owed = 0;
+	}
+	return nr;
+}
