@@ -121,34 +121,8 @@ $(B)/bench/%: $(B)/obj/plain/bench/%.o \
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
 
-include bench/paper/paper.mk bench/heap/heap.mk kmod/module.mk tests/tests.mk tests/vm/vm.mk
-
-# ---------------------------------------------------------------------------
-# Installation: make install [DESTDIR=] [PREFIX=/usr/local] [LIBDIR=]
-
-PREFIX ?= /usr/local
-LIBDIR ?= $(PREFIX)/lib
-MANDIR := $(DESTDIR)$(PREFIX)/share/man
-
-.PHONY: install
-install: all ## daemon, tool, library, headers, manual pages; not the module
-	@install -d $(DESTDIR)$(PREFIX)/sbin $(DESTDIR)$(PREFIX)/bin \
-		$(DESTDIR)$(LIBDIR)/pkgconfig \
-		$(DESTDIR)$(PREFIX)/include/expiry $(DESTDIR)$(PREFIX)/include/linux
-	install $(B)/expiryd $(DESTDIR)$(PREFIX)/sbin/
-	install $(B)/expiryctl $(DESTDIR)$(PREFIX)/bin/
-	install -m 644 $(B)/libexpiry.a $(DESTDIR)$(LIBDIR)/
-	install $(B)/libexpiry.so.0 $(DESTDIR)$(LIBDIR)/
-	ln -sf libexpiry.so.0 $(DESTDIR)$(LIBDIR)/libexpiry.so
-	sed -e 's|@PREFIX@|$(PREFIX)|' -e 's|@LIBDIR@|$(LIBDIR)|' \
-		-e 's|@VERSION@|$(VERSION)|' lib/libexpiry.pc.in \
-		>$(DESTDIR)$(LIBDIR)/pkgconfig/libexpiry.pc
-	install -m 644 include/expiry/*.h $(DESTDIR)$(PREFIX)/include/expiry/
-	install -m 644 include/uapi/linux/expiry.h \
-		$(DESTDIR)$(PREFIX)/include/linux/
-	@for page in docs/man/*.[1-8]; do \
-		install -D -m 644 -t $(MANDIR)/man$${page##*.} $$page || exit 1; \
-	done
+include bench/paper/paper.mk bench/heap/heap.mk bench/daemon/daemon.mk kmod/module.mk \
+	tests/tests.mk tests/vm/vm.mk packaging/install.mk packaging/deb.mk
 
 # ---------------------------------------------------------------------------
 # Housekeeping

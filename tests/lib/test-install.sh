@@ -7,24 +7,7 @@
 # The same whatever the engine: once is enough.
 [ "${EXPIRY_ENGINE:-}" != kernel ] || exit 4
 
-dir=$(mktemp -d)
-trap 'rm -rf "$dir"' EXIT
-failed=0
-number=0
-
-# is NAME COMMAND...: one test
-is() {
-	name=$1
-	shift
-	number=$((number + 1))
-	if "$@" >"$dir/log" 2>&1; then
-		echo "ok $number - $name"
-	else
-		failed=1
-		echo "not ok $number - $name"
-		sed 's/^/# /' "$dir/log"
-	fi
-}
+. tests/lib/tap
 
 flags() {
 	PKG_CONFIG_PATH=$dir/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dir \
@@ -53,11 +36,31 @@ int main(void)
 }
 END
 
-echo 1..5
+link() {
+	[ "$(readlink "$dir/usr/share/man/man3/expiry_refresh.3")" = expiry_arm.3 ]
+}
+
+units() {
+	[ -n "$(find "$dir" -path '*/systemd/system/expiryd.socket')" ] &&
+		unit=$(find "$dir" -path '*/systemd/system/expiryd.service') &&
+		grep -x 'ExecStart=/usr/sbin/expiryd' "$unit" &&
+		! grep '@[A-Z]*@' "$unit"
+}
+
+uninstall() {
+	make -s uninstall DESTDIR="$dir" PREFIX=/usr &&
+		rm -f "$dir/program" "$dir/program.c" &&
+		[ -z "$(find "$dir" ! -type d ! -name log)" ]
+}
+
 is 'make install' make -s install DESTDIR="$dir" PREFIX=/usr
 is 'the version is the project'"'"'s' [ "$(flags --modversion)" = "$(cat VERSION)" ]
 is 'a program compiles' compile
 is 'and runs on the shared library' run
 is 'every manual page is there' \
 	[ "$(find "$dir/usr/share/man" -type f | wc -l)" = "$(ls docs/man | wc -l)" ]
-exit $failed
+is 'and every call has one' link
+is 'units know where the daemon is' units
+is 'make install-dkms' make -s install-dkms DESTDIR="$dir" PREFIX=/usr
+is 'make uninstall leaves nothing' uninstall
+tap_end

@@ -1,0 +1,64 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# bash completion of expiryctl(1): what it offers is what the tool's own --help
+# says.
+
+# The first column of the lines of --help's section $1, of the command $2 if any.
+_expiryctl_column() {
+	"${COMP_WORDS[0]}" ${2:+"$2"} --help 2>/dev/null |
+		sed -n "/^$1/,/^\$/s/^  \([^ ].*\)\$/\1/p" |
+		sed 's/  .*//'
+}
+
+_expiryctl() {
+	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
+	local i command=
+
+	COMPREPLY=()
+	case $prev in
+	--clock)
+		mapfile -t COMPREPLY < <(compgen -W 'realtime monotonic boottime' -- "$cur")
+		return
+		;;
+	--socket | --device)
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+		return
+		;;
+	--queue | --id | --period | --count | --limit | --in | --at | --every)
+		return
+		;;
+	esac
+	for ((i = 1; i < COMP_CWORD; i++)); do
+		case ${COMP_WORDS[i]} in
+		--queue | --socket | --device | --clock | --id | --period | --count | --limit | --in | --at | --every)
+			((i++))
+			;;
+		--)
+			# What follows is somebody else's command line.
+			compopt -o default 2>/dev/null
+			return
+			;;
+		-*) ;;
+		*)
+			command=${COMP_WORDS[i]}
+			break
+			;;
+		esac
+	done
+	if [[ $cur == -* ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$({
+			_expiryctl_column Options
+			[[ -z $command ]] || _expiryctl_column Options "$command"
+		} | grep -o -e '--[a-z][a-z-]*' | sort -u)" -- "$cur")
+	elif [[ -z $command ]]; then
+		mapfile -t COMPREPLY < <(compgen -W "$(_expiryctl_column Commands |
+			cut -d ' ' -f 1)" -- "$cur")
+	elif [[ $command == load ]]; then
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
+	elif [[ $command == arm || $command == refresh ]]; then
+		mapfile -t COMPREPLY < <(compgen -W '+1s +1m +1h +1d never' -- "$cur")
+	fi
+}
+
+complete -F _expiryctl expiryctl

@@ -1,0 +1,42 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# fish completion of expiryctl(1): what it offers is what the tool's own --help
+# says.
+
+# The command on the line, if it is there already.
+function __expiryctl_command
+    set -l words (commandline -opc)
+    set -l skip 0
+    for word in $words[2..-1]
+        if test $skip = 1
+            set skip 0
+            continue
+        end
+        switch $word
+            case --queue --socket --device --clock --id --period --count --limit --in --at --every
+                set skip 1
+            case '-*'
+            case '*'
+                echo $word
+                return 0
+        end
+    end
+    return 1
+end
+
+# The lines of --help's section $argv[1] as NAME, a tab, WHAT; of the command
+# $argv[2] if any.
+function __expiryctl_lines
+    set -l program (commandline -opc)[1]
+    $program $argv[2..-1] --help 2>/dev/null |
+        sed -n "/^$argv[1]/,/^\$/s/^  \([^ ].*\)\$/\1/p" |
+        sed -E 's/^([^ ,]+)[^ ]*( [A-Z]+)?(, --[a-z]+)? +/\1\t/'
+end
+
+complete -c expiryctl -f
+complete -c expiryctl -n 'not __expiryctl_command >/dev/null' -a '(__expiryctl_lines Commands)'
+complete -c expiryctl -n 'string match -q -- "-*" (commandline -ct)' -a '(__expiryctl_lines Options; __expiryctl_lines Options (__expiryctl_command))'
+complete -c expiryctl -l clock -x -a 'realtime monotonic boottime'
+complete -c expiryctl -l socket -r -F
+complete -c expiryctl -l device -r -F
+complete -c expiryctl -n 'contains -- load (__expiryctl_command)' -F
+complete -c expiryctl -n 'contains -- (__expiryctl_command) arm refresh' -a '+1s +1m +1h +1d never'

@@ -1,0 +1,61 @@
+#compdef expiryctl
+# SPDX-License-Identifier: LGPL-2.1-or-later
+# zsh completion of expiryctl(1): what it offers is what the tool's own --help
+# says.
+
+# The lines of --help's section $1 as NAME:WHAT, of the command $2 if any.
+_expiryctl_lines() {
+	$words_0 ${2:+$2} --help 2>/dev/null |
+		sed -n "/^$1/,/^\$/s/^  \([^ ].*\)\$/\1/p" |
+		sed -E 's/^([^ ,]+)[^ ]*( [A-Z]+)?(, --[a-z]+)? +/\1:/'
+}
+
+_expiryctl() {
+	local words_0=$words[1] command= i
+	local -a lines
+
+	case $words[CURRENT-1] in
+	--clock)
+		compadd realtime monotonic boottime
+		return
+		;;
+	--socket | --device)
+		_files
+		return
+		;;
+	--queue | --id | --period | --count | --limit | --in | --at | --every)
+		return
+		;;
+	esac
+	for ((i = 2; i < CURRENT; i++)); do
+		case $words[i] in
+		--queue | --socket | --device | --clock | --id | --period | --count | --limit | --in | --at | --every)
+			((i++))
+			;;
+		--)
+			_normal
+			return
+			;;
+		-*) ;;
+		*)
+			command=$words[i]
+			break
+			;;
+		esac
+	done
+	if [[ $words[CURRENT] == -* ]]; then
+		lines=("${(@f)$(_expiryctl_lines Options)}")
+		[[ -z $command ]] ||
+			lines+=("${(@f)$(_expiryctl_lines Options $command)}")
+		_describe -o option lines
+	elif [[ -z $command ]]; then
+		lines=("${(@f)$(_expiryctl_lines Commands)}")
+		_describe command lines
+	elif [[ $command == load ]]; then
+		_files
+	elif [[ $command == arm || $command == refresh ]]; then
+		compadd -- +1s +1m +1h +1d never
+	fi
+}
+
+_expiryctl "$@"

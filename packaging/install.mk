@@ -1,0 +1,133 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# Installation:
+#
+#	make install [DESTDIR=] [PREFIX=/usr/local] [LIBDIR=] [UNITDIR=] ...
+#	make install-dkms [DESTDIR=]
+#	make uninstall, with the same variables
+#
+# Under /usr/local everything stays below it: systemd, udev and man look there,
+# too. Under /usr the directories are asked of systemd and udev themselves.
+
+PREFIX ?= /usr/local
+SBINDIR ?= $(PREFIX)/sbin
+BINDIR ?= $(PREFIX)/bin
+LIBDIR ?= $(PREFIX)/lib
+MANDIR ?= $(PREFIX)/share/man
+
+# $(1): the directory below $(PREFIX); $(2), $(3): how pkg-config knows it
+system_dir = $(firstword $(if $(filter /usr,$(PREFIX)),\
+	$(shell pkg-config --variable=$(2) $(3) 2>/dev/null)) $(PREFIX)/$(1))
+UNITDIR ?= $(call system_dir,lib/systemd/system,systemdsystemunitdir,systemd)
+SYSUSERSDIR ?= $(call system_dir,lib/sysusers.d,sysusersdir,systemd)
+TMPFILESDIR ?= $(call system_dir,lib/tmpfiles.d,tmpfilesdir,systemd)
+CATALOGDIR ?= $(call system_dir,lib/systemd/catalog,catalogdir,systemd)
+UDEVDIR ?= $(call system_dir,lib/udev,udevdir,udev)
+MODULESLOADDIR ?= $(call system_dir,lib/modules-load.d,modulesloaddir,systemd)
+BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
+ZSHCOMPDIR ?= $(PREFIX)/share/zsh/site-functions
+FISHCOMPDIR ?= $(PREFIX)/share/fish/vendor_completions.d
+DOCDIR ?= $(PREFIX)/share/doc/expiry
+DKMSDIR ?= /usr/src/expiry-$(VERSION)
+# Whether systemd is one that knows what is in systemd-254.conf.
+SYSTEMD_254 ?= $(shell pkg-config --atleast-version=254 libsystemd && echo yes)
+
+MANPAGES := $(wildcard docs/man/*.[1-8])
+# What the module's build needs, and nothing else.
+DKMS_SOURCES := Kbuild VERSION COPYING include/uapi/linux/expiry.h \
+	$(wildcard core/*.[ch] kmod/*.[ch] kmod/compat/*)
+
+.PHONY: install install-dkms uninstall systemd-files
+
+install: all systemd-files ## daemon, tool, library, units, manual pages; not the module
+	install -D -t $(DESTDIR)$(SBINDIR) $(B)/expiryd
+	install -D -t $(DESTDIR)$(BINDIR) $(B)/expiryctl
+	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(B)/libexpiry.a $(B)/libexpiry.so.0
+	ln -sf libexpiry.so.0 $(DESTDIR)$(LIBDIR)/libexpiry.so
+	install -D -m 644 -t $(DESTDIR)$(LIBDIR)/pkgconfig $(B)/install/libexpiry.pc
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/expiry include/expiry/*.h
+	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux \
+		include/uapi/linux/expiry.h
+	for page in $(MANPAGES); do \
+		install -D -m 644 -t $(DESTDIR)$(MANDIR)/man$${page##*.} \
+			$$page || exit 1; \
+	done
+	for page in $(notdir $(wildcard docs/man/expiry_*.3)); do \
+		for call in $$(sed -n 's/^\.Nm \(expiry_[a-z]*\)\( ,\)*$$/\1/p' \
+			docs/man/$$page); do \
+			test -e docs/man/$$call.3 || ln -sf $$page \
+				$(DESTDIR)$(MANDIR)/man3/$$call.3 || exit 1; \
+		done; \
+	done
+	install -D -m 644 -t $(DESTDIR)$(UNITDIR) $(B)/install/expiryd.service \
+		packaging/systemd/expiryd.socket
+	$(if $(SYSTEMD_254),install -D -m 644 packaging/systemd/systemd-254.conf \
+		$(DESTDIR)$(UNITDIR)/expiryd.service.d/systemd-254.conf)
+	install -D -m 644 -t $(DESTDIR)$(DOCDIR) packaging/expiryd.conf
+	install -D -m 644 packaging/systemd/sysusers.conf \
+		$(DESTDIR)$(SYSUSERSDIR)/expiryd.conf
+	install -D -m 644 packaging/systemd/tmpfiles.conf \
+		$(DESTDIR)$(TMPFILESDIR)/expiryd.conf
+	install -D -m 644 -t $(DESTDIR)$(CATALOGDIR) \
+		packaging/systemd/expiryd.catalog
+	install -D -m 644 packaging/systemd/udev.rules \
+		$(DESTDIR)$(UDEVDIR)/rules.d/60-expiryd.rules
+	install -D -m 644 packaging/completions/expiryctl.bash \
+		$(DESTDIR)$(BASHCOMPDIR)/expiryctl
+	install -D -m 644 packaging/completions/expiryctl.zsh \
+		$(DESTDIR)$(ZSHCOMPDIR)/_expiryctl
+	install -D -m 644 -t $(DESTDIR)$(FISHCOMPDIR) \
+		packaging/completions/expiryctl.fish
+
+# The module's sources where dkms(8) looks for them.
+install-dkms: systemd-files ## the module's sources, for dkms
+	for file in $(DKMS_SOURCES); do \
+		install -D -m 644 $$file $(DESTDIR)$(DKMSDIR)/$$file || exit 1; \
+	done
+	install -D -m 644 -t $(DESTDIR)$(DKMSDIR) $(B)/install/dkms.conf
+	install -D -m 644 packaging/systemd/modules-load.conf \
+		$(DESTDIR)$(MODULESLOADDIR)/expiry.conf
+
+# What says where other things are.
+systemd-files: $(B)/install/expiryd.service $(B)/install/libexpiry.pc \
+	$(B)/install/dkms.conf
+
+$(B)/install/%: packaging/systemd/%.in packaging/substitute VERSION FORCE
+	@PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) SBINDIR=$(SBINDIR) packaging/substitute $< $@
+
+$(B)/install/%: lib/%.in packaging/substitute VERSION FORCE
+	@PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) SBINDIR=$(SBINDIR) packaging/substitute $< $@
+
+$(B)/install/%: packaging/dkms/%.in packaging/substitute VERSION FORCE
+	@PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) SBINDIR=$(SBINDIR) packaging/substitute $< $@
+
+.PHONY: FORCE
+FORCE:
+
+uninstall: ## what install and install-dkms brought, and nothing of yours
+	rm -f $(DESTDIR)$(SBINDIR)/expiryd $(DESTDIR)$(BINDIR)/expiryctl \
+		$(DESTDIR)$(LIBDIR)/libexpiry.a $(DESTDIR)$(LIBDIR)/libexpiry.so \
+		$(DESTDIR)$(LIBDIR)/libexpiry.so.0 \
+		$(DESTDIR)$(LIBDIR)/pkgconfig/libexpiry.pc \
+		$(DESTDIR)$(PREFIX)/include/linux/expiry.h \
+		$(DESTDIR)$(UNITDIR)/expiryd.service \
+		$(DESTDIR)$(UNITDIR)/expiryd.socket \
+		$(DESTDIR)$(UNITDIR)/expiryd.service.d/systemd-254.conf \
+		$(DESTDIR)$(DOCDIR)/expiryd.conf \
+		$(DESTDIR)$(SYSUSERSDIR)/expiryd.conf \
+		$(DESTDIR)$(TMPFILESDIR)/expiryd.conf \
+		$(DESTDIR)$(MODULESLOADDIR)/expiry.conf \
+		$(DESTDIR)$(CATALOGDIR)/expiryd.catalog \
+		$(DESTDIR)$(UDEVDIR)/rules.d/60-expiryd.rules \
+		$(DESTDIR)$(BASHCOMPDIR)/expiryctl \
+		$(DESTDIR)$(ZSHCOMPDIR)/_expiryctl \
+		$(DESTDIR)$(FISHCOMPDIR)/expiryctl.fish
+	for page in $(notdir $(MANPAGES)); do \
+		rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$$page; \
+	done
+	for call in $$(sed -n 's/^\t\t\(expiry_[a-z]*\);/\1/p' lib/libexpiry.map); do \
+		rm -f $(DESTDIR)$(MANDIR)/man3/$$call.3; \
+	done
+	rm -rf $(DESTDIR)$(PREFIX)/include/expiry $(DESTDIR)$(DKMSDIR)
+	rmdir $(DESTDIR)$(UNITDIR)/expiryd.service.d $(DESTDIR)$(DOCDIR) \
+		2>/dev/null || :
