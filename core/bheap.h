@@ -42,7 +42,8 @@ struct bheap_layout;
  * @tree: pages in the tree, the hole included
  * @head: nodes already taken from the tree's first page
  * @hole: the page of the tree that is empty and on its way down; 0 = none
- * @run: nodes left in the page that was taken out for the sweep
+ * @run: nodes left of the pages that were taken out for the sweep, the surplus
+ *	included
  * @unswept: of @arrivals, those that the sweep has still to look at
  */
 struct bheap_sorted_state {
@@ -94,8 +95,9 @@ typedef void bheap_visit_t(void *context, const struct bheap_node *node);
  * @pop: remove the first
  * @replace: put another node in place of the first
  * @top: call @ahead for the nodes that may come first after the first
- * @sweep: look at up to @steps nodes, remove the stale ones among them; one
- *	sweep after another looks at every node that did not move meanwhile.
+ * @sweep: look at up to @steps nodes, or at a page of them every so many steps,
+ *	remove the stale ones among them; one sweep after another looks at every
+ *	node that did not move meanwhile.
  *	Returns false when a sweep came to its end. Calls @ahead some nodes
  *	before @stale.
  * @validate: walk everything (unbounded; for tests and debugging) and show

@@ -10,9 +10,11 @@
  * memory and no page to itself.
  *
  *	page 0		arrivals: what was pushed last, a small heap
- *	page 1		the run: a sorted page that the sweep has taken out
- *	page 2		scratch for merging, of no meaning between operations
- *	page 2 + t	page t of the tree, t from 1: children 2t and 2t + 1
+ *	page 1		the run: what lives of the pages that the sweep has taken
+ *			out, sorted
+ *	page 2		the surplus: a full page of that, no less than the run
+ *	page 3		scratch for merging, of no meaning between operations
+ *	page 3 + t	page t of the tree, t from 1: children 2t and 2t + 1
  *
  * Every page of the tree is full, but for the first (t = 1), whose beginning
  * has been taken already (head), and the hole, which is empty. The least node
@@ -22,10 +24,11 @@
  * A page leaves a hole when it is used up or taken out. The hole sinks: its
  * children's lesser half becomes the page, the greater half stays where the
  * greatest was, and the other child is the hole. Without children, it is filled
- * with the last page, which then rises: as long as its parent has something
- * greater, the greater half of both stays below. Either merges two pages into
- * two others from both ends at once. One half goes to the empty place, the other
- * to a page kept for it (scratch) and from there to where it belongs.
+ * with the surplus, or else the last page, which then rises: as long as its
+ * parent has something greater, the greater half of both stays below. Either
+ * merges two pages into two others from both ends at once. One half goes to the
+ * empty place, the other to a page kept for it (scratch) and from there to
+ * where it belongs.
  *
  * The hole sinks one page an operation, and is all the way down before the next
  * one begins. A page rises in one go: its path is known before it starts.
@@ -33,34 +36,21 @@
  * "Node" is a struct bheap_node, @pos the number of a page in the tree.
  */
 #include "arrivals.h"
-#include "bheap.h"
-#include "bheap_sorted_tree.h"
+#include "bheap_sorted.h"
 #include "runs.h"
 
 #define NODES		SORTED_NODES
-#define AHEAD		8U
 
-/* The same for what is delivered, in two steps. */
+/* Nodes before which their slots are sent for, in two steps. */
 #define TOP_AHEAD	24U
 #define FAR_AHEAD	48U
 
 static_assert(sizeof(struct bheap) <= 64, "what is looked at is in one line");
 
-static inline struct bheap_node *arrivals_page(const struct bheap *heap)
-{
-	return core_page(heap->pages, 0);
-}
-
-static inline struct bheap_node *run_page(const struct bheap *heap)
-{
-	return core_page(heap->pages, 1);
-}
-
-/* Arrivals are a page full: they become the last page of the tree. */
-static int append_arrivals(struct bheap *heap)
+int sorted_append_arrivals(struct bheap *heap)
 {
 	struct bheap_sorted_state *s = &heap->sorted;
-	struct bheap_node *page = arrivals_page(heap);
+	struct bheap_node *page = sorted_arrivals(heap);
 	int err;
 
 	if (unlikely(!page))
@@ -84,11 +74,13 @@ enum origin { ARRIVALS, RUN, TREE };
  * struct next - what comes after the heap's first node
  * @node: it; NULL = nothing does
  * @page: where it is
- * @origin: and what page that is
+ * @surplus: what follows the run when this is its last
+ * @origin: what page @page is
  */
 struct next {
 	struct bheap_node *node;
 	struct bheap_node *page;
+	struct bheap_node *surplus;
 	enum origin origin;
 };
 
@@ -116,17 +108,22 @@ static int find_next(struct bheap *heap, struct next *next)
 		propose(next, page, s->head, TREE);
 	}
 	if (s->arrivals) {
-		page = arrivals_page(heap);
+		page = sorted_arrivals(heap);
 		if (unlikely(!page))
 			return heap->pages->error;
 		propose(next, page, arrivals_least(page, 0, s->arrivals),
 			ARRIVALS);
 	}
 	if (unlikely(s->run)) {
-		page = run_page(heap);
+		page = sorted_run(heap);
 		if (unlikely(!page))
 			return heap->pages->error;
-		propose(next, page, NODES - s->run, RUN);
+		if (s->run == NODES + 1) {
+			next->surplus = sorted_surplus(heap);
+			if (unlikely(!next->surplus))
+				return heap->pages->error;
+		}
+		propose(next, page, sorted_run_begin(s), RUN);
 	}
 	return 0;
 }
@@ -143,7 +140,9 @@ static void take_next(struct bheap *heap, const struct next *next)
 				s->arrivals--);
 		break;
 	case RUN:
-		s->run--;
+		/* The surplus is next; the hole is left to the last page. */
+		if (--s->run == NODES)
+			memcpy(next->page, next->surplus, CORE_PAGE_SIZE);
 		break;
 	case TREE:
 		if (++s->head == NODES)
@@ -171,10 +170,10 @@ static int sorted_push(struct bheap *heap, const struct bheap_node *node)
 
 	err = sorted_tree_ready(heap);
 	if (!err && heap->sorted.arrivals == NODES)
-		err = append_arrivals(heap);
+		err = sorted_append_arrivals(heap);
 	if (unlikely(err))
 		return err;
-	page = arrivals_page(heap);
+	page = sorted_arrivals(heap);
 	if (unlikely(!page))
 		return heap->pages->error;
 
@@ -227,13 +226,13 @@ static int sorted_replace(struct bheap *heap, const struct bheap_node *node)
 		return 0;
 	}
 	if (heap->sorted.arrivals == NODES && next.origin != ARRIVALS) {
-		err = append_arrivals(heap);
+		err = sorted_append_arrivals(heap);
 		if (!err)
 			err = find_next(heap, &next);
 		if (unlikely(err))
 			return err;
 	}
-	page = arrivals_page(heap);
+	page = sorted_arrivals(heap);
 	if (unlikely(!page))
 		return heap->pages->error;
 	take_next(heap, &next);
@@ -275,142 +274,6 @@ static void sorted_top(const struct bheap *heap, bheap_ahead_t *ahead,
 }
 
 /* ------------------------------------------------------------------------
- * The sweep
- */
-
-#define SWEPT		1	/* where an error may stand: to the end */
-
-/* Look at one of the arrivals, from the last to the first. */
-static int sweep_arrivals(struct bheap *heap, bheap_stale_t *stale,
-			  bheap_ahead_t *ahead, void *context)
-{
-	struct bheap_sorted_state *s = &heap->sorted;
-	struct bheap_node *page = arrivals_page(heap);
-	u32 elem;
-
-	if (unlikely(!page))
-		return heap->pages->error;
-	if (s->unswept > s->arrivals)
-		s->unswept = s->arrivals;
-	if (!s->unswept)
-		return 0;
-	elem = s->unswept - 1;
-	if (elem >= AHEAD)
-		ahead(context, page + elem - AHEAD, false);
-	if (stale(context, page + elem)) {
-		heap->nr--;
-		if (arrivals_remove(page, elem, s->arrivals--))
-			return 0;
-	}
-	s->unswept = elem;
-	return 0;
-}
-
-/* Look at the first of the run: it goes, or goes where new ones go. */
-static int sweep_run(struct bheap *heap, bheap_stale_t *stale,
-		     bheap_ahead_t *ahead, void *context)
-{
-	struct bheap_sorted_state *s = &heap->sorted;
-	struct bheap_node *page = run_page(heap), *node, *arrivals;
-	int err;
-
-	if (unlikely(!page))
-		return heap->pages->error;
-	node = page + NODES - s->run;
-	if (s->run > AHEAD)
-		ahead(context, node + AHEAD, false);
-	if (stale(context, node)) {
-		s->run--;
-		heap->nr--;
-		return 0;
-	}
-	if (s->arrivals == NODES) {
-		err = append_arrivals(heap);
-		if (unlikely(err))
-			return err;
-	}
-	arrivals = arrivals_page(heap);
-	if (unlikely(!arrivals))
-		return heap->pages->error;
-	arrivals_up(arrivals, s->arrivals++, node);
-	s->run--;
-	return 0;
-}
-
-/* Look at the next node of the tree, from the last to the first. The first
- * stale one has its page taken out.
- */
-static int sweep_tree(struct bheap *heap, bheap_stale_t *stale,
-		      bheap_ahead_t *ahead, void *context)
-{
-	struct bheap_sorted_state *s = &heap->sorted;
-	u32 pos = (heap->sweep - 1) / NODES, elem = (heap->sweep - 1) % NODES;
-	u32 begin = pos == 1 ? s->head : 0;
-	struct bheap_node *page, *run;
-
-	page = sorted_tree_page(heap, pos);
-	if (unlikely(!page))
-		return heap->pages->error;
-	if (elem >= begin + AHEAD)
-		ahead(context, page + elem - AHEAD, false);
-	if (!stale(context, page + elem)) {
-		heap->sweep = elem == begin ? pos * NODES : heap->sweep - 1;
-		return 0;
-	}
-	run = run_page(heap);
-	if (unlikely(!run))
-		return heap->pages->error;
-	memcpy(run, page, CORE_PAGE_SIZE);
-	s->run = NODES - begin;
-	sorted_tree_vacate(heap, pos);
-	heap->sweep = pos * NODES;
-	return 0;
-}
-
-/*
- * The arrivals first, then the tree's pages from the last to the first, so that
- * what fills a hole has been looked at. Of a page that is taken out, what lives
- * joins the arrivals; without a stale node, it stays. A page that rises, filling
- * the hole or having been arrivals, sends down as many nodes as it sends up,
- * some of them past the sweep unseen, a page's worth at most; the next sweep
- * finds them.
- *
- * In heap->sweep, node e of page t of the tree is t * NODES + e + 1.
- */
-static bool sorted_sweep(struct bheap *heap, u32 steps, bheap_stale_t *stale,
-			 bheap_ahead_t *ahead, void *context)
-{
-	struct bheap_sorted_state *s = &heap->sorted;
-	int err;
-
-	if (!heap->sweep) {
-		heap->sweep = (s->tree + 1) * NODES;
-		s->unswept = s->arrivals;
-	}
-	while (steps--) {
-		if (heap->sweep > (s->tree + 1) * NODES)
-			heap->sweep = (s->tree + 1) * NODES;
-		if (s->unswept)
-			err = sweep_arrivals(heap, stale, ahead, context);
-		else if (s->run)
-			err = sweep_run(heap, stale, ahead, context);
-		else if (s->hole)
-			err = sorted_tree_sink(heap);
-		else if (heap->sweep > NODES + s->head)
-			err = sweep_tree(heap, stale, ahead, context);
-		else
-			err = SWEPT;
-		sorted_set_pages(heap);
-		if (!err)
-			continue;
-		if (err == SWEPT)
-			heap->sweep = 0;
-		break;
-	}
-	return heap->sweep;
-}
-
-/* ------------------------------------------------------------------------
  * Validation
  */
 
@@ -447,13 +310,14 @@ static int sorted_validate(struct bheap *heap, bheap_visit_t *visit,
 {
 	const struct bheap_sorted_state *s = &heap->sorted;
 	struct census census = { visit, context, 0, ~0ULL };
-	const struct bheap_node *page;
+	const struct bheap_node *page, *last = NULL;
 	int err;
 
-	if (s->arrivals > NODES || s->run > NODES)
+	if (s->arrivals > NODES || s->run >= 2 * NODES ||
+	    (sorted_has_surplus(s) && !s->hole))
 		return -EIO;
 	if (s->arrivals) {
-		page = arrivals_page(heap);
+		page = sorted_arrivals(heap);
 		if (!page)
 			return heap->pages->error;
 		if (!arrivals_is_heap(page, s->arrivals))
@@ -461,13 +325,22 @@ static int sorted_validate(struct bheap *heap, bheap_visit_t *visit,
 		count(&census, page, page + s->arrivals);
 	}
 	if (s->run) {
-		page = run_page(heap);
+		page = sorted_run(heap);
 		if (!page)
 			return heap->pages->error;
-		page += NODES - s->run;
-		if (!runs_is_sorted(page, page + s->run))
+		if (!runs_is_sorted(page + sorted_run_begin(s), page + NODES))
 			return -EIO;
-		count(&census, page, page + s->run);
+		count(&census, page + sorted_run_begin(s), page + NODES);
+		last = page + NODES - 1;
+	}
+	if (sorted_has_surplus(s)) {
+		page = sorted_surplus(heap);
+		if (!page)
+			return heap->pages->error;
+		if (!runs_is_sorted(page, page + NODES) ||
+		    node_less(page, last))
+			return -EIO;
+		count(&census, page, page + NODES);
 	}
 	err = sorted_tree_validate(heap, count, &census);
 	if (err)

@@ -83,25 +83,30 @@ static void rise(const struct way *way, struct bheap_node *x,
 	memcpy(last, x, CORE_PAGE_SIZE);
 }
 
-/* Fill the hole, which has no children, with the last page. */
+/* Fill the hole, which has no children, with the surplus or the last page. */
 static int fill(struct bheap *heap)
 {
 	struct bheap_sorted_state *s = &heap->sorted;
-	struct bheap_node *last;
+	bool surplus = sorted_has_surplus(s);
+	struct bheap_node *page;
 	struct way way;
 	int err;
 
-	if (s->hole != s->tree) {
-		last = sorted_tree_page(heap, s->tree);
-		if (unlikely(!last))
+	if (surplus || s->hole != s->tree) {
+		page = surplus ? sorted_surplus(heap) :
+		       sorted_tree_page(heap, s->tree);
+		if (unlikely(!page))
 			return heap->pages->error;
-		err = find_way(heap, &way, s->hole, last);
+		err = find_way(heap, &way, s->hole, page);
 		if (unlikely(err))
 			return err;
-		rise(&way, last, way.scratch);
+		rise(&way, page, way.scratch);
 	}
 	s->hole = 0;
-	s->tree--;
+	if (surplus)
+		s->run -= NODES;
+	else
+		s->tree--;
 	sorted_set_pages(heap);
 	return 0;
 }
@@ -131,7 +136,8 @@ int sorted_tree_sink(struct bheap *heap)
 	u64 left = 2ULL * s->hole;
 	u32 next = left;
 
-	if (left >= s->tree)
+	/* An only child is the last page, and would fill the hole. */
+	if (left > s->tree || (left == s->tree && !sorted_has_surplus(s)))
 		return fill(heap);
 
 	scratch = sorted_scratch(heap);
@@ -143,6 +149,11 @@ int sorted_tree_sink(struct bheap *heap)
 	low = sorted_tree_page(heap, left);
 	if (unlikely(!low))
 		return heap->pages->error;
+	if (left == s->tree) {
+		memcpy(hole, low, CORE_PAGE_SIZE);
+		s->hole = left;
+		return 0;
+	}
 	high = sorted_tree_page(heap, left + 1);
 	if (unlikely(!high))
 		return heap->pages->error;
@@ -174,7 +185,7 @@ void sorted_tree_vacate(struct bheap *heap, u32 pos)
 	/* What comes to be the first page will be whole. */
 	if (pos == 1)
 		heap->sorted.head = 0;
-	if (pos == heap->sorted.tree) {
+	if (pos == heap->sorted.tree && !sorted_has_surplus(&heap->sorted)) {
 		heap->sorted.tree--;
 		return;
 	}

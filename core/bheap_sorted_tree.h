@@ -12,8 +12,8 @@
 
 #define SORTED_NODES	BHEAP_NODES_PER_PAGE
 
-/* Arrivals, run and scratch. */
-#define SORTED_BEFORE_TREE	3U
+/* Arrivals, run, surplus and scratch. */
+#define SORTED_BEFORE_TREE	4U
 
 /* Page @pos of the tree, from 1, or NULL with pages->error set. */
 static inline struct bheap_node *sorted_tree_page(const struct bheap *heap,
@@ -25,7 +25,19 @@ static inline struct bheap_node *sorted_tree_page(const struct bheap *heap,
 /* A page for merging, or NULL: nothing is in it between two operations. */
 static inline struct bheap_node *sorted_scratch(const struct bheap *heap)
 {
+	return core_page(heap->pages, 3);
+}
+
+/* The page of the run that will fill the hole, or NULL. */
+static inline struct bheap_node *sorted_surplus(const struct bheap *heap)
+{
 	return core_page(heap->pages, 2);
+}
+
+/* Whether there is one; there is a hole then, too. */
+static inline bool sorted_has_surplus(const struct bheap_sorted_state *s)
+{
+	return s->run > SORTED_NODES;
 }
 
 /* Tell the owner which pages are in use. */
@@ -66,7 +78,9 @@ static inline int sorted_tree_ready(struct bheap *heap)
 	return 0;
 }
 
-/* Page @pos is empty from now on; there must be no hole. */
+/* Page @pos is empty from now on; there must be no hole. With a surplus, there
+ * is one after that in any case.
+ */
 void sorted_tree_vacate(struct bheap *heap, u32 pos);
 
 /* Add a full page of nodes in any order, of which @least is the least. Leaves

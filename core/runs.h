@@ -61,6 +61,32 @@ static inline void runs_merge(const struct bheap_node *a,
 	}
 }
 
+/*
+ * Move the @count greatest of the sorted runs @a and @b, of *@a_nr and *@b_nr
+ * nodes, to below @end, and leave in those how many were not. The place of @a
+ * may be moved to where it is not read any more.
+ */
+static inline void runs_merge_greatest(const struct bheap_node *a, u32 *a_nr,
+				       const struct bheap_node *b, u32 *b_nr,
+				       u32 count, struct bheap_node *end)
+{
+	u32 i = *a_nr, j = *b_nr;
+
+	for (; count && i && j; count--) {
+		bool is_a = node_less(b + j - 1, a + i - 1);
+
+		*--end = *runs_either(b + j - 1, a + i - 1, is_a);
+		i -= is_a;
+		j -= !is_a;
+	}
+	for (; count && i; count--)
+		*--end = a[--i];
+	for (; count && j; count--)
+		*--end = b[--j];
+	*a_nr = i;
+	*b_nr = j;
+}
+
 static inline bool runs_is_sorted(const struct bheap_node *node,
 				  const struct bheap_node *end)
 {

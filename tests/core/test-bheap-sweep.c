@@ -58,6 +58,12 @@ static u32 sweeps_max(void)
 	return test_layout == &bheap_sorted ? 8 : 1;
 }
 
+/* What one call may look at: a page, when steps have summed up to one. */
+static u32 looks_max(u32 steps)
+{
+	return test_layout == &bheap_sorted ? steps + NODES : steps;
+}
+
 /* Sweep until @most nodes are stale; returns how many are. */
 static u32 sweep_to_end(struct subject *subject, u32 sweeps, u32 most)
 {
@@ -94,7 +100,7 @@ static void sweep_takes_the_stale(void **state)
 			calls.stale = 0;
 			more = test_layout->sweep(&subject.heap, 16, is_stale,
 						  ahead, &calls);
-			assert_in_range(calls.stale, 0, 16);
+			assert_in_range(calls.stale, 0, looks_max(16));
 			looks += calls.stale;
 			if (rounds % 16 == 0)
 				validate(&subject);
@@ -179,6 +185,47 @@ static void draining_amid_a_sweep(void **state)
 			pop(&subject);
 		subject_free(&subject);
 	}
+}
+
+/* Sorted pages: what lives of the first pages comes first, and its last node is
+ * popped while the page that follows still waits for a hole on its way down.
+ */
+static void surplus_comes_after_the_run(void **state)
+{
+	const u32 n = 40 * NODES, rounds = NODES < 16 ? 300 : 10;
+	struct bheap_sorted_state *s;
+	struct subject subject;
+	struct sweep_calls calls = { .subject = &subject };
+	u32 i, left, seen = 0;
+
+	(void)state;
+	if (test_layout != &bheap_sorted)
+		return;
+	for (i = 0; i < rounds; i++) {
+		subject_init(&subject, n + 1);
+		subject.random += i;
+		s = &subject.heap.sorted;
+		while (subject.nr < n)
+			push(&subject, test_below(&subject.random, KEYS));
+		make_stale(&subject, 40);
+		do {
+			if (!test_layout->sweep(&subject.heap, 1, is_stale,
+						ahead, &calls))
+				break;
+		} while (s->hole != 1 || s->run <= NODES);
+		validate(&subject);
+		recount(&subject, &left);
+		while (subject.nr && s->run > NODES) {
+			seen += s->run == NODES + 1 && s->hole;
+			pop(&subject);
+			seen -= s->run == NODES + 1 && s->hole;
+		}
+		while (subject.nr)
+			pop(&subject);
+		subject_free(&subject);
+	}
+	if (NODES < 16)
+		assert_true(seen > 0);
 }
 
 /* Pops take away what the sweep was about to look at. */
@@ -279,6 +326,7 @@ int main(int argc, char **argv)
 		test_with_layouts(sweep_takes_the_stale),
 		test_with_layouts(sweep_of_a_page),
 		test_with_layouts(draining_amid_a_sweep),
+		test_with_layouts(surplus_comes_after_the_run),
 		test_with_layouts(pops_amid_a_sweep),
 		test_with_layouts(sweep_among_operations),
 		test_with_layouts(sweep_with_faults),

@@ -1,0 +1,183 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
+/*
+ * The sweep of sorted pages.
+ *
+ * The arrivals first, then the tree's pages from the last to the first, so that
+ * what fills a hole has been looked at. A page is looked at as a whole, once
+ * what that takes has been sent for, a few nodes a call. Without a stale node,
+ * it stays. Otherwise it is taken out, and what lives keeps its order: merged
+ * with what lives of others, it comes back by the page.
+ *
+ * A page that rises, filling the hole or having been arrivals, sends down as
+ * many nodes as it sends up, some of them past the sweep unseen, a page's worth
+ * at most; the next sweep finds them.
+ *
+ * In heap->sweep, node e of page t of the tree is t * NODES + e + 1.
+ */
+#include "arrivals.h"
+#include "bheap_sorted.h"
+#include "runs.h"
+
+#define NODES		SORTED_NODES
+#define AHEAD		8U
+#define SWEPT		1	/* where an error may stand: to the end */
+
+/* Look at one of the arrivals, from the last to the first. */
+static int sweep_arrivals(struct bheap *heap, bheap_stale_t *stale,
+			  bheap_ahead_t *ahead, void *context)
+{
+	struct bheap_sorted_state *s = &heap->sorted;
+	struct bheap_node *page = sorted_arrivals(heap);
+	u32 elem;
+
+	if (unlikely(!page))
+		return heap->pages->error;
+	if (s->unswept > s->arrivals)
+		s->unswept = s->arrivals;
+	if (!s->unswept)
+		return 0;
+	elem = s->unswept - 1;
+	if (elem >= AHEAD)
+		ahead(context, page + elem - AHEAD, false);
+	if (stale(context, page + elem)) {
+		heap->nr--;
+		if (arrivals_remove(page, elem, s->arrivals--))
+			return 0;
+	}
+	s->unswept = elem;
+	return 0;
+}
+
+/* The sweep is at its end: the run goes where new ones go. */
+static int empty_run(struct bheap *heap)
+{
+	struct bheap_sorted_state *s = &heap->sorted;
+	struct bheap_node *run = sorted_run(heap), *arrivals;
+	int err;
+
+	if (unlikely(!run))
+		return heap->pages->error;
+	if (s->arrivals == NODES) {
+		err = sorted_append_arrivals(heap);
+		if (unlikely(err))
+			return err;
+	}
+	arrivals = sorted_arrivals(heap);
+	if (unlikely(!arrivals))
+		return heap->pages->error;
+	arrivals_up(arrivals, s->arrivals++, run + NODES - s->run);
+	s->run--;
+	return 0;
+}
+
+/* Look at page @pos of the tree. Unless all of it lives, take it out: what
+ * lives is merged with the run, and what is too much for that is the surplus.
+ */
+static int sweep_page(struct bheap *heap, u32 pos, bheap_stale_t *stale,
+		      void *context)
+{
+	struct bheap_sorted_state *s = &heap->sorted;
+	u32 begin = pos == 1 ? s->head : 0, run_nr = s->run, nr = 0, all, i;
+	struct bheap_node *page, *run, *surplus, *scratch;
+
+	page = sorted_tree_page(heap, pos);
+	if (unlikely(!page))
+		return heap->pages->error;
+	run = sorted_run(heap);
+	if (unlikely(!run))
+		return heap->pages->error;
+	surplus = sorted_surplus(heap);
+	if (unlikely(!surplus))
+		return heap->pages->error;
+	scratch = sorted_scratch(heap);
+	if (unlikely(!scratch))
+		return heap->pages->error;
+
+	for (i = begin; i < NODES; i++) {
+		scratch[nr] = page[i];
+		nr += !stale(context, page + i);
+	}
+	if (nr == NODES - begin)
+		return 0;
+	heap->nr -= NODES - begin - nr;
+
+	/* The greatest first, as far as they fill a page. */
+	all = run_nr + nr;
+	run += NODES - run_nr;
+	if (all > NODES) {
+		runs_merge_greatest(run, &run_nr, scratch, &nr, NODES,
+				    surplus + NODES);
+		runs_merge_greatest(run, &run_nr, scratch, &nr, all - NODES,
+				    run + s->run);
+	} else {
+		runs_merge_greatest(run, &run_nr, scratch, &nr, all,
+				    surplus + NODES);
+		memcpy(run + s->run - all, surplus + NODES - all,
+		       all * sizeof(*run));
+	}
+	s->run = all;
+	sorted_tree_vacate(heap, pos);
+	return 0;
+}
+
+/* Send for what it takes to look at a page of the tree, from its last node to
+ * its first, then look at all of it. Takes a step a node.
+ */
+static int sweep_tree(struct bheap *heap, u32 *steps, bheap_stale_t *stale,
+		      bheap_ahead_t *ahead, void *context)
+{
+	u32 pos = (heap->sweep - 1) / NODES, elem = (heap->sweep - 1) % NODES;
+	u32 begin = pos == 1 ? heap->sorted.head : 0, left = *steps;
+	const struct bheap_node *page = sorted_tree_page(heap, pos);
+	int err;
+
+	if (unlikely(!page))
+		return heap->pages->error;
+	/* One step has been paid for. */
+	for (left++; left && elem > begin; left--) {
+		ahead(context, page + elem--, false);
+		heap->sweep--;
+	}
+	if (!left) {
+		*steps = 0;
+		return 0;
+	}
+	*steps = left - 1;
+	err = sweep_page(heap, pos, stale, context);
+	if (!err)
+		heap->sweep = pos * NODES;
+	return err;
+}
+
+bool sorted_sweep(struct bheap *heap, u32 steps, bheap_stale_t *stale,
+		  bheap_ahead_t *ahead, void *context)
+{
+	struct bheap_sorted_state *s = &heap->sorted;
+	int err;
+
+	if (!heap->sweep) {
+		heap->sweep = (s->tree + 1) * NODES;
+		s->unswept = s->arrivals;
+	}
+	while (steps--) {
+		if (heap->sweep > (s->tree + 1) * NODES)
+			heap->sweep = (s->tree + 1) * NODES;
+		if (s->unswept)
+			err = sweep_arrivals(heap, stale, ahead, context);
+		else if (s->hole)
+			err = sorted_tree_sink(heap);
+		else if (heap->sweep > NODES + s->head)
+			err = sweep_tree(heap, &steps, stale, ahead, context);
+		else if (s->run)
+			err = empty_run(heap);
+		else
+			err = SWEPT;
+		sorted_set_pages(heap);
+		if (!err)
+			continue;
+		if (err == SWEPT)
+			heap->sweep = 0;
+		break;
+	}
+	return heap->sweep;
+}
