@@ -79,11 +79,18 @@ struct bheap {
  */
 typedef bool bheap_stale_t(void *context, const struct bheap_node *node);
 
-/* Sends for what it takes to look at a node's timer soon; @far: for what it
- * takes to know where that is, some time before the same node's other call.
+/* How soon a node's timer will be looked at. A layout that knows long before
+ * calls with each of them in turn, one that does not with BHEAP_SOON alone.
  */
+enum bheap_when {
+	BHEAP_FAR,	/* send for what tells where the timer is */
+	BHEAP_SOON,	/* for the timer */
+	BHEAP_NEXT,	/* for what the timer refers to */
+};
+
+/* Sends for what it takes to look at a node's timer. */
 typedef void bheap_ahead_t(void *context, const struct bheap_node *node,
-			   bool far);
+			   enum bheap_when when);
 
 /* Is shown a node. */
 typedef void bheap_visit_t(void *context, const struct bheap_node *node);

@@ -41,9 +41,10 @@
 
 #define NODES		SORTED_NODES
 
-/* Nodes before which their slots are sent for, in two steps. */
-#define TOP_AHEAD	24U
+/* How many nodes before its own turn a node's timer is sent for, by and by. */
 #define FAR_AHEAD	48U
+#define SOON_AHEAD	24U
+#define NEXT_AHEAD	8U
 
 static_assert(sizeof(struct bheap) <= 64, "what is looked at is in one line");
 
@@ -244,33 +245,35 @@ static int sorted_replace(struct bheap *heap, const struct bheap_node *node)
 /* Of the tree's first page, the node that is @distance after the next; at the
  * beginning of the page, all of them up to there.
  */
-static void send_ahead(const struct bheap *heap, u32 distance,
-		       bheap_ahead_t *ahead, void *context, bool far)
+static inline void send_ahead(const struct bheap_node *page, u32 head,
+			      u32 distance, bheap_ahead_t *ahead, void *context,
+			      enum bheap_when when)
 {
-	const struct bheap_sorted_state *s = &heap->sorted;
-	const struct bheap_node *page;
-	u32 i, end = s->head + distance;
+	u32 end = head + distance < NODES ? head + distance : NODES, i;
 
-	if (!s->tree || s->hole == 1)
-		return;
-	page = core_page_peek(heap->pages, SORTED_BEFORE_TREE);
-	if (!page)
-		return;
-	for (i = s->head > 1 ? end - 1 : s->head; i < end && i < NODES; i++)
-		ahead(context, page + i, far);
+	for (i = head > 1 ? head + distance - 1 : head; i < end; i++)
+		ahead(context, page + i, when);
 }
 
 static void sorted_top(const struct bheap *heap, bheap_ahead_t *ahead,
 		       void *context)
 {
-	const struct bheap_node *page;
+	const struct bheap_sorted_state *s = &heap->sorted;
+	const struct bheap_node *page = NULL;
 	u32 i;
 
-	send_ahead(heap, FAR_AHEAD, ahead, context, true);
-	send_ahead(heap, TOP_AHEAD, ahead, context, false);
+	if (s->tree && s->hole != 1)
+		page = core_page_peek(heap->pages, SORTED_BEFORE_TREE);
+	if (page) {
+		send_ahead(page, s->head, FAR_AHEAD, ahead, context, BHEAP_FAR);
+		send_ahead(page, s->head, SOON_AHEAD, ahead, context,
+			   BHEAP_SOON);
+		send_ahead(page, s->head, NEXT_AHEAD, ahead, context,
+			   BHEAP_NEXT);
+	}
 	page = core_page_peek(heap->pages, 0);
-	for (i = 0; page && i < heap->sorted.arrivals && i < ARRIVALS_GROUP; i++)
-		ahead(context, page + i, false);
+	for (i = 0; page && i < s->arrivals && i < ARRIVALS_GROUP; i++)
+		ahead(context, page + i, BHEAP_SOON);
 }
 
 /* ------------------------------------------------------------------------

@@ -38,7 +38,7 @@ static int sweep_arrivals(struct bheap *heap, bheap_stale_t *stale,
 		return 0;
 	elem = s->unswept - 1;
 	if (elem >= AHEAD)
-		ahead(context, page + elem - AHEAD, false);
+		ahead(context, page + elem - AHEAD, BHEAP_SOON);
 	if (stale(context, page + elem)) {
 		heap->nr--;
 		if (arrivals_remove(page, elem, s->arrivals--))
@@ -135,7 +135,7 @@ static int sweep_tree(struct bheap *heap, u32 *steps, bheap_stale_t *stale,
 		return heap->pages->error;
 	/* One step has been paid for. */
 	for (left++; left && elem > begin; left--) {
-		ahead(context, page + elem--, false);
+		ahead(context, page + elem--, BHEAP_SOON);
 		heap->sweep--;
 	}
 	if (!left) {

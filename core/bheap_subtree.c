@@ -321,7 +321,7 @@ static bool subtree_sweep(struct bheap *heap, u32 steps, bheap_stale_t *stale,
 		}
 		if (pos % NODES >= SWEEP_AHEAD)
 			ahead(context, page + pos % NODES - SWEEP_AHEAD,
-			      false);
+			      BHEAP_SOON);
 
 		if (stale(context, page + pos % NODES)) {
 			if (remove_at(heap, pos, &up))
@@ -348,7 +348,7 @@ static void subtree_top(const struct bheap *heap, bheap_ahead_t *ahead,
 	if (nr > GROUP)
 		nr = GROUP;
 	for (i = 0; i < nr; i++)
-		ahead(context, page + i, false);
+		ahead(context, page + i, BHEAP_SOON);
 }
 
 static int subtree_validate(struct bheap *heap, bheap_visit_t *visit,

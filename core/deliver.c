@@ -34,7 +34,7 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 			 struct slot *slot, bool keep)
 {
 	struct bheap_node node = timers->heap.first;
-	u32 nr = node.slot;
+	u32 nr = node.slot, hash;
 	struct expiry_record expired = {
 		.op = EXPIRY_OP_EXPIRED,
 		.flags = slot->tag & SLOT_REDELIVER ? EXPIRY_F_REDELIVERED : 0,
@@ -59,7 +59,8 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 		}
 	} else {
 		/* For timers_release() too, so that it need not wait. */
-		err = life_prepare_end(timers, nr, slot);
+		hash = life_hash(timers, slot->id);
+		err = life_prepare_end(timers, nr, hash);
 		if (!err)
 			err = bheap_pop(&timers->heap);
 		if (err)
@@ -69,7 +70,7 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 			slot->tag = SLOT_UNACKED;
 			timers->unacked++;
 		} else {
-			life_free(timers, nr, slot);
+			life_free(timers, nr, slot, hash);
 		}
 	}
 	*record = expired;
@@ -165,16 +166,18 @@ int timers_release(struct timers *timers, const struct expiry_record *records,
 {
 	struct slot *slot;
 	s64 nr;
-	u32 i;
+	u32 i, hash;
 	int err;
 
 	for (i = 0; i < count; i++) {
 		if (!is_acking(timers)) {
-			nr = life_find_in(timers, records[i].id, SLOT_UNACKED,
-					  &slot);
+			hash = life_hash(timers, records[i].id);
+			nr = life_find_in(timers, records[i].id, hash,
+					  SLOT_UNACKED, &slot);
 			if (nr < 0 && nr != -ENOENT)
 				return nr;
-			err = nr > 0 ? life_acknowledge(timers, nr, slot) : 0;
+			err = nr > 0 ? life_acknowledge(timers, nr, slot,
+							hash) : 0;
 			if (err)
 				return err;
 		}
@@ -192,7 +195,9 @@ int timers_restore(struct timers *timers, const struct expiry_record *records,
 	int err;
 
 	for (i = 0; i < count; i++) {
-		nr = life_find_in(timers, records[i].id, SLOT_UNACKED, &slot);
+		nr = life_find_in(timers, records[i].id,
+				  life_hash(timers, records[i].id),
+				  SLOT_UNACKED, &slot);
 		if (nr == -ENOENT)
 			continue;	/* cleared or armed anew meanwhile */
 		if (nr < 0)

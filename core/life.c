@@ -43,28 +43,26 @@ int life_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp)
 	return 0;
 }
 
-int life_prepare_end(struct timers *timers, u32 nr, const struct slot *slot)
+int life_prepare_end(struct timers *timers, u32 nr, u32 hash)
 {
 	if (!is_keyed(timers))
 		return 0;
-	return index_prepare_remove(&timers->index,
-				    index_hash(&timers->index, slot->id), nr);
+	return index_prepare_remove(&timers->index, hash, nr);
 }
 
-void life_free(struct timers *timers, u32 nr, struct slot *slot)
+void life_free(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
 {
 	if (is_keyed(timers))
-		index_remove(&timers->index,
-			     index_hash(&timers->index, slot->id), nr);
+		index_remove(&timers->index, hash, nr);
 	slots_put(&timers->slots, nr, slot);
 	/* The last timer takes all stale nodes and all pages with it. */
 	if (!timers->slots.used)
 		timers_reset(timers);
 }
 
-int life_end(struct timers *timers, u32 nr, struct slot *slot)
+int life_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
 {
-	int err = life_prepare_end(timers, nr, slot);
+	int err = life_prepare_end(timers, nr, hash);
 
 	if (err)
 		return err;
@@ -76,14 +74,15 @@ int life_end(struct timers *timers, u32 nr, struct slot *slot)
 	}
 	if (slot->tag & SLOT_UNACKED)
 		timers->unacked--;
-	life_free(timers, nr, slot);
+	life_free(timers, nr, slot, hash);
 	return 0;
 }
 
-int life_acknowledge(struct timers *timers, u32 nr, struct slot *slot)
+int life_acknowledge(struct timers *timers, u32 nr, struct slot *slot,
+		     u32 hash)
 {
 	if (!(slot->tag & SLOT_ARMED))
-		return life_end(timers, nr, slot);
+		return life_end(timers, nr, slot, hash);
 	slot->tag &= ~SLOT_UNACKED;
 	timers->unacked--;
 	return 0;
@@ -132,14 +131,28 @@ static bool node_is_stale(void *context, const struct bheap_node *node)
 			(node->deadline > slot->deadline));
 }
 
-void life_ahead(void *context, const struct bheap_node *node, bool far)
+void life_ahead(void *context, const struct bheap_node *node,
+		enum bheap_when when)
 {
 	struct timers *timers = context;
+	const struct slot *slot;
 
-	if (far)
+	switch (when) {
+	case BHEAP_FAR:
 		slots_send_far(&timers->slots, node->slot);
-	else
+		break;
+	case BHEAP_SOON:
 		life_send_for(timers, node->slot);
+		break;
+	case BHEAP_NEXT:
+		if (!is_keyed(timers))
+			break;
+		slot = slots_peek(&timers->slots, node->slot);
+		if (slot)
+			index_prefetch(&timers->index,
+				       index_hash(&timers->index, slot->id));
+		break;
+	}
 }
 
 /* Work off what is stale, in proportion to @work just done: a sweep begins

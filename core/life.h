@@ -53,14 +53,23 @@ static inline bool is_acking(const struct timers *timers)
 	return timers->mode & EXPIRY_MODE_ACK;
 }
 
+/* What the functions below want to know of an id, so that none works it out
+ * again: its hash on a keyed queue, of no meaning on a plain one.
+ */
+static inline u32 life_hash(const struct timers *timers, u64 id)
+{
+	return is_keyed(timers) ? index_hash(&timers->index, id) : 0;
+}
+
 /* The slot of @id: its number, 0 if there is no such timer, or a page error. */
-static inline s64 life_find(struct timers *timers, u64 id, struct slot **slotp)
+static inline s64 life_find(struct timers *timers, u64 id, u32 hash,
+			    struct slot **slotp)
 {
 	u32 nr = (u32)id;
 
 	if (is_keyed(timers))
-		return index_find(&timers->index, &timers->slots, id,
-				  index_hash(&timers->index, id), slotp);
+		return index_find(&timers->index, &timers->slots, id, hash,
+				  slotp);
 
 	*slotp = slots_get(&timers->slots, nr);
 	if (!*slotp)
@@ -70,14 +79,14 @@ static inline s64 life_find(struct timers *timers, u64 id, struct slot **slotp)
 }
 
 /* The same for a timer in one of the states of @mask, else -ENOENT. */
-static inline s64 life_find_in(struct timers *timers, u64 id, u32 mask,
-			       struct slot **slotp)
+static inline s64 life_find_in(struct timers *timers, u64 id, u32 hash,
+			       u32 mask, struct slot **slotp)
 {
 	s64 nr;
 
 	if (!id)
 		return -EINVAL;
-	nr = life_find(timers, id, slotp);
+	nr = life_find(timers, id, hash, slotp);
 	if (nr <= 0)
 		return nr ?: -ENOENT;
 	return (*slotp)->tag & mask ? nr : -ENOENT;
@@ -93,7 +102,8 @@ static inline void life_send_for(const struct timers *timers, u32 nr)
 }
 
 /* A bheap_ahead_t for the heap's nodes; @context is the struct timers. */
-void life_ahead(void *context, const struct bheap_node *node, bool far);
+void life_ahead(void *context, const struct bheap_node *node,
+		enum bheap_when when);
 
 enum node_state life_node(const struct bheap_node *node,
 			  const struct slot *slot);
@@ -102,16 +112,17 @@ enum node_state life_node(const struct bheap_node *node,
 int life_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp);
 
 /* Get what it takes to give the slot back: 0 or a page error. */
-int life_prepare_end(struct timers *timers, u32 nr, const struct slot *slot);
+int life_prepare_end(struct timers *timers, u32 nr, u32 hash);
 
 /* Give the slot back; the caller has put @armed and @unacked right. */
-void life_free(struct timers *timers, u32 nr, struct slot *slot);
+void life_free(struct timers *timers, u32 nr, struct slot *slot, u32 hash);
 
 /* Nothing more is to come of the timer: 0 or a page error. */
-int life_end(struct timers *timers, u32 nr, struct slot *slot);
+int life_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash);
 
 /* A delivery is over: acknowledged, or read on a plain queue. */
-int life_acknowledge(struct timers *timers, u32 nr, struct slot *slot);
+int life_acknowledge(struct timers *timers, u32 nr, struct slot *slot,
+		     u32 hash);
 
 /* Arm again what was delivered, for @deadline and with @state. */
 int life_undeliver(struct timers *timers, u32 nr, struct slot *slot,

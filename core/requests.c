@@ -70,18 +70,18 @@ static int arm_again(struct timers *timers, struct expiry_record *record,
 	return 0;
 }
 
-static int arm(struct timers *timers, struct expiry_record *record, u64 now_ns)
+static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
+	       u64 now_ns)
 {
 	u64 deadline = absolute(record, now_ns), id = record->id;
 	struct slot *slot;
-	u32 hash = 0, tag, nr;
+	u32 tag, nr;
 	s64 known;
 	int err;
 
 	if (is_keyed(timers)) {
 		if (!id)
 			return -EINVAL;
-		hash = index_hash(&timers->index, id);
 		known = index_find(&timers->index, &timers->slots, id, hash,
 				   &slot);
 		if (known < 0)
@@ -135,11 +135,11 @@ static void describe(struct expiry_record *record, const struct slot *slot)
 }
 
 static int refresh(struct timers *timers, struct expiry_record *record,
-		   u64 now_ns)
+		   u32 hash, u64 now_ns)
 {
 	u64 deadline = absolute(record, now_ns);
 	struct slot *slot;
-	s64 nr = life_find_in(timers, record->id, SLOT_ARMED, &slot);
+	s64 nr = life_find_in(timers, record->id, hash, SLOT_ARMED, &slot);
 	int err;
 
 	if (nr < 0)
@@ -159,10 +159,10 @@ static int refresh(struct timers *timers, struct expiry_record *record,
 	return 0;
 }
 
-static int cancel(struct timers *timers, struct expiry_record *record)
+static int cancel(struct timers *timers, struct expiry_record *record, u32 hash)
 {
 	struct slot *slot, had;
-	s64 nr = life_find_in(timers, record->id, SLOT_ARMED, &slot);
+	s64 nr = life_find_in(timers, record->id, hash, SLOT_ARMED, &slot);
 	int err;
 
 	if (nr < 0)
@@ -179,7 +179,7 @@ static int cancel(struct timers *timers, struct expiry_record *record)
 		if (timers->heap.first.slot == nr)
 			timers->settled = false;
 	} else {
-		err = life_end(timers, nr, slot);
+		err = life_end(timers, nr, slot, hash);
 		if (err)
 			return err;
 	}
@@ -189,10 +189,11 @@ static int cancel(struct timers *timers, struct expiry_record *record)
 }
 
 /* A late ACK: the timer is armed to be delivered again. */
-static int acknowledge_rewound(struct timers *timers, u32 nr, struct slot *slot)
+static int acknowledge_rewound(struct timers *timers, u32 nr, struct slot *slot,
+			       u32 hash)
 {
 	if (!slot->period_ms)
-		return life_end(timers, nr, slot);
+		return life_end(timers, nr, slot, hash);
 	if (timers->heap.first.slot == nr)
 		timers->settled = false;
 	slot->tag &= ~SLOT_REDELIVER;
@@ -200,7 +201,7 @@ static int acknowledge_rewound(struct timers *timers, u32 nr, struct slot *slot)
 	return 0;
 }
 
-static int ack(struct timers *timers, struct expiry_record *record)
+static int ack(struct timers *timers, struct expiry_record *record, u32 hash)
 {
 	struct slot *slot;
 	s64 nr;
@@ -208,23 +209,24 @@ static int ack(struct timers *timers, struct expiry_record *record)
 
 	if (!is_acking(timers))
 		return -EINVAL;
-	nr = life_find_in(timers, record->id, SLOT_UNACKED | SLOT_REDELIVER, &slot);
+	nr = life_find_in(timers, record->id, hash,
+			  SLOT_UNACKED | SLOT_REDELIVER, &slot);
 	if (nr < 0)
 		return nr;
 	if (slot->tag & SLOT_UNACKED)
-		err = life_acknowledge(timers, nr, slot);
+		err = life_acknowledge(timers, nr, slot, hash);
 	else
-		err = acknowledge_rewound(timers, nr, slot);
+		err = acknowledge_rewound(timers, nr, slot, hash);
 	if (err)
 		return err;
 	timers->stat.acks++;
 	return 0;
 }
 
-static int query(struct timers *timers, struct expiry_record *record)
+static int query(struct timers *timers, struct expiry_record *record, u32 hash)
 {
 	struct slot *slot;
-	s64 nr = life_find_in(timers, record->id, SLOT_ARMED, &slot);
+	s64 nr = life_find_in(timers, record->id, hash, SLOT_ARMED, &slot);
 
 	if (nr < 0)
 		return nr;
@@ -240,7 +242,8 @@ static int clear(struct timers *timers, struct expiry_record *record)
 	return 0;
 }
 
-static int apply(struct timers *timers, struct expiry_record *record, u64 now_ns)
+static int apply(struct timers *timers, struct expiry_record *record, u32 hash,
+		 u64 now_ns)
 {
 	static const u8 flags_known[] = {
 		[EXPIRY_OP_ARM] = EXPIRY_F_RELATIVE | EXPIRY_F_NEW |
@@ -259,26 +262,28 @@ static int apply(struct timers *timers, struct expiry_record *record, u64 now_ns
 
 	switch (record->op) {
 	case EXPIRY_OP_ARM:
-		return arm(timers, record, now_ns);
+		return arm(timers, record, hash, now_ns);
 	case EXPIRY_OP_REFRESH:
-		return refresh(timers, record, now_ns);
+		return refresh(timers, record, hash, now_ns);
 	case EXPIRY_OP_CANCEL:
-		return cancel(timers, record);
+		return cancel(timers, record, hash);
 	case EXPIRY_OP_ACK:
-		return ack(timers, record);
+		return ack(timers, record, hash);
 	case EXPIRY_OP_QUERY:
-		return query(timers, record);
+		return query(timers, record, hash);
 	default:
 		return clear(timers, record);
 	}
 }
 
-/* Send for what @record will touch first: the bucket of its id, or its slot. */
+/* Send for what @record will touch first: the bucket of its id, or its slot.
+ * *@hash is the id's, as life_hash() has it.
+ */
 static void send_for(const struct timers *timers,
 		     const struct expiry_record *record, u32 *hash)
 {
+	*hash = life_hash(timers, record->id);
 	if (is_keyed(timers)) {
-		*hash = index_hash(&timers->index, record->id);
 		index_prefetch(&timers->index, *hash);
 	} else if (record->op != EXPIRY_OP_ARM) {
 		life_send_for(timers, (u32)record->id);
@@ -301,7 +306,7 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
 				      index_guess(&timers->index,
 						  hash[(i + AHEAD / 2) % AHEAD]));
 
-		status = apply(timers, &records[i], now_ns);
+		status = apply(timers, &records[i], hash[i % AHEAD], now_ns);
 		if (unlikely(status == -EAGAIN))
 			break;
 		records[i].status = status;

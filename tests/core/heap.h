@@ -208,12 +208,13 @@ static inline bool is_stale(void *context, const struct bheap_node *node)
 	return node->stamp & STALE;
 }
 
-static inline void ahead(void *context, const struct bheap_node *node, bool far)
+static inline void ahead(void *context, const struct bheap_node *node,
+			 enum bheap_when when)
 {
 	struct sweep_calls *calls = context;
 
 	(void)node;
-	calls->ahead += !far;
+	calls->ahead += when == BHEAP_SOON;
 }
 
 #endif /* TESTS_CORE_HEAP_H */

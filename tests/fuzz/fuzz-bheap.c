@@ -71,9 +71,10 @@ static bool is_stale(void *context, const struct bheap_node *node)
 	return subject->stale[node->slot];
 }
 
-static void ahead(void *context, const struct bheap_node *node, bool soon)
+static void ahead(void *context, const struct bheap_node *node,
+		  enum bheap_when when)
 {
-	(void)context, (void)node, (void)soon;
+	(void)context, (void)node, (void)when;
 }
 
 struct census {
