@@ -69,6 +69,35 @@ void runs_merge_equals(void)
 	reached();
 }
 
+/* What lives of a swept page joins the run, as the sweep has it: what is too much
+ * for a page fills another with the greatest, the rest is merged where the run is.
+ */
+void runs_merge_greatest_in_place(void)
+{
+	struct bheap_node page[NODES], other[NODES], surplus[NODES], *run;
+	u32 run_nr = nondet_u32(), nr = nondet_u32(), i, j, all;
+	struct census census = { 0, 0 };
+
+	assume(run_nr <= NODES && nr <= NODES && run_nr + nr > NODES);
+	any_nodes(page, NODES, 0, BOTH);
+	any_nodes(other, NODES, NODES, BOTH);
+	run = page + NODES - run_nr;
+	assume(is_sorted(run, run_nr) && is_sorted(other, nr));
+	i = run_nr;
+	j = nr;
+	all = run_nr + nr - NODES;
+	runs_merge_greatest(run, &i, other, &j, NODES, surplus + NODES);
+	runs_merge_greatest(run, &i, other, &j, all, page + NODES);
+	prove(!i && !j);
+	run = page + NODES - all;
+	prove(is_sorted(run, all) && is_sorted(surplus, NODES));
+	prove(page[NODES - 1].deadline <= surplus[0].deadline);
+	census_add(&census, run, all);
+	census_add(&census, surplus, NODES);
+	prove(census.nr == run_nr + nr);
+	reached();
+}
+
 void runs_sort_any_four(void)
 {
 	struct bheap_node from[4], to[4];
