@@ -74,6 +74,8 @@ static u32 sweep_to_end(struct subject *subject, u32 sweeps, u32 most)
 		while (test_layout->sweep(&subject->heap, 64, is_stale, ahead,
 					  &calls))
 			;
+		/* Nothing is left where only a sweep puts it. */
+		assert_int_equal(subject->heap.sorted.run, 0);
 		recount(subject, &left);
 	}
 	return left;
@@ -84,7 +86,7 @@ static void sweep_takes_the_stale(void **state)
 	const u32 shares[] = { 0, 1, 50, 99, 100 };
 	struct subject subject;
 	struct sweep_calls calls = { .subject = &subject };
-	u32 i, n, nr, left, stale, rounds, looks;
+	u32 i, n, nr, left, stale, rounds, looks, aheads = 0;
 	bool more;
 
 	(void)state;
@@ -98,9 +100,12 @@ static void sweep_takes_the_stale(void **state)
 		rounds = looks = 0;
 		do {
 			calls.stale = 0;
-			more = test_layout->sweep(&subject.heap, 16, is_stale,
+			calls.ahead = 0;
+			more = test_layout->sweep(&subject.heap, 13, is_stale,
 						  ahead, &calls);
-			assert_in_range(calls.stale, 0, looks_max(16));
+			assert_in_range(calls.stale, 0, looks_max(13));
+			assert_in_range(calls.ahead, 0, 13);
+			aheads += calls.ahead;
 			looks += calls.stale;
 			if (rounds % 16 == 0)
 				validate(&subject);
@@ -125,7 +130,7 @@ static void sweep_takes_the_stale(void **state)
 		subject_free(&subject);
 	}
 	if (NODES > 8)
-		assert_true(calls.ahead > 0);
+		assert_true(aheads > 0);
 }
 
 /* What is in one page leaves it in one sweep. */
@@ -138,6 +143,7 @@ static void sweep_of_a_page(void **state)
 	(void)state;
 	for (i = 0; i < 100; i++) {
 		subject_init(&subject, 2 * NODES);
+		subject.random += i;
 		while (subject.nr <= NODES)
 			push(&subject, test_below(&subject.random, KEYS));
 		make_stale(&subject, i);
@@ -148,6 +154,70 @@ static void sweep_of_a_page(void **state)
 		assert_int_equal(left, 0);
 		subject_free(&subject);
 	}
+}
+
+/* What it was about to look at is popped; it goes on with the rest. */
+static void arrivals_gone_amid_a_sweep(void **state)
+{
+	struct subject subject;
+	struct sweep_calls calls = { .subject = &subject };
+	u32 n = 4 * NODES, few, left;
+
+	(void)state;
+	for (few = 1; few < NODES; few += 1 + NODES / 16) {
+		subject_init(&subject, 2 * n);
+		subject.random += few;
+		while (subject.nr <= n)
+			push(&subject, KEYS / 2 + test_below(&subject.random,
+							     KEYS / 2));
+		while (subject.nr <= n + few)
+			push(&subject, test_below(&subject.random, KEYS / 2));
+		left = make_stale(&subject, 50);
+		assert_true(left > 0);
+		assert_true(test_layout->sweep(&subject.heap, 1, is_stale,
+					       ahead, &calls));
+		recount(&subject, &left);
+		while (subject.nr > n)
+			pop(&subject);
+		recount(&subject, &left);
+		if (test_layout == &bheap_sorted) {
+			assert_true(left > n / 4);
+			left = sweep_to_end(&subject, 1, 0);
+			assert_in_range(left, 0, n / 8);
+		}
+		while (subject.nr)
+			pop(&subject);
+		subject_free(&subject);
+	}
+}
+
+/* Pages go before it is there: it goes on with the last that is left. */
+static void pages_gone_amid_a_sweep(void **state)
+{
+	struct subject subject;
+	struct sweep_calls calls = { .subject = &subject };
+	u32 n = 8 * NODES, gone, left, all = 0;
+
+	(void)state;
+	for (gone = NODES; gone < 6 * NODES; gone += 1 + NODES / 5) {
+		subject_init(&subject, 2 * n);
+		subject.random += gone;
+		while (subject.nr < n)
+			push(&subject, test_below(&subject.random, KEYS));
+		assert_true(test_layout->sweep(&subject.heap, 1, is_stale,
+					       ahead, &calls));
+		while (subject.nr > n - gone)
+			pop(&subject);
+		make_stale(&subject, 100);
+		while (test_layout->sweep(&subject.heap, 8, is_stale, ahead,
+					  &calls))
+			;
+		recount(&subject, &left);
+		all += left;
+		subject_free(&subject);
+	}
+	/* Up to 25 rounds: hardly any, not a page in each. */
+	assert_in_range(all, 0, 5 * NODES);
 }
 
 /* Wherever a sweep stands, all that is left comes out in order, and the sweep
@@ -320,16 +390,57 @@ static void sweep_with_faults(void **state)
 	subject_free(&subject);
 }
 
+/* At a sweep's end the run goes to arrivals; when those are full and the page
+ * for them cannot be had, it waits.
+ */
+static void the_run_waits_for_a_page(void **state)
+{
+	struct subject subject;
+	struct sweep_calls calls = { .subject = &subject };
+	struct bheap_sorted_state *s = &subject.heap.sorted;
+	u32 n = 40 * NODES, k, waited = 0;
+
+	(void)state;
+	if (test_layout != &bheap_sorted)
+		return;
+	for (k = 1; k < 8; k++) {
+		subject_init(&subject, n + 1);
+		subject.random += k;
+		while (subject.nr < n)
+			push(&subject, test_below(&subject.random, KEYS));
+		make_stale(&subject, 40);
+		while (test_layout->sweep(&subject.heap, 1, is_stale, ahead,
+					  &calls)) {
+			if (!s->run || s->arrivals < NODES)
+				continue;
+			test_pages_trim(&subject.run);
+			test_pages_evict_all(&subject.run);
+			subject.faults.fail_in = k;
+			subject.faults.error = -EAGAIN;
+			test_layout->sweep(&subject.heap, 1, is_stale, ahead,
+					   &calls);
+			waited += !subject.faults.fail_in;
+			subject.faults.fail_in = 0;
+			validate(&subject);
+		}
+		subject_free(&subject);
+	}
+	assert_true(waited > 0);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		test_with_layouts(sweep_takes_the_stale),
 		test_with_layouts(sweep_of_a_page),
+		test_with_layouts(arrivals_gone_amid_a_sweep),
+		test_with_layouts(pages_gone_amid_a_sweep),
 		test_with_layouts(draining_amid_a_sweep),
 		test_with_layouts(surplus_comes_after_the_run),
 		test_with_layouts(pops_amid_a_sweep),
 		test_with_layouts(sweep_among_operations),
 		test_with_layouts(sweep_with_faults),
+		test_with_layouts(the_run_waits_for_a_page),
 	};
 
 	test_arguments(argc, argv, 0);

@@ -266,6 +266,36 @@ static void pages_touched_are_few(void **state)
 	subject_free(&subject);
 }
 
+/* Sorted pages: each operation brings the hole on, so that none has to bring it
+ * all the way.
+ */
+static void the_hole_never_waits(void **state)
+{
+	struct subject subject;
+	u32 op, hole, n = 60 * NODES;
+
+	(void)state;
+	if (test_layout != &bheap_sorted)
+		return;
+	for (op = 0; op < 3; op++) {
+		subject_init(&subject, 2 * n);
+		while (subject.nr < n)
+			push(&subject, test_below(&subject.random, KEYS));
+		while (!subject.heap.sorted.hole)
+			pop(&subject);
+		while ((hole = subject.heap.sorted.hole)) {
+			if (op == 0)
+				push(&subject, KEYS - 1);
+			else if (op == 1)
+				replace(&subject, KEYS - 1);
+			else
+				pop(&subject);
+			assert_true(subject.heap.sorted.hole != hole);
+		}
+		subject_free(&subject);
+	}
+}
+
 /* What fits into one page, besides the first, has one. */
 static void small_heaps_have_one_page(void **state)
 {
@@ -362,6 +392,7 @@ int main(int argc, char **argv)
 		test_with_layouts(pages_touched_are_few),
 		test_with_layouts(validate_sees_disorder),
 		test_with_layouts(top_names_the_next),
+		test_with_layouts(the_hole_never_waits),
 		test_with_layouts(small_heaps_have_one_page),
 	};
 

@@ -147,6 +147,23 @@ static u32 any_slot(struct subject *subject)
 	return nr;
 }
 
+/* As many as fill the tables to less than three quarters, which is when one
+ * would grow.
+ */
+static void pages_for_a_limit(void **state)
+{
+	u64 full;
+	u32 pages;
+
+	(void)state;
+	assert_int_equal(index_pages_max(1), 1);
+	for (pages = 1; pages <= 1024; pages *= 2) {
+		full = 3ULL * pages * INDEX_PER_PAGE / 4;
+		assert_int_equal(index_pages_max(full - 1), pages);
+		assert_int_equal(index_pages_max(full), 2 * pages);
+	}
+}
+
 static void grows_and_shrinks(void **state)
 {
 	struct subject subject;
@@ -573,6 +590,7 @@ static void the_seed_decides(void **state)
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(pages_for_a_limit),
 		cmocka_unit_test(grows_and_shrinks),
 		cmocka_unit_test(random_operations_small),
 		cmocka_unit_test(random_operations_large),

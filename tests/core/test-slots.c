@@ -132,6 +132,7 @@ static void numbers_out_of_range(void **state)
 		assert_null(slots_get(&subject.slots, numbers[i]));
 		assert_int_equal(subject.run.pages.error, 0);
 		assert_null(slots_peek(&subject.slots, numbers[i]));
+		slots_send_far(&subject.slots, numbers[i]);
 	}
 	assert_non_null(slots_get(&subject.slots, 1));
 	test_pages_free(&subject.run);

@@ -129,6 +129,36 @@ static void big_batches_leave_nothing(void **state)
 	free(batch);
 }
 
+/* In a batch as in single requests: so many nodes for each record. */
+static void a_batch_sweeps_in_proportion(void **state)
+{
+	u32 i, n = 20000, cancelled = 7000, nr = 320;
+	struct expiry_record *batch = calloc(nr, sizeof(*batch));
+	struct test_queue queue;
+	u64 *ids, swept;
+
+	(void)state;
+	assert_non_null(batch);
+	test_queue_init(&queue, 0, n, test_seed);
+	ids = arm_many(&queue, n, FAR);
+	shuffle(ids, n);
+	for (i = 0; i < cancelled; i++)
+		test_op(&queue, EXPIRY_OP_CANCEL, ids[i]);
+	for (i = 0; i < nr; i++)
+		batch[i] = (struct expiry_record) {
+			.op = EXPIRY_OP_QUERY,
+			.id = ids[n - 1],
+		};
+	assert_true(queue.timers.heap.sweep > 0);
+	swept = queue.timers.stat.swept;
+	assert_int_equal(timers_submit(&queue.timers, batch, nr, 0), nr);
+	swept = queue.timers.stat.swept - swept;
+	assert_in_range(swept, nr / 4, 8 * nr + 2 * NODES);
+	test_queue_free(&queue);
+	free(batch);
+	free(ids);
+}
+
 /* Cancelled ones that stand far behind leave though nobody asks for anything
  * but what is due.
  */
@@ -318,6 +348,36 @@ static void pages_touched_by_a_request(void **state)
 	}
 }
 
+/* Whichever page is missing, the caller is told, and may call again. */
+static void faults_in_settle(void **state)
+{
+	struct test_queue queue;
+	u32 k, failed = 1;
+	u64 *ids;
+	int ret;
+
+	(void)state;
+	for (k = 1; failed; k++) {
+		test_queue_init(&queue, 0, 60, test_seed);
+		ids = arm_many(&queue, 60, FAR);
+		test_settle(&queue);
+		test_refresh(&queue, ids[queue.timers.heap.first.slot - 1],
+			     2 * FAR, 0);
+		test_queue_evict_all(&queue);
+		queue.faults.fail_in = k;
+		queue.faults.for_good = true;
+		queue.faults.error = -EIO;
+		ret = timers_settle(&queue.timers, 10);
+		failed = queue.faults.failed;
+		assert_int_equal(ret, failed ? -EIO : 1);
+		queue.faults.fail_in = 0;
+		assert_int_equal(timers_settle(&queue.timers, 10), 1);
+		test_queue_free(&queue);
+		free(ids);
+	}
+	assert_true(k > 2);
+}
+
 /* A whole that can be compared: what is in the queue, row by row. */
 struct picture {
 	struct expiry_record rows[64];
@@ -479,7 +539,8 @@ static void faults_in_release(void **state)
 			queue.faults.error = -ENOMEM;
 			timers_release(&queue.timers, records, 20);
 			queue.faults.fail_in = 0;
-			timers_release(&queue.timers, records, 20);
+			assert_int_equal(timers_release(&queue.timers, records,
+							20), 0);
 			assert_true(!timers_nr(&queue.timers));
 			test_queue_free(&queue);
 		}
@@ -602,6 +663,7 @@ int main(int argc, char **argv)
 		test_with_layouts(cancelled_timers_leave),
 		test_with_layouts(refreshes_leave_nothing),
 		test_with_layouts(big_batches_leave_nothing),
+		test_with_layouts(a_batch_sweeps_in_proportion),
 		test_with_layouts(deliveries_sweep_too),
 		test_with_layouts(churn_uses_no_more_pages),
 		test_with_layouts(room_for_the_limit),
@@ -610,6 +672,7 @@ int main(int argc, char **argv)
 		test_with_layouts(pages_touched_by_a_request),
 		test_with_layouts(faults_change_nothing),
 		test_with_layouts(faults_in_deliveries),
+		test_with_layouts(faults_in_settle),
 		test_with_layouts(faults_in_release),
 		test_with_layouts(a_scan_sees_each_once),
 		test_with_layouts(a_scan_does_bounded_work),

@@ -349,156 +349,116 @@ static void rewound_in_steps(void **state)
 	free(records);
 }
 
-static void held_and_released(void **state)
+/* Where a rewind ends it begins again, and without anything to bring back it
+ * looks at nothing.
+ */
+static void rewound_to_the_end(void **state)
 {
 	struct expiry_record records[2];
 	struct test_queue queue;
-	u64 a, b;
+	u64 cursors[3] = { 0, 0, ~0ULL };
+	u32 i, n = 1000;
 
 	(void)state;
-	test_queue_init(&queue, 0, 10, test_seed);
-	a = test_arm(&queue, 0, 10, 0, 0).id;
-	b = test_arm(&queue, 0, 20, 0, 0).id;
-	assert_int_equal(timers_deliver(&queue.timers, records, 2, 20, true),
-			 2);
-	assert_true(timers_nr(&queue.timers) == 2);
-	assert_int_equal(test_op(&queue, EXPIRY_OP_CANCEL, a).status, -ENOENT);
-	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, a).status, -EINVAL);
-	timers_release(&queue.timers, records, 1);
-	assert_true(timers_nr(&queue.timers) == 1);
-	assert_int_equal(timers_restore(&queue.timers, records + 1, 1), 0);
-	assert_true(queue.timers.armed == 1 && !queue.timers.unacked);
-	assert_int_equal(one(&queue, records, 20), 1);
-	expect(records, b, 20, 0, 0);		/* as if never delivered */
-	assert_true(!timers_nr(&queue.timers));
+	test_queue_init(&queue, ACK, n, test_seed);
+	for (i = 0; i < n; i++)
+		test_arm(&queue, 0, 10 + i, 0, 0);
+	assert_int_equal(timers_rewind(&queue.timers, &cursors[0]), 0);
+	assert_true(cursors[0] == 0);
+	assert_int_equal(test_deliver(&queue, records, 2, 11), 2);
+	cursors[1] = n;
+	for (i = 1; i < 3; i++) {
+		assert_int_equal(timers_rewind(&queue.timers, &cursors[i]), 0);
+		assert_true(cursors[i] == 0);
+		assert_true(queue.timers.unacked == 2);
+	}
+	test_rewind(&queue);
+	assert_true(queue.timers.unacked == 0);
 	test_queue_free(&queue);
 }
 
-/* An acknowledging queue keeps what was read; what was not is not marked. */
-static void held_on_an_acknowledging_queue(void **state)
-{
-	struct expiry_record records[3];
-	struct test_queue queue;
-	u64 a, b;
-
-	(void)state;
-	test_queue_init(&queue, ACK, 10, test_seed);
-	a = test_arm(&queue, 0, 10, 0, 0).id;
-	b = test_arm(&queue, 0, 20, 0, 0).id;
-	assert_int_equal(timers_deliver(&queue.timers, records, 2, 20, true),
-			 2);
-	assert_int_equal(timers_restore(&queue.timers, records + 1, 1), 0);
-	timers_release(&queue.timers, records, 1);
-	assert_true(queue.timers.armed == 1 && queue.timers.unacked == 1);
-	test_rewind(&queue);
-	assert_int_equal(test_deliver(&queue, records, 3, 20), 2);
-	expect(&records[0], a, 10, 0, EXPIRY_F_REDELIVERED);
-	expect(&records[1], b, 20, 0, 0);
-
-	/* A redelivery that failed is one still. */
-	test_rewind(&queue);
-	assert_int_equal(timers_deliver(&queue.timers, records, 3, 20, true),
-			 2);
-	assert_int_equal(timers_restore(&queue.timers, records, 2), 0);
-	assert_int_equal(test_deliver(&queue, records, 3, 20), 2);
-	expect(&records[0], a, 10, 0, EXPIRY_F_REDELIVERED);
-	expect(&records[1], b, 20, 0, EXPIRY_F_REDELIVERED);
-	test_queue_free(&queue);
-}
-
-/* A periodic timer that is in one read several times is due from the first
- * that did not reach the reader.
+/* One call gets past a few that are stale, too few for a sweep, and what it found
+ * out is known.
  */
-static void restored_periodic(void **state)
+static void stale_ones_hold_nothing_up(void **state)
 {
-	struct expiry_record records[5];
+	struct expiry_record records[4];
 	struct test_queue queue;
-	u32 reached;
-	u64 id;
+	u64 id[8];
+	u32 i;
 
 	(void)state;
-	for (reached = 0; reached <= 4; reached++) {
-		test_queue_init(&queue, 0, 10, test_seed);
-		id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
-		assert_int_equal(timers_deliver(&queue.timers, records, 4,
-						45 * MS, true), 4);
-		assert_int_equal(timers_restore(&queue.timers,
-						records + reached,
-						4 - reached), 0);
-		timers_release(&queue.timers, records, reached);
-		assert_true(queue.timers.armed == 1 && !queue.timers.unacked);
-		assert_int_equal(test_deliver(&queue, records, 5, 45 * MS),
-				 4 - reached);
-		if (reached < 4)
-			expect(&records[0], id, (1 + reached) * 10 * MS, 10,
-			       0);
+	test_queue_init(&queue, ACK, 8, test_seed);
+	for (i = 0; i < 8; i++)
+		id[i] = test_arm(&queue, 0, 10 + i, 0, 0).id;
+	for (i = 0; i < 8; i++)
+		if (i % 2)
+			test_op(&queue, EXPIRY_OP_CANCEL, id[i]);
+	assert_int_equal(timers_deliver(&queue.timers, records, 1, 30, false),
+			 1);
+	assert_int_equal(timers_settle(&queue.timers, 2), 1);
+	assert_true(timers_next_ns(&queue.timers) == 12);
+	assert_int_equal(timers_settle(&queue.timers, 0), 1);
+	assert_int_equal(timers_deliver(&queue.timers, records, 4, 30, false),
+			 3);
+	for (i = 0; i < 3; i++)
+		expect(&records[i], id[2 + 2 * i], 12 + 2 * i, 0, 0);
+	test_settle(&queue);
+
+	/* Where nothing is left to come, nobody need look. */
+	test_arm(&queue, 0, 40, 0, 0);
+	assert_int_equal(timers_deliver(&queue.timers, records, 1, 40, false),
+			 1);
+	assert_int_equal(timers_settle(&queue.timers, 0), 1);
+	test_queue_free(&queue);
+}
+
+/* What was delivered for the last time leaves no node behind. */
+static void delivered_nodes_leave(void **state)
+{
+	struct expiry_record record;
+	struct test_queue queue;
+	u32 mode, i;
+
+	(void)state;
+	for (mode = 0; mode < 2; mode++) {
+		test_queue_init(&queue, mode ? ACK : 0, 10, test_seed);
+		for (i = 0; i < 10; i++)
+			test_arm(&queue, 0, 10 + i, 0, 0);
+		for (i = 0; i < 9; i++) {
+			assert_int_equal(one(&queue, &record, 30), 1);
+			assert_int_equal(queue.timers.heap.nr, 9 - i);
+		}
 		test_queue_free(&queue);
 	}
 }
 
-/* While the copy was under way its timers were armed anew or cleared, and
- * others have their slots: restore and release leave those alone.
+/* A rewound periodic timer comes first until it is acknowledged, late: then its
+ * next time does. What else comes first is left alone.
  */
-static void overtaken_while_held(void **state)
-{
-	struct expiry_record records[2], record;
-	struct test_queue queue;
-	u32 release;
-
-	(void)state;
-	for (release = 0; release < 2; release++) {
-		test_queue_init(&queue, KEYED, 10, test_seed);
-		test_arm(&queue, 1, 10, 0, 0);
-		test_arm(&queue, 2, 20, 0, 0);
-		assert_int_equal(timers_deliver(&queue.timers, records, 2, 20,
-						true), 2);
-		test_arm(&queue, 1, 500, 77, 0);
-		if (release)
-			timers_release(&queue.timers, records, 2);
-		else
-			timers_restore(&queue.timers, records, 2);
-		record = test_op(&queue, EXPIRY_OP_QUERY, 1);
-		assert_true(!record.status && record.deadline_ns == 500);
-		record = test_op(&queue, EXPIRY_OP_QUERY, 2);
-		assert_int_equal(record.status, release ? -ENOENT : 0);
-		test_queue_free(&queue);
-
-		test_queue_init(&queue, 0, 10, test_seed);
-		test_arm(&queue, 0, 10, 0, 0);
-		test_arm(&queue, 0, 20, 0, 0);
-		assert_int_equal(timers_deliver(&queue.timers, records, 2, 20,
-						true), 2);
-		test_op(&queue, EXPIRY_OP_CLEAR, 0);
-		test_arm(&queue, 0, 500, 0, 0);
-		if (release)
-			timers_release(&queue.timers, records, 2);
-		else
-			timers_restore(&queue.timers, records, 2);
-		assert_true(timers_nr(&queue.timers) == 1);
-		assert_int_equal(one(&queue, &record, 499), 0);
-		assert_int_equal(one(&queue, &record, 500), 1);
-		test_queue_free(&queue);
-	}
-}
-
-/* Restored to later than it had been refreshed to meanwhile: the node on top
- * is stale, and settle must not take it for the truth.
- */
-static void settled_after_restore(void **state)
+static void settled_after_a_late_ack(void **state)
 {
 	struct expiry_record record;
 	struct test_queue queue;
 	u64 id;
 
 	(void)state;
-	test_queue_init(&queue, 0, 10, test_seed);
+	test_queue_init(&queue, ACK, 10, test_seed);
 	id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
-	assert_int_equal(timers_deliver(&queue.timers, &record, 1, 10 * MS,
-					true), 1);
-	test_refresh(&queue, id, 5 * MS, 0);
-	assert_int_equal(timers_restore(&queue.timers, &record, 1), 0);
+	assert_int_equal(one(&queue, &record, 10 * MS), 1);
+	test_rewind(&queue);
 	test_settle(&queue);
 	assert_true(timers_next_ns(&queue.timers) == 10 * MS);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, id).status, 0);
+	test_settle(&queue);
+	assert_true(timers_next_ns(&queue.timers) == 20 * MS);
+
+	assert_int_equal(one(&queue, &record, 20 * MS), 1);
+	test_rewind(&queue);
+	test_arm(&queue, 0, 5 * MS, 0, 0);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, id).status, 0);
+	assert_int_equal(timers_settle(&queue.timers, 0), 1);
+	assert_true(timers_next_ns(&queue.timers) == 5 * MS);
 	test_queue_free(&queue);
 }
 
@@ -562,28 +522,6 @@ static void lateness(void **state)
 	}
 }
 
-/* Whether or not the reader's copy failed: the counts agree. */
-static void counts_agree_after_restore(void **state)
-{
-	struct expiry_record records[4];
-	struct expiry_stat stat;
-	struct test_queue queue;
-	u64 late = 0;
-	u32 i;
-
-	(void)state;
-	test_queue_init(&queue, 0, 10, test_seed);
-	test_arm(&queue, 0, 10 * MS, 0, 10);
-	assert_int_equal(timers_deliver(&queue.timers, records, 4, 45 * MS,
-					true), 4);
-	assert_int_equal(timers_restore(&queue.timers, records, 4), 0);
-	timers_stat(&queue.timers, &stat);
-	for (i = 0; i < EXPIRY_LATENESS_BUCKETS; i++)
-		late += stat.lateness[i];
-	assert_true(stat.delivered - stat.redelivered == late);
-	test_queue_free(&queue);
-}
-
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -598,14 +536,12 @@ int main(int argc, char **argv)
 		test_with_layouts(periodic_and_acknowledged),
 		test_with_layouts(rewound_near_zero),
 		test_with_layouts(rewound_in_steps),
-		test_with_layouts(held_and_released),
-		test_with_layouts(held_on_an_acknowledging_queue),
-		test_with_layouts(restored_periodic),
-		test_with_layouts(overtaken_while_held),
-		test_with_layouts(settled_after_restore),
+		test_with_layouts(rewound_to_the_end),
+		test_with_layouts(stale_ones_hold_nothing_up),
+		test_with_layouts(delivered_nodes_leave),
+		test_with_layouts(settled_after_a_late_ack),
 		test_with_layouts(settled_on_the_truth),
 		test_with_layouts(lateness),
-		test_with_layouts(counts_agree_after_restore),
 	};
 
 	test_arguments(argc, argv, 0);

@@ -507,6 +507,28 @@ static void stale_ids_never_match(void **state)
 	test_queue_free(&queue);
 }
 
+/* All bits of the generation are in the id. */
+static void ids_come_round_late(void **state)
+{
+	struct test_queue queue;
+	u64 id;
+	u32 bit;
+
+	(void)state;
+	test_queue_init(&queue, 0, 3, test_seed);
+	queue.timers.generation = 0;
+	id = test_arm(&queue, 0, 10, 0, 0).id;
+	test_op(&queue, EXPIRY_OP_CLEAR, 0);
+	for (bit = 0; bit < 32; bit++) {
+		queue.timers.generation = 1U << bit;
+		assert_true(test_arm(&queue, 0, 10, 0, 0).id != id);
+		assert_int_equal(test_op(&queue, EXPIRY_OP_QUERY, id).status,
+				 -ENOENT);
+		test_op(&queue, EXPIRY_OP_CLEAR, 0);
+	}
+	test_queue_free(&queue);
+}
+
 static void clear_forgets_all(void **state)
 {
 	struct expiry_record record, rows[ROWS];
@@ -605,6 +627,7 @@ int main(int argc, char **argv)
 		test_with_layouts(keyed_arm_acknowledges),
 		test_with_layouts(the_limit_counts_all),
 		test_with_layouts(stale_ids_never_match),
+		test_with_layouts(ids_come_round_late),
 		test_with_layouts(clear_forgets_all),
 		test_with_layouts(a_batch_in_order),
 		test_with_layouts(init_refuses),

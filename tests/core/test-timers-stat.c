@@ -141,6 +141,30 @@ static void known_without_looking(void **state)
 	test_queue_free(&queue);
 }
 
+/* Nor after a refresh that leaves what comes first where it is, which costs no
+ * node either.
+ */
+static void known_after_a_refresh(void **state)
+{
+	struct test_queue queue;
+	u64 first, second;
+
+	(void)state;
+	test_queue_init(&queue, 0, 9, test_seed);
+	first = test_arm(&queue, 0, 50, 0, 0).id;
+	second = test_arm(&queue, 0, 100, 0, 0).id;
+	assert_int_equal(timers_settle(&queue.timers, 0), 1);
+	test_refresh(&queue, first, 50, 0);
+	test_refresh(&queue, second, 100, 0);
+	assert_int_equal(queue.timers.heap.nr, 2);
+	assert_int_equal(timers_settle(&queue.timers, 0), 1);
+	test_refresh(&queue, second, 200, 0);
+	assert_int_equal(timers_settle(&queue.timers, 0), 1);
+	test_refresh(&queue, first, 300, 0);
+	assert_int_equal(timers_settle(&queue.timers, 0), 0);
+	test_queue_free(&queue);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -148,6 +172,7 @@ int main(int argc, char **argv)
 		test_with_layouts(stat_tells_all),
 		test_with_layouts(no_pages_for_no_index),
 		test_with_layouts(known_without_looking),
+		test_with_layouts(known_after_a_refresh),
 	};
 
 	test_arguments(argc, argv, 0);

@@ -1,0 +1,236 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Deliveries in two steps: held until the copy to their reader has been made,
+ * then released or restored.
+ */
+#include "support.h"
+
+#define ACK	EXPIRY_MODE_ACK
+#define KEYED	EXPIRY_MODE_KEYED
+#define MS	MILLISECOND
+
+static void expect(const struct expiry_record *record, u64 id, u64 deadline_ns,
+		   u32 period_ms, u8 flags)
+{
+	assert_int_equal(record->op, EXPIRY_OP_EXPIRED);
+	assert_int_equal(record->status, 0);
+	assert_int_equal(record->flags, flags);
+	assert_int_equal(record->period_ms, period_ms);
+	assert_true(record->id == id);
+	assert_true(record->deadline_ns == deadline_ns);
+}
+
+/* One delivery at @now_ns, or none: *@record says which. */
+static u32 one(struct test_queue *queue, struct expiry_record *record,
+	       u64 now_ns)
+{
+	memset(record, 0xee, sizeof(*record));
+	return test_deliver(queue, record, 1, now_ns);
+}
+
+/* How late it was when it was taken, not when it reached its reader. */
+static void lateness_of_what_is_held(void **state)
+{
+	struct expiry_record record;
+	struct test_queue queue;
+
+	(void)state;
+	test_queue_init(&queue, 0, 10, test_seed);
+	test_arm(&queue, 0, 10, 0, 0);
+	assert_int_equal(timers_deliver(&queue.timers, &record, 1, 25, true),
+			 1);
+	assert_int_equal(timers_release(&queue.timers, &record, 1), 0);
+	assert_int_equal(queue.timers.stat.lateness_max_ns, 15);
+	assert_int_equal(queue.timers.stat.lateness[4], 1);
+	test_queue_free(&queue);
+}
+
+static void held_and_released(void **state)
+{
+	struct expiry_record records[2];
+	struct test_queue queue;
+	u64 a, b;
+
+	(void)state;
+	test_queue_init(&queue, 0, 10, test_seed);
+	a = test_arm(&queue, 0, 10, 0, 0).id;
+	b = test_arm(&queue, 0, 20, 0, 0).id;
+	assert_int_equal(timers_deliver(&queue.timers, records, 2, 20, true),
+			 2);
+	assert_true(timers_nr(&queue.timers) == 2);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_CANCEL, a).status, -ENOENT);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, a).status, -EINVAL);
+	timers_release(&queue.timers, records, 1);
+	assert_true(timers_nr(&queue.timers) == 1);
+	assert_int_equal(timers_restore(&queue.timers, records + 1, 1), 0);
+	assert_true(queue.timers.armed == 1 && !queue.timers.unacked);
+	assert_int_equal(one(&queue, records, 20), 1);
+	expect(records, b, 20, 0, 0);		/* as if never delivered */
+	assert_true(!timers_nr(&queue.timers));
+	test_queue_free(&queue);
+}
+
+/* An acknowledging queue keeps what was read; what was not is not marked. */
+static void held_on_an_acknowledging_queue(void **state)
+{
+	struct expiry_record records[3];
+	struct test_queue queue;
+	u64 a, b;
+
+	(void)state;
+	test_queue_init(&queue, ACK, 10, test_seed);
+	a = test_arm(&queue, 0, 10, 0, 0).id;
+	b = test_arm(&queue, 0, 20, 0, 0).id;
+	assert_int_equal(timers_deliver(&queue.timers, records, 2, 20, true),
+			 2);
+	assert_int_equal(timers_restore(&queue.timers, records + 1, 1), 0);
+	timers_release(&queue.timers, records, 1);
+	assert_true(queue.timers.armed == 1 && queue.timers.unacked == 1);
+	test_rewind(&queue);
+	assert_int_equal(test_deliver(&queue, records, 3, 20), 2);
+	expect(&records[0], a, 10, 0, EXPIRY_F_REDELIVERED);
+	expect(&records[1], b, 20, 0, 0);
+
+	/* A redelivery that failed is one still. */
+	test_rewind(&queue);
+	assert_int_equal(timers_deliver(&queue.timers, records, 3, 20, true),
+			 2);
+	assert_int_equal(timers_restore(&queue.timers, records, 2), 0);
+	assert_int_equal(test_deliver(&queue, records, 3, 20), 2);
+	expect(&records[0], a, 10, 0, EXPIRY_F_REDELIVERED);
+	expect(&records[1], b, 20, 0, EXPIRY_F_REDELIVERED);
+	test_queue_free(&queue);
+}
+
+/* A periodic timer that is in one read several times is due from the first
+ * that did not reach the reader.
+ */
+static void restored_periodic(void **state)
+{
+	struct expiry_record records[5];
+	struct test_queue queue;
+	u32 reached;
+	u64 id;
+
+	(void)state;
+	for (reached = 0; reached <= 4; reached++) {
+		test_queue_init(&queue, 0, 10, test_seed);
+		id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
+		assert_int_equal(timers_deliver(&queue.timers, records, 4,
+						45 * MS, true), 4);
+		assert_int_equal(timers_restore(&queue.timers,
+						records + reached,
+						4 - reached), 0);
+		timers_release(&queue.timers, records, reached);
+		assert_true(queue.timers.armed == 1 && !queue.timers.unacked);
+		assert_int_equal(test_deliver(&queue, records, 5, 45 * MS),
+				 4 - reached);
+		if (reached < 4)
+			expect(&records[0], id, (1 + reached) * 10 * MS, 10,
+			       0);
+		test_queue_free(&queue);
+	}
+}
+
+/* While the copy was under way its timers were armed anew or cleared, and
+ * others have their slots: restore and release leave those alone.
+ */
+static void overtaken_while_held(void **state)
+{
+	struct expiry_record records[2], record;
+	struct test_queue queue;
+	u32 release;
+
+	(void)state;
+	for (release = 0; release < 2; release++) {
+		test_queue_init(&queue, KEYED, 10, test_seed);
+		test_arm(&queue, 1, 10, 0, 0);
+		test_arm(&queue, 2, 20, 0, 0);
+		assert_int_equal(timers_deliver(&queue.timers, records, 2, 20,
+						true), 2);
+		test_arm(&queue, 1, 500, 77, 0);
+		if (release)
+			timers_release(&queue.timers, records, 2);
+		else
+			timers_restore(&queue.timers, records, 2);
+		record = test_op(&queue, EXPIRY_OP_QUERY, 1);
+		assert_true(!record.status && record.deadline_ns == 500);
+		record = test_op(&queue, EXPIRY_OP_QUERY, 2);
+		assert_int_equal(record.status, release ? -ENOENT : 0);
+		test_queue_free(&queue);
+
+		test_queue_init(&queue, 0, 10, test_seed);
+		test_arm(&queue, 0, 10, 0, 0);
+		test_arm(&queue, 0, 20, 0, 0);
+		assert_int_equal(timers_deliver(&queue.timers, records, 2, 20,
+						true), 2);
+		test_op(&queue, EXPIRY_OP_CLEAR, 0);
+		test_arm(&queue, 0, 500, 0, 0);
+		if (release)
+			timers_release(&queue.timers, records, 2);
+		else
+			timers_restore(&queue.timers, records, 2);
+		assert_true(timers_nr(&queue.timers) == 1);
+		assert_int_equal(one(&queue, &record, 499), 0);
+		assert_int_equal(one(&queue, &record, 500), 1);
+		test_queue_free(&queue);
+	}
+}
+
+/* Restored to later than it had been refreshed to meanwhile: the node on top
+ * is stale, and settle must not take it for the truth.
+ */
+static void settled_after_restore(void **state)
+{
+	struct expiry_record record;
+	struct test_queue queue;
+	u64 id;
+
+	(void)state;
+	test_queue_init(&queue, 0, 10, test_seed);
+	id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
+	assert_int_equal(timers_deliver(&queue.timers, &record, 1, 10 * MS,
+					true), 1);
+	test_refresh(&queue, id, 5 * MS, 0);
+	assert_int_equal(timers_restore(&queue.timers, &record, 1), 0);
+	test_settle(&queue);
+	assert_true(timers_next_ns(&queue.timers) == 10 * MS);
+	test_queue_free(&queue);
+}
+
+/* Whether or not the reader's copy failed: the counts agree. */
+static void counts_agree_after_restore(void **state)
+{
+	struct expiry_record records[4];
+	struct expiry_stat stat;
+	struct test_queue queue;
+	u64 late = 0;
+	u32 i;
+
+	(void)state;
+	test_queue_init(&queue, 0, 10, test_seed);
+	test_arm(&queue, 0, 10 * MS, 0, 10);
+	assert_int_equal(timers_deliver(&queue.timers, records, 4, 45 * MS,
+					true), 4);
+	assert_int_equal(timers_restore(&queue.timers, records, 4), 0);
+	timers_stat(&queue.timers, &stat);
+	for (i = 0; i < EXPIRY_LATENESS_BUCKETS; i++)
+		late += stat.lateness[i];
+	assert_true(stat.delivered - stat.redelivered == late);
+	test_queue_free(&queue);
+}
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		test_with_layouts(lateness_of_what_is_held),
+		test_with_layouts(held_and_released),
+		test_with_layouts(held_on_an_acknowledging_queue),
+		test_with_layouts(restored_periodic),
+		test_with_layouts(overtaken_while_held),
+		test_with_layouts(settled_after_restore),
+		test_with_layouts(counts_agree_after_restore),
+	};
+
+	test_arguments(argc, argv, 0);
+	return test_end(cmocka_run_group_tests(tests, NULL, NULL));
+}
