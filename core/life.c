@@ -126,7 +126,7 @@ static bool node_is_stale(void *context, const struct bheap_node *node)
 	struct timers *timers = context;
 	const struct slot *slot = slots_get(&timers->slots, node->slot);
 
-	return slot && (!(slot->tag & SLOT_ARMED) |
+	return slot && (((slot->tag & SLOT_ARMED) == 0) |
 			(slot->tag >> SLOT_STAMP_SHIFT != node->stamp) |
 			(node->deadline > slot->deadline));
 }
