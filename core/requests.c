@@ -283,11 +283,10 @@ static void send_for(const struct timers *timers,
 		     const struct expiry_record *record, u32 *hash)
 {
 	*hash = life_hash(timers, record->id);
-	if (is_keyed(timers)) {
+	if (is_keyed(timers))
 		index_prefetch(&timers->index, *hash);
-	} else if (record->op != EXPIRY_OP_ARM) {
+	else if (record->op != EXPIRY_OP_ARM)
 		life_send_for(timers, (u32)record->id);
-	}
 }
 
 u32 timers_submit(struct timers *timers, struct expiry_record *records,

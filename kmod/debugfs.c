@@ -84,11 +84,11 @@ static int queues_show(struct seq_file *m, void *item)
 		   expiry_clock_name(queue->clock_id),
 		   timers->mode & EXPIRY_MODE_KEYED ? "keyed" : "plain",
 		   timers->mode & EXPIRY_MODE_ACK ? ",ack" : "",
-		   queue->layout->name, data_race(timers->armed),
-		   data_race(timers->unacked), data_race(timers->heap.nr),
-		   data_race(queue->memory.pinned),
-		   data_race(timers->stat.delivered),
-		   data_race(timers->stat.lateness_max_ns),
+		   queue->layout->name, READ_ONCE(timers->armed),
+		   READ_ONCE(timers->unacked), READ_ONCE(timers->heap.nr),
+		   READ_ONCE(queue->memory.pinned),
+		   READ_ONCE(timers->stat.delivered),
+		   READ_ONCE(timers->stat.lateness_max_ns),
 		   READ_ONCE(queue->due));
 	return 0;
 }

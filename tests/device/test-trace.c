@@ -35,7 +35,7 @@ static const char *find_line(const char *path, const char *what)
 }
 
 /* A number in fdinfo, or -1. */
-static long long fdinfo(int fd, const char *name)
+static long long fdinfo_number(int fd, const char *name)
 {
 	const char *value;
 	char path[64];
@@ -54,7 +54,7 @@ FIXTURE_SETUP(seen)
 {
 	self->fd = queue_open(O_NONBLOCK);
 	ASSERT_LE(0, self->fd);
-	self->serial = fdinfo(self->fd, "expiry-queue:\t");
+	self->serial = fdinfo_number(self->fd, "expiry-queue:\t");
 	ASSERT_LT(0, self->serial);
 }
 
@@ -69,13 +69,13 @@ TEST_F(seen, fdinfo_tells_what_is_armed)
 		arm_in(HOUR_NS, 1), arm_in(HOUR_NS, 2), arm_in(0, 3),
 	};
 
-	EXPECT_EQ(-1, fdinfo(self->fd, "armed:\t"));
+	EXPECT_EQ(-1, fdinfo_number(self->fd, "armed:\t"));
 	ASSERT_EQ(0, queue_config(self->fd, CLOCK_BOOTTIME, 0, 77));
 	ASSERT_EQ(3, submit(self->fd, records, 3));
 	ASSERT_EQ(1, receive_wait(self->fd, records, 1));
-	EXPECT_EQ(2, fdinfo(self->fd, "armed:\t"));
-	EXPECT_EQ(77, fdinfo(self->fd, "limit:\t"));
-	EXPECT_EQ(1, fdinfo(self->fd, "delivered:\t"));
+	EXPECT_EQ(2, fdinfo_number(self->fd, "armed:\t"));
+	EXPECT_EQ(77, fdinfo_number(self->fd, "limit:\t"));
+	EXPECT_EQ(1, fdinfo_number(self->fd, "delivered:\t"));
 }
 
 TEST_F(seen, list_of_all_queues_has_it_as_long_as_it_is_open)
