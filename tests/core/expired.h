@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Expirations, one at a time, as the programs about deliveries look at them.
+ */
+#ifndef TESTS_CORE_EXPIRED_H
+#define TESTS_CORE_EXPIRED_H
+
+#include "support.h"
+
+static inline void expect(const struct expiry_record *record, u64 id,
+			  u64 deadline_ns, u32 period_ms, u8 flags)
+{
+	assert_int_equal(record->op, EXPIRY_OP_EXPIRED);
+	assert_int_equal(record->status, 0);
+	assert_int_equal(record->flags, flags);
+	assert_int_equal(record->period_ms, period_ms);
+	assert_true(record->id == id);
+	assert_true(record->deadline_ns == deadline_ns);
+}
+
+/* One delivery at @now_ns, or none: *@record says which. */
+static inline u32 one(struct test_queue *queue, struct expiry_record *record,
+		      u64 now_ns)
+{
+	memset(record, 0xee, sizeof(*record));
+	return test_deliver(queue, record, 1, now_ns);
+}
+
+#endif /* TESTS_CORE_EXPIRED_H */
