@@ -63,7 +63,11 @@ class Daemon:
             self.manager.hang()
         self.config_path = os.path.join(self.folder, "config")
 
-        command = [PROGRAM, "--engine", engine]
+        program = PROGRAM
+        if user is not None:
+            # The checkout may be where nobody else can look.
+            program = shutil.copy(PROGRAM, self.folder)
+        command = [program, "--engine", engine]
         if listen is None:
             command += ["--socket", self.path]
         if config is not None:

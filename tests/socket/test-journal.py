@@ -44,16 +44,26 @@ class Journal:
         return found[0]
 
 
+def shut_in():
+    """Mount for ourselves alone."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    if libc.unshare(CLONE_NEWNS):
+        raise tap.Skip("no mount name space of our own")
+    done = subprocess.run(["mount", "--make-rprivate", "/"], check=False,
+                          stderr=subprocess.DEVNULL)
+    if done.returncode:
+        # In a changed root / is no mount point.
+        with open("/proc/self/mountinfo", encoding="utf-8") as file:
+            if "shared:" in file.read():
+                raise tap.Skip("others would see what is mounted")
+
+
 def journal():
     """A journal for what this program starts from now on."""
     tap.need_root()
     if not hasattr(journal, "one"):
-        libc = ctypes.CDLL(None, use_errno=True)
-        if libc.unshare(CLONE_NEWNS):
-            raise tap.Skip("no mount name space of our own")
-        for command in (["mount", "--make-rprivate", "/"],
-                        ["mount", "-t", "tmpfs", "tmpfs", "/run"]):
-            subprocess.run(command, check=True)
+        shut_in()
+        subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
         os.makedirs(os.path.dirname(SOCKET))
         journal.one = Journal()
     journal.one.entries.clear()
