@@ -53,7 +53,7 @@ def test_exit_status_is_the_commands():
 def test_time_of_day():
     with Daemon() as daemon:
         at = time.time() + 2
-        environment = dict(os.environ, TZ="XXX-3")
+        environment = dict(os.environ, TZ="MSK-3")
         text = time.strftime("%H:%M:%S", time.gmtime(at + 3 * 3600))
         said = end(start(daemon.path, "--at", text, "--", "date", "+%s",
                          env=environment))
