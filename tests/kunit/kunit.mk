@@ -6,7 +6,8 @@
 
 KUNIT_KERNEL = $(eval KUNIT_KERNEL := $$(shell tests/vm/build-kernel tests/kunit/kunit.config um))$(KUNIT_KERNEL)
 KUNIT_MODULES := core core-p6 queue canary
-KUNIT_PROGRAMS := $(patsubst %,$(B)/kunit/%/kunit-%,$(filter-out canary,$(KUNIT_MODULES)))
+KUNIT_PROGRAMS := $(foreach module,$(filter-out canary,$(KUNIT_MODULES)),\
+	$(B)/kunit/$(module)/kunit-$(module))
 KUNIT_RESULTS = $(B)/check/kunit-results
 
 KUNIT_SOURCES := $(shell find tests/core tests/kunit core kmod include \
