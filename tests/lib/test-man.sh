@@ -84,6 +84,24 @@ calls() {
 	done
 }
 
+# What the device's header defines for its users, fields included.
+device_names() {
+	{
+		sed -n 's/^#define \(EXPIRY_[A-Z_]*\)[ \t].*/\1/p' \
+			include/uapi/linux/expiry.h |
+			grep -v -e '^EXPIRY_IOC_MAGIC$' -e '_ALL$'
+		sed -n 's/^\t__[us][0-9]* *\([a-z_]*\)[;[].*/\1/p' \
+			include/uapi/linux/expiry.h | grep -v '^reserved$'
+	} | sort -u | each expiry.4
+}
+
+# What the module returns, but for what the kernel keeps to itself.
+device_errors() {
+	grep -oh -e '-E[A-Z]*' kmod/*.c include/uapi/linux/expiry.h |
+		grep -v -e ERESTARTSYS -e EIOCBQUEUED | sort -u |
+		sed 's/^-\(E.*\)/Er \1/' | each expiry.4
+}
+
 # shellcheck disable=SC2046
 is 'pages are well-formed' silent lint docs/man/*.[1-8]
 is 'options of expiryd' silent options expiryd expiryd.8
@@ -93,4 +111,6 @@ is 'options of its commands' silent command_options
 is 'the sample has every setting' silent sample
 is 'settings and their defaults' silent sample_defaults
 is 'calls of the library' silent calls
+is 'what the device has' silent device_names
+is 'errors of the device' silent device_errors
 tap_end
