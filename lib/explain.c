@@ -47,6 +47,8 @@ static const struct explanation explanations[] = {
 	  "the queue is full; cancel or acknowledge timers, or raise its limit" },
 	{ EXPIRY_OP_ARM, EDQUOT,
 	  "you have as many timers as one user may; cancel some, or raise the daemon's limit" },
+	{ EXPIRY_OP_ARM, ECONNRESET,
+	  "the connection broke before the answer came: it may be armed; look for it, or arm it again" },
 	{ EXPIRY_OP_ACK, ENOENT,
 	  "not delivered, or acknowledged before" },
 	{ EXPIRY_OP_ACK, EINVAL,
@@ -71,6 +73,8 @@ static const struct explanation explanations[] = {
 	{ ANY, ETIMEDOUT,
 	  "the daemon does not answer; it is stopped or overloaded" },
 	{ ANY, EPROTO, "the daemon broke the protocol; connect again" },
+	{ ANY, ESTALE,
+	  "the queue was lost and made anew, without its timers; open it again and arm them" },
 	{ ANY, ENOTCONN, "the queue is gone, or was never set up" },
 };
 

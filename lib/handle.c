@@ -8,9 +8,11 @@
 #include <time.h>
 
 #include "internal.h"
+#include "reconnect.h"
 
 #define OPEN_ALL (EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_ACK | \
-		  EXPIRY_OPEN_KEYED | EXPIRY_OPEN_MANUAL)
+		  EXPIRY_OPEN_KEYED | EXPIRY_OPEN_MANUAL | \
+		  EXPIRY_OPEN_RECONNECT)
 
 /* The first version of struct expiry_options; it never gets smaller. */
 #define OPTIONS_SIZE_MIN	48
@@ -67,6 +69,14 @@ static int options_check(const struct expiry_options *options)
 		return -EINVAL;
 	if (options->queue && !name_ok(options->queue))
 		return -EINVAL;
+	/* What a broken connection would lose cannot be promised to last. */
+	if (options->flags & EXPIRY_OPEN_RECONNECT) {
+		if (!options->queue || !*options->queue)
+			return -EINVAL;
+		if ((options->flags & EXPIRY_OPEN_CONSUME) &&
+		    !(options->flags & EXPIRY_OPEN_ACK))
+			return -EINVAL;
+	}
 	return 0;
 }
 
@@ -109,6 +119,9 @@ EXPORT int expiry_open(struct expiry **handle, const char *address,
 		ret = -EINVAL;
 		goto err_free;
 	}
+	if ((options.flags & EXPIRY_OPEN_RECONNECT) &&
+	    h->transport == &transport_unix)
+		h->transport = &transport_lasting;
 	h->mode = options.flags & EXPIRY_MODE_ALL;
 	h->clock_id = options.clock_id;
 	h->consume = options.flags & EXPIRY_OPEN_CONSUME;
@@ -156,6 +169,7 @@ EXPORT void expiry_info(const struct expiry *h, struct expiry_info *info,
 		.credit = h->credit,
 		.timers = h->timers,
 		.device = h->transport == &transport_device,
+		.reconnects = h->reconnect ? reconnect_count(h->reconnect) : 0,
 	};
 
 	memset(info, 0, size);

@@ -7,6 +7,9 @@
  *	post.c		non-blocking calls: sending, polling
  *	receive.c	taking what arrived, credit
  *	unix.c		transport: expiryd's protocol over stream.c's socket
+ *	lasting.c	transport: the same over as many connections as it takes
+ *	reconnect.c	the connection of lasting.c: lost, made anew, looked over
+ *	replay.c	requests that lasting.c may have to send again
  *	device.c	transport: /dev/expiry
  *	ring.c		records that arrived and were not taken
  *	explain.c	words for errnos
@@ -23,6 +26,8 @@
 #include "stream.h"
 
 #define EXPORT __attribute__((visibility("default")))
+
+struct reconnect;
 
 /**
  * struct transport - how a handle reaches its queue
@@ -66,6 +71,7 @@ struct transport {
 };
 
 extern const struct transport transport_unix;
+extern const struct transport transport_lasting;
 extern const struct transport transport_device;
 
 /**
@@ -81,6 +87,7 @@ extern const struct transport transport_device;
  * @window: most requests posted and not taken back
  * @timeout_ms: 0 = for ever
  * @timers: in the queue when it was opened
+ * @reconnect: lasting only, else NULL
  *
  * Since then:
  * @error: negative: the handle is broken, and why
@@ -95,7 +102,9 @@ extern const struct transport transport_device;
  * @clock_set_held: it is
  * @kept: what arrived while a synchronous call waited, and on a device the
  *	replies to posted requests
- * @stream: unix only
+ * @in_doubt: of a synchronous call that a broken connection ended: requests
+ *	behind the last answer that were sent
+ * @stream: unix and lasting only
  */
 struct expiry {
 	const struct transport *transport;
@@ -108,6 +117,7 @@ struct expiry {
 	uint32_t window;
 	uint32_t timeout_ms;
 	uint64_t timers;
+	struct reconnect *reconnect;
 
 	int error;
 	uint32_t posted;
@@ -119,6 +129,7 @@ struct expiry {
 	bool clock_set_held;
 	uint32_t clock_set;
 	struct ring kept;
+	uint32_t in_doubt;
 	struct stream stream;
 };
 

@@ -3,6 +3,7 @@
  * A stream socket with a buffer on either side.
  */
 #include <errno.h>
+#include <fcntl.h>
 #include <poll.h>
 #include <stdlib.h>
 #include <string.h>
@@ -46,20 +47,30 @@ static int stream_connect(int fd, const char *path)
 	return 0;
 }
 
+static int stream_dial(struct stream *s, const char *path, uint32_t timeout_ms,
+		       int flags)
+{
+	int ret;
+
+	s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | flags, 0);
+	if (s->fd < 0)
+		return -errno;
+	ret = set_timeout(s->fd, timeout_ms);
+	if (!ret)
+		ret = stream_connect(s->fd, path);
+	if (ret)
+		stream_hang_up(s);
+	return ret;
+}
+
 int stream_open(struct stream *s, const char *path, uint32_t timeout_ms)
 {
 	int ret;
 
 	memset(s, 0, sizeof(*s));
-	s->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
-	if (s->fd < 0)
-		return -errno;
-
-	ret = set_timeout(s->fd, timeout_ms);
-	if (!ret)
-		ret = stream_connect(s->fd, path);
+	ret = stream_dial(s, path, timeout_ms, 0);
 	if (ret)
-		goto err_close;
+		return ret;
 
 	s->in = aligned_alloc(64, STREAM_BUFFER);
 	s->out = aligned_alloc(64, STREAM_BUFFER);
@@ -74,11 +85,33 @@ err_close:
 	return ret;
 }
 
-void stream_close(struct stream *s)
+int stream_redial(struct stream *s, const char *path, uint32_t timeout_ms)
+{
+	int ret;
+
+	ret = stream_dial(s, path, timeout_ms, SOCK_NONBLOCK);
+	if (!ret && fcntl(s->fd, F_SETFL, 0)) {
+		ret = -errno;
+		stream_hang_up(s);
+	}
+	return ret;
+}
+
+void stream_hang_up(struct stream *s)
 {
 	if (s->fd >= 0)
 		close(s->fd);
 	s->fd = -1;
+	s->send_dead = false;
+	s->in_head = 0;
+	s->in_tail = 0;
+	s->out_head = 0;
+	s->out_tail = 0;
+}
+
+void stream_close(struct stream *s)
+{
+	stream_hang_up(s);
 	free(s->in);
 	free(s->out);
 	s->in = NULL;

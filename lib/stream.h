@@ -43,6 +43,13 @@ struct stream {
 int stream_open(struct stream *s, const char *path, uint32_t timeout_ms);
 void stream_close(struct stream *s);
 
+/* End the connection and keep the buffers, emptied. */
+void stream_hang_up(struct stream *s);
+/* Connect anew after that, without waiting and without taking memory. 0 or
+ * -errno; -ETIMEDOUT: too many are waiting there already.
+ */
+int stream_redial(struct stream *s, const char *path, uint32_t timeout_ms);
+
 static inline uint32_t stream_unsent(const struct stream *s)
 {
 	return s->out_tail - s->out_head;

@@ -15,7 +15,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "internal.h"
+#include "unix.h"
 
 /* Fewer records than this are worth a copy to save system calls. */
 #define DIRECT_MIN	64
@@ -58,13 +58,7 @@ static void event_keep(struct expiry *h, const struct expiry_record *record)
 	ring_put(&h->kept, record);
 }
 
-/*
- * Sort what is in the buffer until @max replies to the waiting call have gone to
- * @replies; what stands behind them stays, for it may be the body of the last
- * one. With @max 0 all that is no such reply is sorted. Returns their number.
- */
-static int unix_sort(struct expiry *h, struct expiry_record *replies,
-		     uint32_t max)
+int unix_sort(struct expiry *h, struct expiry_record *replies, uint32_t max)
 {
 	const struct expiry_record *record = stream_units(&h->stream);
 	uint32_t nr = stream_nr(&h->stream);
@@ -88,7 +82,7 @@ static int unix_sort(struct expiry *h, struct expiry_record *replies,
 	return found;
 }
 
-static int unix_flush(struct expiry *h)
+int unix_flush(struct expiry *h)
 {
 	struct expiry_record credit = { .op = EXPIRY_OP_CREDIT };
 	int ret;
@@ -123,6 +117,11 @@ static int unix_step(struct expiry *h, bool blocked,
 	if (ret < 0)
 		return fail(h, ret);
 	return unix_sort(h, replies, max);
+}
+
+int unix_make_room(struct expiry *h)
+{
+	return unix_step(h, true, NULL, 0);
 }
 
 static int unix_submit(struct expiry *h, struct expiry_record *records,
@@ -160,6 +159,8 @@ static int unix_submit(struct expiry *h, struct expiry_record *records,
 			break;
 		done += ret;
 	}
+	if (done < count)
+		h->in_doubt = sent - done;
 	return done ? (int)done : h->error;
 }
 
@@ -176,14 +177,12 @@ static int post_directly(struct expiry *h, const struct expiry_record *records,
 	return ret < 0 ? fail(h, ret) : ret;
 }
 
-static int unix_post(struct expiry *h, const struct expiry_record *records,
-		     uint32_t count)
+int unix_send(struct expiry *h, const struct expiry_record *records,
+	      uint32_t count)
 {
 	uint32_t done = 0, room;
 	int ret = 0;
 
-	if (count > h->window - h->posted)
-		count = h->window - h->posted;
 	while (done < count) {
 		room = stream_room(&h->stream);
 		if (count - done >= DIRECT_MIN || !room) {
@@ -202,10 +201,23 @@ static int unix_post(struct expiry *h, const struct expiry_record *records,
 		stream_put(&h->stream, records + done, room);
 		done += room;
 	}
-	h->posted += done;
 	h->awaited += done;
-	h->post_short = done < count;
 	return done ? (int)done : ret;
+}
+
+static int unix_post(struct expiry *h, const struct expiry_record *records,
+		     uint32_t count)
+{
+	uint32_t done;
+	int ret;
+
+	if (count > h->window - h->posted)
+		count = h->window - h->posted;
+	ret = unix_send(h, records, count);
+	done = ret > 0 ? ret : 0;
+	h->posted += done;
+	h->post_short = done < count;
+	return ret;
 }
 
 /* Account for what goes straight to the program. Returns 0 or -EPROTO. */
@@ -298,25 +310,32 @@ static int unix_call(struct expiry *h, struct expiry_record *record)
 	return record->status;
 }
 
+void unix_hello(struct expiry_hello *hello,
+		const struct expiry_options *options)
+{
+	*hello = (struct expiry_hello){
+		.op = EXPIRY_OP_HELLO,
+		.flags = options->flags &
+			 (EXPIRY_HELLO_CONSUME | EXPIRY_MODE_ALL),
+		.version = EXPIRY_WIRE_VERSION,
+		.clock_id = options->clock_id,
+	};
+	if (options->queue)
+		memcpy(hello->name, options->queue, strlen(options->queue));
+}
+
 static int unix_open(struct expiry *h, const char *path,
 		     const struct expiry_options *options)
 {
 	union {
 		struct expiry_hello hello;
 		struct expiry_record reply;
-	} u = {
-		.hello.op = EXPIRY_OP_HELLO,
-		.hello.flags = options->flags &
-			       (EXPIRY_HELLO_CONSUME | EXPIRY_MODE_ALL),
-		.hello.version = EXPIRY_WIRE_VERSION,
-		.hello.clock_id = options->clock_id,
-	};
+	} u;
 	int ret;
 
 	if (options->slack_ns || options->limit)
 		return -EOPNOTSUPP;
-	if (options->queue)
-		memcpy(u.hello.name, options->queue, strlen(options->queue));
+	unix_hello(&u.hello, options);
 	ret = stream_open(&h->stream, path, options->timeout_ms);
 	if (ret)
 		return ret;

@@ -3,7 +3,8 @@
  * expiryctl watch: consume a queue's expirations and print them.
  *
  * Credit is given by hand, so that no more are asked for than are printed; on
- * an acknowledging queue each is acknowledged once it is written.
+ * an acknowledging queue each is acknowledged once it is written, and the daemon
+ * may be restarted meanwhile.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -168,7 +169,8 @@ static int run_watch(struct ctl *ctl, char **args)
 
 	(void)args;
 	ret = ctl_open(ctl, ctl_queue(ctl),
-		       EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_MANUAL, CREDIT);
+		       EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_MANUAL |
+		       EXPIRY_OPEN_RECONNECT, CREDIT);
 	if (ret)
 		return ret;
 	w.ack = ctl_is_ack(ctl);

@@ -105,8 +105,8 @@ extern const struct command cmd_watch;
 
 /* Attach to the queue @name (NULL: an anonymous one) with EXPIRY_OPEN_* @flags
  * and credit for @credit expirations, in whatever clock and mode it has as far
- * as the command line leaves that open. 0, or an exit status with the reason
- * printed.
+ * as the command line leaves that open. EXPIRY_OPEN_RECONNECT counts on
+ * acknowledging queues. 0, or an exit status with the reason printed.
  */
 int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,
 	     uint32_t credit);

@@ -72,6 +72,14 @@ int ctl_open_failed(const struct ctl *ctl, const char *name, int error)
 	return ctl_refused(ctl->path, error, EXPIRY_OP_HELLO);
 }
 
+/* Connections are made anew where that can be had. */
+static int open_lasting(struct ctl *ctl, struct expiry_options options)
+{
+	if (!(options.flags & EXPIRY_OPEN_ACK))
+		options.flags &= ~EXPIRY_OPEN_RECONNECT;
+	return expiry_open(&ctl->handle, ctl->address, &options);
+}
+
 /*
  * A queue that exists answers -EINVAL to another clock or mode than its own.
  * Try those that the command line does not rule out, the likeliest first; a
@@ -90,7 +98,7 @@ static int open_any(struct ctl *ctl, const struct expiry_options *first)
 	size_t c, m;
 	int ret;
 
-	ret = expiry_open(&ctl->handle, ctl->address, first);
+	ret = open_lasting(ctl, options);
 	if (ret != -EINVAL || !options.queue || ctl->device)
 		return ret;
 	for (c = 0; c < sizeof(clocks) / sizeof(*clocks); c++) {
@@ -103,8 +111,7 @@ static int open_any(struct ctl *ctl, const struct expiry_options *first)
 				continue;
 			if ((modes[m] & fixed) != fixed)
 				continue;
-			ret = expiry_open(&ctl->handle, ctl->address,
-					  &options);
+			ret = open_lasting(ctl, options);
 			if (ret != -EINVAL)
 				return ret;
 		}

@@ -21,9 +21,9 @@
  *   timer that was armed again while its expiration travelled is told apart by
  *   deadline_ns.
  * - A broken connection stays broken: every later call returns the same errno,
- *   and the handle can only be closed. Named queues outlive connections: open
- *   another handle. Which unanswered requests were carried out is not known; on
- *   a keyed queue ARM can simply be sent again.
+ *   and the handle can only be closed. Which unanswered requests were carried
+ *   out is not known. With EXPIRY_OPEN_RECONNECT the handle makes another
+ *   connection by itself, and sees to them.
  * - After fork() only one of the two processes may use the handle.
  *
  * Memory is taken in expiry_open() and nowhere else.
@@ -69,6 +69,7 @@ struct expiry;	/* a handle: one connection, or one open device */
 #define EXPIRY_OPEN_ACK		0x02	/* at least once: EXPIRY_MODE_ACK */
 #define EXPIRY_OPEN_KEYED	0x08	/* own ids: EXPIRY_MODE_KEYED */
 #define EXPIRY_OPEN_MANUAL	0x100	/* no credit but by expiry_credit() */
+#define EXPIRY_OPEN_RECONNECT	0x200	/* outlive the connection, as below */
 
 #define EXPIRY_CREDIT_DEFAULT	1024
 #define EXPIRY_CREDIT_MAX	1048576
@@ -107,6 +108,38 @@ struct expiry_options {
 	uint64_t limit;
 };
 
+/*
+ * EXPIRY_OPEN_RECONNECT: a connection that breaks is made anew, to the same
+ * queue, and the program sees a pause. For named queues on a socket; to consume,
+ * the queue must be acknowledging. The first connection is expiry_open()'s, which
+ * fails where nobody is there.
+ *
+ * - Calls that wait go on waiting: for timeout_ms, then they return -ETIMEDOUT
+ *   and the next one tries again; expiry_receive() and expiry_wait() as long as
+ *   they were told. Others do as if nothing were there. The server is looked for
+ *   at once, then with pauses that double, to a second. One that refuses for
+ *   five seconds means it: its errno breaks the handle.
+ * - Requests without an answer are sent again, in order. If the first time did
+ *   count, CANCEL and ACK now answer -ENOENT: it is not there any more. Deadlines
+ *   from now count from the call; in what is sent again, and in what is posted,
+ *   they have become absolute.
+ * - What cannot be carried out twice with the same end is not sent again: ARM on a
+ *   plain queue, ARM with EXPIRY_F_NEW, CLEAR. It comes back with status
+ *   -ECONNRESET, as do unanswered requests before it: it may have been carried
+ *   out.
+ * - ARM and REFRESH of an id that somebody else changed meanwhile win. An ARM
+ *   without an answer whose timer expired during the pause, at another consumer
+ *   who acknowledged it, expires once more, unmarked.
+ * - Expirations that the program was given and has not acknowledged come again,
+ *   with EXPIRY_F_REDELIVERED; so do those that the handle held. A REFRESH that is
+ *   sent again can find one of them armed for that, and move it.
+ * - That the clock was set during the pause is not told.
+ * - If the queue was lost, -ESTALE breaks the handle: with the embedded engine,
+ *   whenever the daemon was restarted; else when the queue has counted fewer
+ *   timers than this handle knows of. Open another one, and arm again.
+ * - -EPROTO breaks the handle, too.
+ */
+
 /**
  * expiry_open - attach to a queue, making it if it is not there
  * @handle: where the handle goes; untouched on failure
@@ -117,8 +150,9 @@ struct expiry_options {
  * Blocks until the server has answered, at most timeout_ms.
  *
  * Returns 0, or:
- * -EINVAL	an option or the address is malformed; or the queue exists with
- *		another clock or mode
+ * -EINVAL	an option or the address is malformed; the queue exists with
+ *		another clock or mode; or EXPIRY_OPEN_RECONNECT without a name, or
+ *		to consume without acknowledgement
  * -E2BIG	options hold something this library does not know
  * -EACCES	the socket, the device or the queue belongs to another user
  * -EBUSY	the queue has a consumer already
@@ -155,7 +189,7 @@ void expiry_close(struct expiry *h);
  * @credit: most expirations on their way or held
  * @timers: timers in the queue when it was opened
  * @device: 1 = a device, 0 = a socket
- * @reserved: 0
+ * @reconnects: connections made since, with EXPIRY_OPEN_RECONNECT
  */
 struct expiry_info {
 	uint32_t clock_id;
@@ -164,7 +198,7 @@ struct expiry_info {
 	uint32_t credit;
 	uint64_t timers;
 	uint32_t device;
-	uint32_t reserved;
+	uint32_t reconnects;
 };
 
 /* Fill in at most @size bytes of @info. Never blocks, never fails. */
@@ -182,6 +216,12 @@ uint64_t expiry_now(const struct expiry *h);
  * -ECONNRESET	the server ended the connection
  * -ETIMEDOUT	it was silent for timeout_ms while an answer was due
  * -EPROTO	it broke the protocol
+ * With EXPIRY_OPEN_RECONNECT, instead:
+ * -ETIMEDOUT	there was no server for timeout_ms; the next call tries again
+ * -EPROTO	as above
+ * -ESTALE	the queue was lost, and its timers
+ * -EBUSY, -EACCES and others of expiry_open()
+ *		the server refused for five seconds
  */
 
 /**
@@ -193,7 +233,8 @@ uint64_t expiry_now(const struct expiry *h);
  *
  * Returns how many records were answered, each with its own status. Less than
  * @count only if the connection broke after the first answer: the records
- * behind are as they were, and the next call returns the errno. Or:
+ * behind are as they were, and the next call returns the errno (or, with
+ * EXPIRY_OPEN_RECONNECT, tries again). Or:
  * -EINVAL	@count, or a record whose op is one of the protocol's own (64 on)
  *		or one of EXPIRED and CLOCK_SET; nothing was sent
  * -EFAULT	device: @records is no writable memory
@@ -326,8 +367,8 @@ int expiry_post(struct expiry *h, const struct expiry_record *records,
 /**
  * expiry_flush - send what the handle has gathered
  *
- * Never blocks. Returns 0 if all of it is on its way, 1 if the socket is full:
- * call again when the fd is writable.
+ * Never blocks. Returns 0 if all of it is on its way, 1 if the socket is full or
+ * not there: call again when the fd says so, see expiry_events().
  */
 int expiry_flush(struct expiry *h);
 
@@ -345,7 +386,10 @@ int expiry_flush(struct expiry *h);
 int expiry_next(struct expiry *h, struct expiry_record *records, uint32_t max);
 
 /* The handle's file descriptor, for poll, epoll, sd-event or IORING_OP_POLL_ADD.
- * It stays the same, and the handle's: do not read, write or close it.
+ * It stays the same, and the handle's: do not read, write or close it. With
+ * EXPIRY_OPEN_RECONNECT it is an epoll file around the socket, which stays while
+ * connections come and go; to reconnect, a program that polls need only call
+ * expiry_next() when it says so.
  */
 int expiry_fd(const struct expiry *h);
 

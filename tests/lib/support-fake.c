@@ -79,10 +79,18 @@ void drain(int fd)
 static void *serve(void *arg)
 {
 	struct fake *server = arg;
-	int fd = accept(server->listen_fd, NULL, NULL);
+	fake_script *script = NULL;
+	int i, fd;
 
-	if (fd >= 0) {
-		server->script(fd);
+	for (i = 0; i < FAKE_SCRIPTS || server->repeat; i++) {
+		if (i < FAKE_SCRIPTS && server->scripts[i])
+			script = server->scripts[i];
+		else if (!server->repeat)
+			break;
+		fd = accept(server->listen_fd, NULL, NULL);
+		if (fd < 0)
+			break;
+		script(fd);
 		close(fd);
 	}
 	return NULL;
@@ -90,14 +98,25 @@ static void *serve(void *arg)
 
 void fake_start(struct fake *server, fake_script *script)
 {
-	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	fake_script *const scripts[] = { script, NULL };
 
 	strcpy(server->directory, "/tmp/expiry-test-XXXXXX");
 	assert_non_null(mkdtemp(server->directory));
 	snprintf(server->address, sizeof(server->address), "unix:%s/s",
 		 server->directory);
+	fake_resume(server, scripts);
+}
+
+void fake_resume(struct fake *server, fake_script *const *scripts)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int i;
+
 	strcpy(addr.sun_path, server->address + strlen("unix:"));
-	server->script = script;
+	memset(server->scripts, 0, sizeof(server->scripts));
+	for (i = 0; i < FAKE_SCRIPTS && scripts[i]; i++)
+		server->scripts[i] = scripts[i];
+	server->repeat = false;
 	server->joined = false;
 	server->listen_fd = socket(AF_UNIX, SOCK_STREAM, 0);
 	assert_true(server->listen_fd >= 0);
@@ -115,13 +134,18 @@ void fake_wait(struct fake *server)
 	server->joined = true;
 }
 
-void fake_stop(struct fake *server)
+void fake_halt(struct fake *server)
 {
 	/* If nobody came, accept() ends with this. */
 	shutdown(server->listen_fd, SHUT_RDWR);
 	fake_wait(server);
 	close(server->listen_fd);
 	unlink(server->address + strlen("unix:"));
+}
+
+void fake_stop(struct fake *server)
+{
+	fake_halt(server);
 	rmdir(server->directory);
 }
 

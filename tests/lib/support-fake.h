@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A server made for the test: one thread, one connection, one script.
+ * A server made for the test: one thread, one connection after the other, a
+ * script for each.
  */
 #ifndef TESTS_LIB_SUPPORT_FAKE_H
 #define TESTS_LIB_SUPPORT_FAKE_H
@@ -16,17 +17,25 @@
 /* What it does with its connection, which is closed when it returns. */
 typedef void fake_script(int fd);
 
+#define FAKE_SCRIPTS	4
+
 struct fake {
 	pthread_t thread;
 	bool joined;
 	char directory[32];
 	char address[64];
 	int listen_fd;
-	fake_script *script;
+	fake_script *scripts[FAKE_SCRIPTS];
+	bool repeat;	/* the last of them, until the server ends */
 };
 
 void fake_start(struct fake *server, fake_script *script);
 void fake_stop(struct fake *server);
+/* The server ends, and nobody is there; then another one comes, with as many
+ * connections as there are scripts before a NULL.
+ */
+void fake_halt(struct fake *server);
+void fake_resume(struct fake *server, fake_script *const *scripts);
 /* Wait until the script has come to its end. */
 void fake_wait(struct fake *server);
 

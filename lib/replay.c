@@ -1,0 +1,93 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Requests that may have to be sent again.
+ */
+#include <errno.h>
+
+#include "replay.h"
+
+const struct expiry_record *replay_run(const struct replay *replay,
+				       uint32_t *nr)
+{
+	const struct ring *ring = &replay->ring;
+	uint32_t start = (ring->head + replay->sent) & ring->mask;
+
+	*nr = replay_unsent(replay);
+	if (*nr > ring->mask + 1 - start)
+		*nr = ring->mask + 1 - start;
+	return &ring->records[start];
+}
+
+uint32_t replay_answered(struct replay *replay, uint32_t awaited)
+{
+	uint32_t nr = replay->sent - awaited;
+
+	replay->ring.head += nr;
+	replay->sent = awaited;
+	return nr;
+}
+
+void replay_fix(struct expiry_record *records, uint32_t nr, uint64_t now_ns)
+{
+	struct expiry_record *record;
+
+	for (record = records; record < records + nr; record++) {
+		if (!(record->flags & EXPIRY_F_RELATIVE) ||
+		    (record->op != EXPIRY_OP_ARM &&
+		     record->op != EXPIRY_OP_REFRESH))
+			continue;
+		record->flags &= ~EXPIRY_F_RELATIVE;
+		if (__builtin_add_overflow(now_ns, record->deadline_ns,
+					   &record->deadline_ns))
+			record->deadline_ns = EXPIRY_NEVER;
+	}
+}
+
+/* Carried out twice it leaves what it left the first time. CANCEL and ACK then
+ * answer -ENOENT, which says no more than that it is not there any more.
+ */
+static bool repeatable(const struct expiry_record *record, bool keyed)
+{
+	switch (record->op) {
+	case EXPIRY_OP_ARM:
+		/* A plain queue would give a second id; NEW would find the
+		 * first one and take it for somebody else's.
+		 */
+		return keyed && !(record->flags & EXPIRY_F_NEW);
+	case EXPIRY_OP_REFRESH:
+	case EXPIRY_OP_CANCEL:
+	case EXPIRY_OP_ACK:
+	case EXPIRY_OP_QUERY:
+		return true;
+	}
+	/* CLEAR would take what others have armed since. */
+	return false;
+}
+
+uint32_t replay_refused(const struct expiry_record *records, uint32_t nr,
+			bool keyed)
+{
+	while (nr && repeatable(&records[nr - 1], keyed))
+		nr--;
+	return nr;
+}
+
+void replay_lost(struct replay *replay, bool keyed, struct ring *kept)
+{
+	struct expiry_record record;
+	uint32_t i, last = 0;
+
+	for (i = 0; i < replay->sent; i++) {
+		const struct ring *ring = &replay->ring;
+
+		if (replay_refused(&ring->records[(ring->head + i) & ring->mask],
+				   1, keyed))
+			last = i + 1;
+	}
+	for (i = 0; i < last; i++) {
+		ring_take(&replay->ring, &record, 1);
+		record.status = -ECONNRESET;
+		ring_put(kept, &record);
+	}
+	replay->sent = 0;
+}

@@ -1,0 +1,127 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Cuts connections.
+ */
+#include <poll.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/un.h>
+#include <unistd.h>
+
+#include "support.h"
+#include "support-cut.h"
+
+static uint32_t draw(struct cutter *cutter, uint32_t below)
+{
+	cutter->seed = cutter->seed * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (cutter->seed >> 33) % below;
+}
+
+/* Carry what is there, at most *@left bytes. False: the connection is over. */
+static bool carry(int from, int to, uint32_t *left)
+{
+	char bytes[4096];
+	size_t most = *left < sizeof(bytes) ? *left : sizeof(bytes);
+	ssize_t nr, done, ret;
+
+	nr = recv(from, bytes, most, 0);
+	if (nr <= 0)
+		return false;
+	for (done = 0; done < nr; done += ret) {
+		ret = send(to, bytes + done, nr - done, MSG_NOSIGNAL);
+		if (ret <= 0)
+			return false;
+	}
+	*left -= nr;
+	return true;
+}
+
+/* Both ends must not wait for each other: each is read when the other one takes
+ * something.
+ */
+static bool carry_both(int one, int other, uint32_t *left)
+{
+	struct pollfd fds[] = {
+		{ .fd = one, .events = POLLIN },
+		{ .fd = other, .events = POLLIN },
+	};
+
+	if (poll(fds, 2, -1) < 0)
+		return false;
+	if (fds[0].revents && !carry(one, other, left))
+		return false;
+	return !fds[1].revents || !*left || carry(other, one, left);
+}
+
+static int connect_to(const char *path)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	int fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+
+	strcpy(addr.sun_path, path);
+	if (connect(fd, (void *)&addr, sizeof(addr))) {
+		close(fd);
+		return -1;
+	}
+	return fd;
+}
+
+static void *cut(void *arg)
+{
+	struct cutter *cutter = arg;
+	int client, daemon;
+	uint32_t left;
+
+	while ((client = accept(cutter->listen_fd, NULL, NULL)) >= 0) {
+		cutter->client = client;
+		daemon = connect_to(cutter->target);
+		left = UINT32_MAX;
+		if (cutter->left > 0)
+			left = 1 + draw(cutter, cutter->bytes);
+		while (daemon >= 0 && left && carry_both(client, daemon, &left))
+			;
+		if (!left)
+			cutter->left--;
+		if (daemon >= 0)
+			close(daemon);
+		close(client);
+	}
+	return NULL;
+}
+
+void cutter_start(struct cutter *cutter, const char *target, uint32_t bytes,
+		  int cuts)
+{
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+
+	cutter->target = target;
+	cutter->bytes = bytes;
+	cutter->left = cuts;
+	cutter->seed = 1;
+	strcpy(cutter->directory, "/tmp/expiry-test-XXXXXX");
+	assert_non_null(mkdtemp(cutter->directory));
+	snprintf(cutter->address, sizeof(cutter->address), "unix:%s/s",
+		 cutter->directory);
+	strcpy(addr.sun_path, cutter->address + strlen("unix:"));
+	cutter->listen_fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	assert_int_equal(bind(cutter->listen_fd, (void *)&addr, sizeof(addr)),
+			 0);
+	assert_int_equal(listen(cutter->listen_fd, 16), 0);
+	assert_int_equal(pthread_create(&cutter->thread, NULL, cut, cutter), 0);
+}
+
+void cutter_cut(struct cutter *cutter)
+{
+	shutdown(cutter->client, SHUT_RDWR);
+}
+
+void cutter_stop(struct cutter *cutter)
+{
+	shutdown(cutter->listen_fd, SHUT_RDWR);
+	pthread_join(cutter->thread, NULL);
+	close(cutter->listen_fd);
+	unlink(cutter->address + strlen("unix:"));
+	rmdir(cutter->directory);
+}
