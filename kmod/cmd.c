@@ -19,6 +19,9 @@
 #include "compat/compat.h"
 #include "params.h"
 #include "queue.h"
+#ifdef EXPIRY_BINARY
+#include "bheap_binary.h"
+#endif
 
 /* The limit that a configuration asks for, or an error. */
 static s64 limit_of(const struct expiry_config *config)
@@ -63,6 +66,10 @@ static int cmd_layout(struct expiry_queue *queue, unsigned long number)
 		return expiry_queue_set_layout(queue, &bheap_subtree);
 	case EXPIRY_LAYOUT_SORTED:
 		return expiry_queue_set_layout(queue, &bheap_sorted);
+#ifdef EXPIRY_BINARY
+	case EXPIRY_LAYOUT_BINARY:
+		return expiry_queue_set_layout(queue, &bheap_binary);
+#endif
 	default:
 		return -EINVAL;
 	}
@@ -261,8 +268,9 @@ static int cmd_scan(struct expiry_queue *queue, void __user *arg)
 		else if (ret && ret != -EAGAIN)
 			break;
 		cond_resched();
-	} while (done < scan.count && (scan.cursor || ret == -EAGAIN) &&
-		 !signal_pending(current));
+		/* A signal ends it early, with what has been listed so far. */
+	} while (ret == -EAGAIN || (done < scan.count && scan.cursor &&
+				    !signal_pending(current)));
 
 	if (ret < 0 && !done)
 		return ret;

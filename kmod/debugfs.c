@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * All queues at a glance: /sys/kernel/debug/expiry/queues, for root. What is
- * known of a single one is in its holder's fdinfo.
+ * All queues at a glance: /sys/kernel/debug/expiry/queues, for root, and beside
+ * it how many have been created and destroyed. What is known of a single one is
+ * in its holder's fdinfo.
  */
+#include <linux/atomic.h>
 #include <linux/compiler.h>
 #include <linux/cred.h>
 #include <linux/debugfs.h>
@@ -16,6 +18,7 @@
 #include "debugfs.h"
 #include "queue.h"
 
+static atomic_t created, destroyed;	/* queues, since the loading */
 static LIST_HEAD(queues);
 static DEFINE_MUTEX(queues_lock);	/* @queues; innermost of the mutexes */
 static struct dentry *dir;
@@ -29,6 +32,7 @@ void expiry_debugfs_add(struct expiry_queue *queue)
 	mutex_lock(&queues_lock);
 	list_add_tail(&queue->all, &queues);
 	mutex_unlock(&queues_lock);
+	atomic_inc(&created);
 }
 
 /**
@@ -40,6 +44,14 @@ void expiry_debugfs_remove(struct expiry_queue *queue)
 	mutex_lock(&queues_lock);
 	list_del(&queue->all);
 	mutex_unlock(&queues_lock);
+}
+
+/**
+ * expiry_debugfs_gone - what it had has been freed
+ */
+void expiry_debugfs_gone(void)
+{
+	atomic_inc(&destroyed);
 }
 
 static void *queues_start(struct seq_file *m, loff_t *pos)
@@ -111,6 +123,8 @@ void expiry_debugfs_init(void)
 {
 	dir = debugfs_create_dir("expiry", NULL);
 	debugfs_create_file("queues", 0400, dir, NULL, &queues_fops);
+	debugfs_create_atomic_t("created", 0400, dir, &created);
+	debugfs_create_atomic_t("destroyed", 0400, dir, &destroyed);
 }
 
 /**

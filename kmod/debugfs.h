@@ -9,5 +9,6 @@ void expiry_debugfs_exit(void);
 
 void expiry_debugfs_add(struct expiry_queue *queue);
 void expiry_debugfs_remove(struct expiry_queue *queue);
+void expiry_debugfs_gone(void);
 
 #endif /* EXPIRY_DEBUGFS_H */

@@ -23,6 +23,9 @@
 #define SPARE_PAGES	4U
 #define SPARE_SHARE	8U
 
+/* A module that leaks pages and tables, for `make check-debug` to find out. */
+#define FORGETFUL	IS_ENABLED(CONFIG_EXPIRY_CANARY)
+
 static inline struct page *page_of(void *address)
 {
 	return virt_to_page(address);
@@ -124,6 +127,7 @@ static void *page_in(struct core_pages *pages, u32 index)
 	address = page_address(page);
 	pages->dir[index >> CORE_DIR_SHIFT][index & (CORE_DIR_SIZE - 1)] =
 		address;
+	run->pins[index >> CORE_DIR_SHIFT]++;
 	if (index >= run->made)
 		run->made = index + 1;
 	memory->pinned++;
@@ -143,32 +147,35 @@ static void put_address(struct expiry_memory *memory, void *address)
 		folio_mark_dirty(folio);
 		folio_mark_accessed(folio);
 	}
-	folio_put(folio);
+	if (!FORGETFUL)
+		folio_put(folio);
 }
 
 /*
- * Unpin pages @from and up of one table of a run; the table goes with the last.
- * Returns how many. Plain pages are thereby freed.
+ * Unpin pages @from and up of one table of a run. Returns how many. Plain pages
+ * are thereby freed.
  */
 static u32 put_table(struct expiry_run *run, u32 nr, u32 from)
 {
 	void **table = run->pages.dir[nr];
 	u32 i, put = 0;
 
-	if (!table)
-		return 0;
-	for (i = from; i < CORE_DIR_SIZE; i++) {
+	for (i = from; i < CORE_DIR_SIZE && run->pins[nr]; i++) {
 		if (!table[i])
 			continue;
 		put_address(run->memory, table[i]);
 		table[i] = NULL;
+		run->pins[nr]--;
 		put++;
 	}
-	if (!from) {
-		run->pages.dir[nr] = NULL;
-		kfree(table);
-	}
 	return put;
+}
+
+static void free_table(struct expiry_run *run, u32 nr)
+{
+	if (!FORGETFUL)
+		kfree(run->pages.dir[nr]);
+	run->pages.dir[nr] = NULL;
 }
 
 /**
@@ -253,8 +260,11 @@ static void give_back(struct expiry_run *run, u32 from)
 	struct file *file = run->memory->file;
 	loff_t start = (loff_t)(run->offset + from) << PAGE_SHIFT;
 	loff_t end = (loff_t)(run->offset + run->made) << PAGE_SHIFT;
+	u32 nr = from >> CORE_DIR_SHIFT;
 
-	put_table(run, from >> CORE_DIR_SHIFT, from & (CORE_DIR_SIZE - 1));
+	put_table(run, nr, from & (CORE_DIR_SIZE - 1));
+	if (!(from & (CORE_DIR_SIZE - 1)))
+		free_table(run, nr);
 	if (file)
 		shmem_truncate_range(file_inode(file), start, end - 1);
 	run->made = from;
@@ -323,13 +333,14 @@ void expiry_memory_destroy(struct expiry_memory *memory)
 
 	for (i = 0; i < TIMERS_PAGES_NR; i++) {
 		run = &memory->run[i];
-		if (!run->pages.dir)
-			continue;
-		for (nr = 0; nr < tables_of(&run->pages); nr++) {
+		nr = run->pages.dir && run->pins ? tables_of(&run->pages) : 0;
+		while (nr--) {
 			put_table(run, nr, 0);
+			free_table(run, nr);
 			cond_resched();
 		}
 		kvfree(run->pages.dir);
+		kvfree(run->pins);
 	}
 	WARN_ON_ONCE(memory->pinned);
 	if (memory->file)
@@ -370,7 +381,9 @@ int expiry_memory_init(struct expiry_memory *memory,
 		run->pages.dir = kvcalloc(tables_of(&run->pages),
 					  sizeof(*run->pages.dir),
 					  GFP_KERNEL_ACCOUNT);
-		if (!run->pages.dir) {
+		run->pins = kvcalloc(tables_of(&run->pages),
+				     sizeof(*run->pins), GFP_KERNEL_ACCOUNT);
+		if (!run->pages.dir || !run->pins) {
 			err = -ENOMEM;
 			goto out_destroy;
 		}

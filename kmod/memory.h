@@ -9,6 +9,10 @@
  * too many (queue.c) and when memory is short (shrink.c). With the module
  * parameter pageable=0 pages are plain kernel memory and always pinned.
  *
+ * The tables of a directory stay when their pages are let go of: 8 bytes a page,
+ * so that what is in memory can be used, and cancelled, where there is no more
+ * to be had.
+ *
  * Everything here is called with the queue's lock held.
  */
 #ifndef EXPIRY_MEMORY_H
@@ -29,12 +33,14 @@ struct mem_cgroup;
  * @memory: whose it is (const)
  * @offset: of its first page in the file (const)
  * @made: pages from here on were never there or have been given back
+ * @pins: pages in each table of the directory
  */
 struct expiry_run {
 	struct core_pages pages;
 	struct expiry_memory *memory;
 	pgoff_t offset;
 	u32 made;
+	u16 *pins;
 };
 
 /**

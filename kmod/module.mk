@@ -16,7 +16,10 @@ MODULE_FLAGS ?= W=1
 MODULE_DIR = build/kmod/$(KREL)
 MODULE = $(MODULE_DIR)/expiry.ko
 
-MODULE_SOURCES := $(shell find Kbuild VERSION kmod core include -type f \
+# EXPIRY_BINARY=1: with the heap that make bench-swap compares with, in a
+# MODULE_DIR of its own.
+MODULE_SOURCES := $(shell find Kbuild VERSION kmod core include \
+	$(if $(EXPIRY_BINARY),bench/kernel/bheap_binary.[ch]) -type f \
 	\( -name '*.[ch]' -o -name 'Kbuild*' -o -name VERSION \) 2>/dev/null)
 
 .PHONY: module module-links clean-module

@@ -64,8 +64,8 @@
 #include "trace.h"
 #include "user.h"
 
-/* Tables of pages unpinned at the end of a use that finds too many pinned. */
-#define UNPIN_TABLES	4
+/* Pages unpinned at the end of a use that finds too many pinned, about. */
+#define UNPIN_PAGES	2048
 
 static atomic_t serials;
 
@@ -117,6 +117,7 @@ void expiry_queue_free(struct expiry_queue *queue)
 	mutex_destroy(&queue->lock);
 	mutex_destroy(&queue->read_lock);
 	expiry_shrink_queue_free(queue);
+	expiry_debugfs_gone();
 }
 
 /**
@@ -241,13 +242,28 @@ int expiry_queue_lock(struct expiry_queue *queue, bool nowait)
 	return 0;
 }
 
+/* Let go of what is pinned beyond what may be. */
+static void unpin_some(struct expiry_queue *queue)
+{
+	struct expiry_memory *memory = &queue->memory;
+	bool pressed = READ_ONCE(queue->pressed);
+	u32 most = pressed ? 0 : READ_ONCE(expiry_param_pin_max);
+	u32 put = 1, done = 0;
+
+	while (memory->pinned > most && put && done < UNPIN_PAGES) {
+		put = expiry_memory_unpin(memory);
+		done += put;
+	}
+	if (pressed && !memory->pinned)
+		WRITE_ONCE(queue->pressed, false);
+}
+
 /**
  * expiry_queue_unlock - end a use of the queue
  * @queue: locked by expiry_queue_lock() or _relock()
  */
 void expiry_queue_unlock(struct expiry_queue *queue)
 {
-	int tables = UNPIN_TABLES;
 	u64 swept = queue->timers.stat.swept;
 
 	if (swept != queue->swept) {
@@ -255,9 +271,7 @@ void expiry_queue_unlock(struct expiry_queue *queue)
 		queue->swept = swept;
 	}
 	expiry_fire_update_locked(queue);
-	while (queue->memory.pinned > READ_ONCE(expiry_param_pin_max) &&
-	       tables-- && expiry_memory_unpin(&queue->memory))
-		;
+	unpin_some(queue);
 	expiry_fire_tend_locked(queue);
 	expiry_shrink_update_locked(queue);
 	mutex_unlock(&queue->lock);

@@ -55,6 +55,9 @@
  * Written under @lock and by @timer's interrupt, read by everybody:
  * @due: an expiration can be read now
  *
+ * Set by the shrinker, cleared under @lock:
+ * @pressed: memory is short: leave nothing pinned
+ *
  * With their own locking:
  * @read_lock: see queue.c
  * @wait: readers and pollers waiting for @due
@@ -89,6 +92,7 @@ struct expiry_queue {
 	u64 clock_sets;
 
 	bool due ____cacheline_aligned;
+	bool pressed;
 	wait_queue_head_t wait;
 	struct hrtimer timer;
 	struct work_struct settle;

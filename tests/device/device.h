@@ -215,4 +215,14 @@ static inline int child_status(pid_t pid)
 	return WEXITSTATUS(status);
 }
 
+/* In a child, whose EXPECT nobody hears: say what does not hold, and end. */
+#define MUST(what)							\
+	do {								\
+		if (!(what)) {						\
+			dprintf(STDOUT_FILENO, "# %s:%d: not so: %s\n",	\
+				__FILE__, __LINE__, #what);		\
+			_exit(1);					\
+		}							\
+	} while (0)
+
 #endif /* TESTS_DEVICE_H */

@@ -1,120 +1,52 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The timers of a queue can be paged out, and come back as they were: a queue
- * is filled, its memory pushed to compressed swap, and used again.
+ * of millions is filled, its memory pushed to compressed swap, and used again.
  *
  * Wants to be root on a machine with zram and memory.reclaim (Linux 5.19) that
  * has nothing else in swap; elsewhere it is skipped. EXPIRY_TEST_TIMERS: how
- * many timers, instead of a million by EXPIRY_TEST_SCALE.
+ * many timers, instead of four million by EXPIRY_TEST_SCALE, or as many as the
+ * machine's memory has room for.
  */
 #include "device.h"
+#include "pressure.h"
 #include "uring.h"
 
-#include <sys/stat.h>
-#include <sys/swap.h>
+#include <dirent.h>
+#include <sched.h>
+#include <sys/resource.h>
 
-#define CGROUP		"/sys/fs/cgroup"
-#define GROUP		CGROUP "/expiry-test-swap"
-#define ZRAM		"/sys/block/zram0"
-#define ZRAM_DEVICE	"/dev/zram0"
 #define BATCH		4096U
-
-/* The first word of a file, or -1. */
-static long long read_number(const char *path, const char *key)
-{
-	char line[256];
-	long long number = -1;
-	size_t length = strlen(key);
-	FILE *file = fopen(path, "r");
-
-	if (!file)
-		return -1;
-	while (number < 0 && fgets(line, sizeof(line), file))
-		if (!strncmp(line, key, length))
-			number = atoll(line + length);
-	fclose(file);
-	return number;
-}
-
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	ssize_t ret;
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, text, strlen(text));
-	err = ret < 0 ? -errno : 0;
-	close(fd);
-	return err;
-}
+#define SWAP_MIB	1024U
+/* What the test itself and the tables of pages need beside the queue. */
+#define SLACK		(8ULL << 20)
+/* Of memory for a timer, with what is known of it, in pages and compressed. */
+#define TIMER_BYTES	512U
+#define FAR_NS		(HOUR_NS * 1000000)
 
 static __u64 timers_wanted(void)
 {
 	const char *timers = getenv("EXPIRY_TEST_TIMERS");
 	const char *scale = getenv("EXPIRY_TEST_SCALE");
+	__u64 most = (__u64)sysconf(_SC_PHYS_PAGES) * PRESSURE_PAGE /
+		     TIMER_BYTES;
+	__u64 wanted = 4000000 / (scale && atoi(scale) > 0 ? atoi(scale) : 1);
 
 	if (timers)
 		return strtoull(timers, NULL, 0);
-	return 1000000 / (scale && atoi(scale) > 0 ? atoi(scale) : 1);
+	return wanted < most ? wanted : most;
 }
 
-static long long group_shmem(void)
+/* NULL, or why not. */
+static const char *pressure_begin(void)
 {
-	return read_number(GROUP "/memory.stat", "shmem ");
-}
+	const char *why = group_make();
 
-static long long group_swap(void)
-{
-	return read_number(GROUP "/memory.swap.current", "");
-}
-
-/* A swap header is a page with a signature at its end. */
-static int swap_make(void)
-{
-	struct {
-		char boot[1024];
-		__u32 version;
-		__u32 last_page;
-		__u32 bad_pages;
-		char rest[4096 - 1024 - 12 - 10];
-		char magic[10];
-	} header = {
-		.version = 1,
-		.last_page = (512 << 20) / 4096 - 1,
-		.magic = { 'S', 'W', 'A', 'P', 'S', 'P', 'A', 'C', 'E', '2' },
-	};
-	int fd = open(ZRAM_DEVICE, O_WRONLY | O_CLOEXEC);
-	ssize_t ret;
-
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, &header, sizeof(header));
-	if (!ret || fsync(fd))
-		ret = -1;
-	close(fd);
-	return ret == sizeof(header) ? 0 : -EIO;
-}
-
-/* 0, or why there is no swap to be had. */
-static const char *swap_init(void)
-{
-	if (access(ZRAM, F_OK) && system("modprobe zram 2>/dev/null"))
-		return "no zram";
-	if (access(CGROUP "/cgroup.controllers", F_OK))
-		return "no control groups, version 2";
-	if (read_number(ZRAM "/disksize", "") != 0)
-		return "zram0 is in use";
-	write_text(CGROUP "/cgroup.subtree_control", "+memory");
-	if (mkdir(GROUP, 0755) && errno != EEXIST)
-		return "no control group can be made";
-	if (access(GROUP "/memory.reclaim", F_OK))
+	if (why)
+		return why;
+	if (access(PRESSURE_GROUP "memory.reclaim", F_OK))
 		return "no memory.reclaim";
-	if (write_text(ZRAM "/disksize", "512M") || swap_make() ||
-	    swapon(ZRAM_DEVICE, 0))
-		return "zram0 cannot be made swap";
-	return NULL;
+	return swap_begin(SWAP_MIB);
 }
 
 FIXTURE(swap) {
@@ -138,7 +70,7 @@ FIXTURE_VARIANT_ADD(swap, sorted) {
 
 FIXTURE_SETUP(swap)
 {
-	const char *why = swap_init();
+	const char *why = pressure_begin();
 
 	self->fd = -1;
 	if (why)
@@ -147,9 +79,10 @@ FIXTURE_SETUP(swap)
 	self->timers = timers_wanted();
 	self->batch = calloc(BATCH, RECORD);
 	ASSERT_NE(NULL, self->batch);
+	ASSERT_LE(BATCH, self->timers);
 	/* Who opens the queue pays for it. */
-	ASSERT_EQ(0, write_text(GROUP "/cgroup.procs", "0"));
-	self->fd = queue_open(O_NONBLOCK);
+	ASSERT_EQ(0, group_enter());
+	self->fd = queue_open(0);
 	ASSERT_LE(0, self->fd);
 	ASSERT_EQ(0, ioctl(self->fd, EXPIRY_IOC_LAYOUT, variant->layout));
 	ASSERT_EQ(0, queue_config(self->fd, CLOCK_MONOTONIC,
@@ -162,38 +95,79 @@ FIXTURE_TEARDOWN(swap)
 		close(self->fd);
 	if (!self->on)
 		return;
-	write_text(CGROUP "/cgroup.procs", "0");
-	swapoff(ZRAM_DEVICE);
-	write_text(ZRAM "/reset", "1");
-	rmdir(GROUP);
+	group_leave();
+	swap_end();
+	group_remove();
 	free(self->batch);
 }
 
 /* 1 to @timers, each once (the factor is prime), in an order that jumps about. */
-static __u64 deadline_of(__u64 id, __u64 timers)
+static __u64 place_of(__u64 id, __u64 timers)
 {
 	return (id * 2654435761ULL) % timers + 1;
 }
 
-static int fill(int fd, struct expiry_record *batch, __u64 timers)
+/*
+ * One request for each id from @from to @to, made by @make(record, timers) of a
+ * record that has its id. Each must succeed and answer with the cookie ~id.
+ * Returns 0, or what went wrong.
+ */
+static int each(int fd, struct expiry_record *batch, __u64 timers, __u64 from,
+		__u64 to, void (*make)(struct expiry_record *record,
+				       __u64 timers))
 {
-	__u64 id = 1;
+	__u64 id = from;
 	__u32 i, nr;
 
-	while (id <= timers) {
-		nr = timers - id + 1 < BATCH ? timers - id + 1 : BATCH;
+	while (id <= to) {
+		nr = to - id + 1 < BATCH ? to - id + 1 : BATCH;
 		for (i = 0; i < nr; i++, id++) {
-			batch[i] = arm_at(HOUR_NS * 1000000 +
-					  deadline_of(id, timers), ~id);
-			batch[i].id = id;
+			batch[i] = ask(0, id);
+			make(&batch[i], timers);
 		}
 		if (submit(fd, batch, nr) != (int)nr)
-			return -1;
-		for (i = 0; i < nr; i++)
+			return -EPROTO;
+		for (i = 0; i < nr; i++) {
 			if (batch[i].status)
 				return batch[i].status;
+			if (batch[i].cookie != ~batch[i].id)
+				return -EBADMSG;
+		}
 	}
 	return 0;
+}
+
+/* The timers of the beginning are due in a hundred years. */
+static void far(struct expiry_record *record, __u64 timers)
+{
+	record->op = EXPIRY_OP_ARM;
+	record->deadline_ns = FAR_NS + place_of(record->id, timers);
+	record->cookie = ~record->id;
+}
+
+/* Even deadlines long past for these, odd ones for those armed later. */
+static __u64 past_of(__u64 id, __u64 timers)
+{
+	return id <= timers ? 2 * place_of(id, timers) :
+	       2 * place_of(id - timers, timers) + 1;
+}
+
+static void past(struct expiry_record *record, __u64 timers)
+{
+	record->op = record->id <= timers ? EXPIRY_OP_REFRESH : EXPIRY_OP_ARM;
+	record->deadline_ns = past_of(record->id, timers);
+	if (record->op == EXPIRY_OP_ARM)
+		record->cookie = ~record->id;
+}
+
+static void cancel(struct expiry_record *record, __u64 timers)
+{
+	record->op = EXPIRY_OP_CANCEL;
+}
+
+static void query(struct expiry_record *record, __u64 timers)
+{
+	record->op = EXPIRY_OP_QUERY;
 }
 
 static __u64 resident(int fd)
@@ -203,114 +177,250 @@ static __u64 resident(int fd)
 	return queue_stat(fd, &stat) ? 0 : stat.pages_resident;
 }
 
-/* Ask until as good as nothing is left: pins are let go of first. */
-static void push_out(int fd, __u64 pages)
+/*
+ * Ask until as good as nothing is left: pins are let go of first. Returns
+ * whether nine tenths are out, and tells.
+ */
+static bool push_out(struct __test_metadata *_metadata, int fd)
 {
+	long long shmem = group_read("memory.stat", "shmem ");
+	__u64 pages = resident(fd), left = pages;
 	int tries;
 
-	for (tries = 0; tries < 20 && resident(fd) > pages / 10; tries++) {
-		write_text(GROUP "/memory.reclaim", "1G");
-		sleep_ms(100);
+	for (tries = 0; tries < 50 && left > pages / 20; tries++) {
+		group_write("memory.reclaim", "2G");
+		sleep_ms(20);
+		left = resident(fd);
 	}
+	TH_LOG("%llu timers: %llu pages, %llu after; shmem %lld kB, %lld after; swap %lld kB",
+	       queue_armed(fd), pages, left, shmem >> 10,
+	       group_read("memory.stat", "shmem ") >> 10,
+	       group_read("memory.swap.current", "") >> 10);
+	return left <= pages / 10 &&
+	       group_read("memory.stat", "shmem ") <= shmem / 5 &&
+	       group_read("memory.swap.current", "") >=
+	       (long long)(pages - left) / 2 * PRESSURE_PAGE;
+}
+
+/*
+ * Read @wanted expirations: 0 if each came after the one before it (@last, from
+ * 0), with the deadline and the cookie it was armed with, or what went wrong.
+ */
+static int drain(int fd, struct expiry_record *batch, __u64 timers,
+		 __u64 wanted, __u64 *last)
+{
+	__u64 id;
+	int i, ret;
+
+	while (wanted) {
+		ret = receive_wait(fd, batch, wanted < BATCH ? wanted : BATCH);
+		if (ret <= 0)
+			return ret ?: -EPROTO;
+		for (i = 0; i < ret; i++, wanted--) {
+			id = batch[i].id;
+			if (batch[i].deadline_ns != past_of(id, timers) ||
+			    batch[i].cookie != ~id)
+				return -EBADMSG;
+			if (batch[i].deadline_ns <= *last)
+				return -EILSEQ;
+			*last = batch[i].deadline_ns;
+		}
+	}
+	return 0;
 }
 
 TEST_F(swap, timers_come_back_as_they_were)
 {
-	struct expiry_record record;
-	long long shmem, swapped;
-	__u64 pages, left, id, n;
+	__u64 id;
 
 	if (!self->on)
 		return;	/* skipped */
-	ASSERT_EQ(0, fill(self->fd, self->batch, self->timers));
-	pages = resident(self->fd);
-	shmem = group_shmem();
-	EXPECT_LE((long long)pages * 4096, shmem + 4096 * 64);
-
-	push_out(self->fd, pages);
-	left = resident(self->fd);
-	swapped = group_swap();
-	TH_LOG("%llu timers: %llu pages, %llu after; shmem %lld kB, %lld after; swap %lld kB",
-	       self->timers, pages, left, shmem >> 10, group_shmem() >> 10,
-	       swapped >> 10);
-	EXPECT_GE(pages / 10, left);
-	EXPECT_GE(shmem / 5, group_shmem());
-	EXPECT_LE((long long)(pages - left) * 4096 / 2, swapped);
+	ASSERT_EQ(0, each(self->fd, self->batch, self->timers, 1, self->timers,
+			  far));
+	EXPECT_LE((long long)resident(self->fd) * PRESSURE_PAGE,
+		  group_read("memory.stat", "shmem ") + 64 * PRESSURE_PAGE);
+	EXPECT_TRUE(push_out(_metadata, self->fd));
 
 	/* Each is there, by its id, wherever it is. */
-	for (n = 0; n < 1000; n++) {
-		id = 1 + n * 7919 % self->timers;
-		record = ask(EXPIRY_OP_QUERY, id);
+	ASSERT_EQ(0, each(self->fd, self->batch, self->timers, 1, self->timers,
+			  query));
+	for (id = 1; id <= self->timers; id += 7919) {
+		struct expiry_record record = ask(EXPIRY_OP_QUERY, id);
+
 		ASSERT_EQ(0, request(self->fd, &record));
-		ASSERT_EQ(~id, record.cookie);
-		ASSERT_EQ(HOUR_NS * 1000000 + deadline_of(id, self->timers),
+		ASSERT_EQ(FAR_NS + place_of(id, self->timers),
 			  record.deadline_ns);
 	}
 	ASSERT_EQ(self->timers, queue_armed(self->fd));
 }
 
-/* Brought forward from swap to be due, and read in order. */
-TEST_F(swap, they_are_delivered_in_order)
+/*
+ * Cancelled, brought forward and joined by new ones while they are out, and then
+ * read: exactly those that should be, in order.
+ */
+TEST_F(swap, changes_find_what_is_out)
 {
-	__u64 pages, id = 1, next = 1;
-	__u32 i, nr;
-	int ret;
+	__u64 timers = self->timers, gone = timers / 4, last = 0;
 
 	if (!self->on)
 		return;	/* skipped */
-	ASSERT_EQ(0, fill(self->fd, self->batch, self->timers));
-	pages = resident(self->fd);
-	push_out(self->fd, pages);
-	EXPECT_GE(pages / 10, resident(self->fd));
+	ASSERT_EQ(0, each(self->fd, self->batch, timers, 1, timers, far));
+	EXPECT_TRUE(push_out(_metadata, self->fd));
+	ASSERT_EQ(0, each(self->fd, self->batch, timers, 1, gone, cancel));
+	EXPECT_TRUE(push_out(_metadata, self->fd));
+	ASSERT_EQ(0, each(self->fd, self->batch, timers, gone + 1, timers,
+			  past));
+	EXPECT_TRUE(push_out(_metadata, self->fd));
+	ASSERT_EQ(0, each(self->fd, self->batch, timers, timers + 1,
+			  timers + gone, past));
+	EXPECT_TRUE(push_out(_metadata, self->fd));
+	ASSERT_EQ(timers, queue_armed(self->fd));
 
-	while (id <= self->timers) {
-		nr = self->timers - id + 1 < BATCH ?
-		     self->timers - id + 1 : BATCH;
-		for (i = 0; i < nr; i++, id++) {
-			self->batch[i] = ask(EXPIRY_OP_REFRESH, id);
-			self->batch[i].deadline_ns =
-				deadline_of(id, self->timers);
-		}
-		ASSERT_EQ(nr, submit(self->fd, self->batch, nr));
-		for (i = 0; i < nr; i++) {
-			ASSERT_EQ(0, self->batch[i].status);
-			ASSERT_EQ(~self->batch[i].id, self->batch[i].cookie);
-		}
-	}
-	push_out(self->fd, resident(self->fd));
-
-	while (next <= self->timers) {
-		ret = receive_wait(self->fd, self->batch, BATCH);
-		ASSERT_LT(0, ret);
-		for (i = 0; i < (__u32)ret; i++, next++) {
-			id = self->batch[i].id;
-			ASSERT_EQ(next, self->batch[i].deadline_ns);
-			ASSERT_EQ(next, deadline_of(id, self->timers));
-			ASSERT_EQ(~id, self->batch[i].cookie);
-		}
-	}
-	ASSERT_EQ(-EAGAIN, receive(self->fd, self->batch, 1));
+	/* One that was cancelled would come with a deadline that is far. */
+	ASSERT_EQ(0, drain(self->fd, self->batch, timers, timers, &last));
 	ASSERT_EQ(0, queue_armed(self->fd));
+}
+
+/* Arms and cancels a timer of its own until it is killed; exits if it cannot. */
+static void disturb(int fd, __u64 id)
+{
+	struct expiry_record record;
+
+	for (;;) {
+		record = arm_at(FAR_NS, ~id);
+		record.id = id;
+		if (request(fd, &record))
+			_exit(1);
+		record = ask(EXPIRY_OP_CANCEL, id);
+		if (request(fd, &record) || record.cookie != ~id)
+			_exit(2);
+	}
+}
+
+/*
+ * The group may have a quarter of the queue: its reader must wait for each page
+ * to come, and for another to go, while somebody else uses the queue.
+ */
+TEST_F(swap, a_queue_larger_than_its_memory_is_read)
+{
+	__u64 timers = self->timers, some = timers / 256, last = 0, limit;
+	int status;
+	pid_t pid;
+
+	if (!self->on)
+		return;	/* skipped */
+	ASSERT_EQ(0, each(self->fd, self->batch, timers, 1, timers, far));
+	limit = resident(self->fd) * PRESSURE_PAGE / 4 + SLACK;
+	ASSERT_EQ(0, group_limit("memory.max", limit));
+	pid = fork();
+	ASSERT_LE(0, pid);
+	if (!pid)
+		disturb(self->fd, 2 * timers + 1);
+
+	ASSERT_EQ(0, each(self->fd, self->batch, timers, 1, timers, past));
+	TH_LOG("%llu timers in %llu pages, of which %llu in memory: limit %llu kB",
+	       timers, 4 * (limit - SLACK) / PRESSURE_PAGE, resident(self->fd),
+	       limit >> 10);
+	EXPECT_GE(limit / PRESSURE_PAGE, resident(self->fd));
+	ASSERT_EQ(0, drain(self->fd, self->batch, timers, some, &last));
+
+	ASSERT_EQ(0, kill(pid, SIGKILL));
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	/* It had not ended by itself. */
+	EXPECT_TRUE(WIFSIGNALED(status));
+	EXPECT_EQ(0, group_read("memory.events", "oom_kill "));
+
+	/* The others come when there is room, which takes less time. */
+	ASSERT_EQ(0, group_write("memory.max", "max"));
+	ASSERT_EQ(0, drain(self->fd, self->batch, timers, timers - some, &last));
+	EXPECT_GE(1, queue_armed(self->fd));
+}
+
+/*
+ * Threads of this process; @named: those that io_uring works in, which are
+ * called so from the moment on that they first run.
+ */
+static int threads(const char *named)
+{
+	DIR *dir = opendir("/proc/self/task");
+	struct dirent *entry;
+	char path[64 + sizeof(entry->d_name)], name[16];
+	FILE *file;
+	int nr = 0;
+
+	while (dir && (entry = readdir(dir))) {
+		if (entry->d_name[0] == '.')
+			continue;
+		snprintf(path, sizeof(path), "/proc/self/task/%s/comm",
+			 entry->d_name);
+		file = fopen(path, "r");
+		if (!file)
+			continue;
+		if (fgets(name, sizeof(name), file))
+			nr += !strncmp(name, named, strlen(named));
+		fclose(file);
+	}
+	if (dir)
+		closedir(dir);
+	return nr;
+}
+
+/* How often this thread gave up its processor to wait for something. */
+static long waits(void)
+{
+	struct rusage usage;
+
+	return getrusage(RUSAGE_THREAD, &usage) ? -1 : usage.ru_nvcsw;
+}
+
+static __u32 answered(const struct expiry_record *records, __u32 nr)
+{
+	__u32 i, found = 0;
+
+	for (i = 0; i < nr; i++)
+		found += records[i].cookie == ~records[i].id;
+	return found;
+}
+
+/*
+ * One processor for this thread and io_uring's workers, and nobody gets it
+ * before this thread waits: what a worker does has then not happened yet.
+ */
+static int alone(struct uring *ring)
+{
+	struct sched_param param = { .sched_priority = 1 };
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	if (sched_setaffinity(0, sizeof(set), &set) ||
+	    sched_setscheduler(0, SCHED_FIFO, &param) ||
+	    syscall(__NR_io_uring_register, ring->fd, IORING_REGISTER_IOWQ_AFF,
+		    &set, sizeof(set)))
+		return -errno;
+	return 0;
 }
 
 /*
  * A batch that must wait for pages is not waited for by who submits it: a
- * worker takes over. What the ring answers is the whole batch.
+ * worker takes over, and the ring goes on meanwhile. What it answers at last is
+ * the whole batch.
  */
-TEST_F(swap, a_ring_gets_its_batch_answered)
+TEST_F(swap, a_ring_hands_it_to_a_worker)
 {
 	struct expiry_batch *batch;
 	struct io_uring_sqe *sqe;
 	struct io_uring_cqe cqe;
 	struct uring ring;
+	long waited;
 	__u32 i;
 
 	if (!self->on)
 		return;	/* skipped */
-	ASSERT_LE(BATCH, self->timers);
 	ASSERT_EQ(0, uring_init(&ring, 4));
-	ASSERT_EQ(0, fill(self->fd, self->batch, self->timers));
-	push_out(self->fd, resident(self->fd));
+	ASSERT_EQ(0, each(self->fd, self->batch, self->timers, 1, self->timers,
+			  far));
+	EXPECT_TRUE(push_out(_metadata, self->fd));
 	for (i = 0; i < BATCH; i++)
 		self->batch[i] = ask(EXPIRY_OP_CANCEL,
 				     1 + i * (self->timers / BATCH));
@@ -319,13 +429,29 @@ TEST_F(swap, a_ring_gets_its_batch_answered)
 	batch = (void *)sqe->cmd;
 	batch->addr = (__u64)(uintptr_t)self->batch;
 	batch->count = BATCH;
-	ASSERT_EQ(1, uring_submit(&ring));
+	uring_sqe(&ring, IORING_OP_NOP, -1, 2);
+	ASSERT_EQ(0, alone(&ring));
+	ASSERT_EQ(1, threads(""));
+
+	waited = waits();
+	ASSERT_EQ(2, uring_submit(&ring));
+	EXPECT_EQ(waited, waits());
+	/* The request behind it is through, it itself has hardly begun. */
+	ASSERT_EQ(0, uring_wait(&ring, &cqe, 0));
+	EXPECT_EQ(2, cqe.user_data);
+	EXPECT_EQ(-ETIMEDOUT, uring_wait(&ring, &cqe, 0));
+	EXPECT_GT(BATCH / 2, answered(self->batch, BATCH));
+	EXPECT_EQ(2, threads(""));
+	TH_LOG("submitted: %u of %u answered, %d threads",
+	       answered(self->batch, BATCH), BATCH, threads(""));
+
 	ASSERT_EQ(0, uring_wait(&ring, &cqe, WAIT_MS));
+	ASSERT_EQ(1, cqe.user_data);
 	ASSERT_EQ(BATCH, cqe.res);
-	for (i = 0; i < BATCH; i++) {
+	EXPECT_EQ(1, threads("iou-wrk"));
+	for (i = 0; i < BATCH; i++)
 		ASSERT_EQ(0, self->batch[i].status);
-		ASSERT_EQ(~self->batch[i].id, self->batch[i].cookie);
-	}
+	ASSERT_EQ(BATCH, answered(self->batch, BATCH));
 	ASSERT_EQ(self->timers - BATCH, queue_armed(self->fd));
 	uring_fini(&ring);
 }

@@ -27,9 +27,11 @@ struct uring {
 	size_t rings_size, sqes_size;
 };
 
-static inline int uring_init(struct uring *ring, unsigned int entries)
+/* @flags: IORING_SETUP_* that leave entries and completions the size they are. */
+static inline int uring_init_flags(struct uring *ring, unsigned int entries,
+				   unsigned int flags)
 {
-	struct io_uring_params p = { 0 };
+	struct io_uring_params p = { .flags = flags };
 	size_t sq_size, cq_size;
 
 	memset(ring, 0, sizeof(*ring));
@@ -57,6 +59,11 @@ static inline int uring_init(struct uring *ring, unsigned int entries)
 	ring->cq_mask = ring->rings + p.cq_off.ring_mask;
 	ring->cqes = ring->rings + p.cq_off.cqes;
 	return 0;
+}
+
+static inline int uring_init(struct uring *ring, unsigned int entries)
+{
+	return uring_init_flags(ring, entries, 0);
 }
 
 static inline void uring_fini(struct uring *ring)

@@ -1,0 +1,160 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Memory that is short: a memory cgroup with limits of its own, and compressed
+ * swap (zram0) for what does not fit. Wants root, and a machine that uses
+ * neither. Functions return 0 or -errno unless they say otherwise.
+ */
+#ifndef TESTS_PRESSURE_H
+#define TESTS_PRESSURE_H
+
+#include <errno.h>
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <unistd.h>
+#include <linux/types.h>
+#include <sys/stat.h>
+#include <sys/swap.h>
+
+#define PRESSURE_PAGE	4096
+#define PRESSURE_ROOT	"/sys/fs/cgroup/"
+#define PRESSURE_GROUP	PRESSURE_ROOT "expiry-test/"
+#define PRESSURE_ZRAM	"/sys/block/zram0/"
+#define PRESSURE_SWAP	"/dev/zram0"
+
+/* The number behind @key at a line's beginning, or -1. */
+static inline long long pressure_read(const char *path, const char *key)
+{
+	char line[256];
+	long long number = -1;
+	size_t length = strlen(key);
+	FILE *file = fopen(path, "r");
+
+	if (!file)
+		return -1;
+	while (number < 0 && fgets(line, sizeof(line), file))
+		if (!strncmp(line, key, length))
+			number = atoll(line + length);
+	fclose(file);
+	return number;
+}
+
+static inline int pressure_write(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t ret;
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, text, strlen(text));
+	err = ret < 0 ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+/* Of the group's file @name, e.g. ("memory.stat", "shmem "). */
+static inline long long group_read(const char *name, const char *key)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), PRESSURE_GROUP "%s", name);
+	return pressure_read(path, key);
+}
+
+static inline int group_write(const char *name, const char *text)
+{
+	char path[128];
+
+	snprintf(path, sizeof(path), PRESSURE_GROUP "%s", name);
+	return pressure_write(path, text);
+}
+
+static inline int group_limit(const char *name, unsigned long long bytes)
+{
+	char text[32];
+
+	snprintf(text, sizeof(text), "%llu", bytes);
+	return group_write(name, text);
+}
+
+/* NULL, or why there is no group to be had. */
+static inline const char *group_make(void)
+{
+	if (access(PRESSURE_ROOT "cgroup.controllers", F_OK))
+		return "no control groups, version 2";
+	pressure_write(PRESSURE_ROOT "cgroup.subtree_control", "+memory");
+	if (mkdir(PRESSURE_GROUP, 0755) && errno != EEXIST)
+		return "no control group can be made";
+	if (access(PRESSURE_GROUP "memory.max", F_OK))
+		return "no memory control group";
+	return NULL;
+}
+
+/* The calling process is in the group from now on, or is not. */
+static inline int group_enter(void)
+{
+	return group_write("cgroup.procs", "0");
+}
+
+static inline int group_leave(void)
+{
+	return pressure_write(PRESSURE_ROOT "cgroup.procs", "0");
+}
+
+static inline void group_remove(void)
+{
+	rmdir(PRESSURE_GROUP);
+}
+
+/* A swap header is a page with a signature at its end. */
+static inline int swap_make(__u32 pages)
+{
+	struct {
+		char boot[1024];
+		__u32 version;
+		__u32 last_page;
+		__u32 bad_pages;
+		char rest[PRESSURE_PAGE - 1024 - 12 - 10];
+		char magic[10];
+	} header = {
+		.version = 1,
+		.last_page = pages - 1,
+		.magic = { 'S', 'W', 'A', 'P', 'S', 'P', 'A', 'C', 'E', '2' },
+	};
+	int fd = open(PRESSURE_SWAP, O_WRONLY | O_CLOEXEC);
+	ssize_t ret;
+
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, &header, sizeof(header));
+	if (!ret || fsync(fd))
+		ret = -1;
+	close(fd);
+	return ret == sizeof(header) ? 0 : -EIO;
+}
+
+/* NULL, or why there is no swap to be had. */
+static inline const char *swap_begin(unsigned int mib)
+{
+	char size[32];
+
+	if (access(PRESSURE_ZRAM, F_OK) && system("modprobe zram 2>/dev/null"))
+		return "no zram";
+	if (pressure_read(PRESSURE_ZRAM "disksize", "") != 0)
+		return "zram0 is in use";
+	snprintf(size, sizeof(size), "%uM", mib);
+	if (pressure_write(PRESSURE_ZRAM "disksize", size) ||
+	    swap_make((mib << 20) / PRESSURE_PAGE) || swapon(PRESSURE_SWAP, 0))
+		return "zram0 cannot be made swap";
+	return NULL;
+}
+
+static inline void swap_end(void)
+{
+	swapoff(PRESSURE_SWAP);
+	pressure_write(PRESSURE_ZRAM "reset", "1");
+}
+
+#endif /* TESTS_PRESSURE_H */
