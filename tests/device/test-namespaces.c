@@ -1,0 +1,519 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Callers in namespaces, as expiry(4) has it: deadlines are on the host's
+ * clocks whatever the caller's say, and who is root in a user namespace alone
+ * is a user like others.
+ */
+#include "device.h"
+
+#include <grp.h>
+#include <sched.h>
+#include <sys/prctl.h>
+#include <sys/stat.h>
+#include <sys/syscall.h>
+
+#ifndef CLONE_NEWTIME
+#define CLONE_NEWTIME	0x00000080
+#endif
+
+#define PARAMETERS	"/sys/module/expiry/parameters/"
+#define QUEUES		"/sys/kernel/debug/expiry/queues"
+
+static int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+static __u64 read_number(const char *path)
+{
+	unsigned long long number = 0;
+	FILE *file = fopen(path, "re");
+
+	if (file) {
+		if (fscanf(file, "%llu", &number) != 1)
+			number = 0;
+		fclose(file);
+	}
+	return number;
+}
+
+/*
+ * Time namespaces
+ */
+
+#define AHEAD_S		100000
+#define AHEAD_NS	(AHEAD_S * NSEC_PER_SEC)
+
+FIXTURE(time_namespace) {
+	int fd;
+	int err;
+};
+
+FIXTURE_VARIANT(time_namespace) {
+	clockid_t clock;
+};
+
+FIXTURE_VARIANT_ADD(time_namespace, monotonic) {
+	.clock = CLOCK_MONOTONIC,
+};
+
+FIXTURE_VARIANT_ADD(time_namespace, boottime) {
+	.clock = CLOCK_BOOTTIME,
+};
+
+/* From here on children live in a namespace whose clocks are ahead. */
+FIXTURE_SETUP(time_namespace)
+{
+	char offsets[64];
+
+	self->fd = queue_new_flags(variant->clock, 0, O_NONBLOCK);
+	ASSERT_LE(0, self->fd);
+	self->err = unshare(CLONE_NEWTIME) ? errno : 0;
+	if (self->err)
+		return;
+	snprintf(offsets, sizeof(offsets), "monotonic %d 0\nboottime %d 0\n",
+		 AHEAD_S, AHEAD_S);
+	ASSERT_EQ(0, write_text("/proc/self/timens_offsets", offsets));
+}
+
+FIXTURE_TEARDOWN(time_namespace)
+{
+	close(self->fd);
+}
+
+#define NO_TIME_NAMESPACE	"time namespaces: %s", strerror(self->err)
+
+static void is_on_the_hosts_clock(int fd, clockid_t clock)
+{
+	struct expiry_record record, query;
+	struct expiry_stat stat;
+	__u64 inside;
+
+	MUST(queue_stat(fd, &stat) == 0);
+	inside = clock_ns(clock);
+	MUST(inside >= stat.now_ns + AHEAD_NS);
+	MUST(inside < stat.now_ns + AHEAD_NS + HOUR_NS);
+
+	/* Now, by the caller's clock, but a day ahead by the host's. */
+	record = arm_at(inside, 1);
+	MUST(request(fd, &record) == 0);
+	MUST(record.deadline_ns == inside);
+	MUST(queue_poll(fd, QUIET_MS) == 0);
+	query = ask(EXPIRY_OP_QUERY, record.id);
+	MUST(request(fd, &query) == 0);
+	MUST(query.deadline_ns == inside);
+	query = ask(EXPIRY_OP_CANCEL, record.id);
+	MUST(request(fd, &query) == 0);
+}
+
+TEST_F(time_namespace, absolute_deadlines_are_on_the_hosts_clock)
+{
+	pid_t pid;
+
+	if (self->err)
+		SKIP(return, NO_TIME_NAMESPACE);
+	pid = fork();
+	if (!pid) {
+		/* Wherever the queue was made. */
+		is_on_the_hosts_clock(self->fd, variant->clock);
+		is_on_the_hosts_clock(queue_new_flags(variant->clock, 0,
+						      O_NONBLOCK),
+				      variant->clock);
+		_exit(0);
+	}
+	EXPECT_EQ(0, child_status(pid));
+}
+
+TEST_F(time_namespace, caller_reaches_its_own_deadline_by_stat)
+{
+	struct expiry_record record;
+	struct expiry_stat stat;
+	__u64 now, wanted;
+	pid_t pid;
+
+	if (self->err)
+		SKIP(return, NO_TIME_NAMESPACE);
+	pid = fork();
+	if (!pid) {
+		/* In this order: what lies between makes it later, never early. */
+		now = clock_ns(variant->clock);
+		MUST(queue_stat(self->fd, &stat) == 0);
+		wanted = now + 50 * NSEC_PER_MSEC;
+		record = arm_at(stat.now_ns + (wanted - now), 2);
+		MUST(request(self->fd, &record) == 0);
+		MUST(receive_wait(self->fd, &record, 1) == 1);
+		MUST(record.cookie == 2);
+		MUST(clock_ns(variant->clock) >= wanted);
+		_exit(0);
+	}
+	EXPECT_EQ(0, child_status(pid));
+}
+
+TEST_F(time_namespace, relative_deadlines_come_back_on_the_hosts_clock)
+{
+	struct expiry_record record;
+	struct expiry_stat before, after;
+	__u64 wanted;
+	pid_t pid;
+
+	if (self->err)
+		SKIP(return, NO_TIME_NAMESPACE);
+	pid = fork();
+	if (!pid) {
+		record = arm_in(50 * NSEC_PER_MSEC, 3);
+		MUST(queue_stat(self->fd, &before) == 0);
+		wanted = clock_ns(variant->clock) + 50 * NSEC_PER_MSEC;
+		MUST(request(self->fd, &record) == 0);
+		MUST(queue_stat(self->fd, &after) == 0);
+		MUST(record.deadline_ns >= before.now_ns + 50 * NSEC_PER_MSEC);
+		MUST(record.deadline_ns <= after.now_ns + 50 * NSEC_PER_MSEC);
+		MUST(receive_wait(self->fd, &record, 1) == 1);
+		MUST(record.cookie == 3);
+		MUST(clock_ns(variant->clock) >= wanted);
+		_exit(0);
+	}
+	EXPECT_EQ(0, child_status(pid));
+}
+
+TEST_F(time_namespace, both_sides_of_a_descriptor_see_the_same)
+{
+	__u64 deadline_ns = clock_ns(variant->clock) + 100 * NSEC_PER_MSEC;
+	struct expiry_record record = arm_at(deadline_ns, 4), query;
+	struct expiry_stat stat;
+	pid_t pid;
+
+	if (self->err)
+		SKIP(return, NO_TIME_NAMESPACE);
+	ASSERT_EQ(0, request(self->fd, &record));
+	pid = fork();
+	if (!pid) {
+		query = ask(EXPIRY_OP_QUERY, record.id);
+		MUST(request(self->fd, &query) == 0);
+		MUST(query.deadline_ns == deadline_ns);
+		MUST(receive_wait(self->fd, &query, 1) == 1);
+		MUST(query.cookie == 4);
+		MUST(query.deadline_ns == deadline_ns);
+		MUST(queue_stat(self->fd, &stat) == 0);
+		MUST(stat.now_ns >= deadline_ns);
+		record = arm_at(stat.now_ns, 5);
+		MUST(request(self->fd, &record) == 0);
+		_exit(0);
+	}
+	ASSERT_EQ(0, child_status(pid));
+	ASSERT_EQ(1, receive_wait(self->fd, &record, 1));
+	EXPECT_EQ(5, record.cookie);
+	EXPECT_LE(deadline_ns, record.deadline_ns);
+	EXPECT_GE(clock_ns(variant->clock), record.deadline_ns);
+}
+
+TEST_F(time_namespace, realtime_is_the_same_everywhere)
+{
+	struct expiry_record record;
+	__u64 deadline_ns;
+	pid_t pid;
+	int fd;
+
+	if (self->err)
+		SKIP(return, NO_TIME_NAMESPACE);
+	pid = fork();
+	if (!pid) {
+		fd = queue_new_flags(CLOCK_REALTIME, 0, O_NONBLOCK);
+		deadline_ns = clock_ns(CLOCK_REALTIME) + 50 * NSEC_PER_MSEC;
+		record = arm_at(deadline_ns, 6);
+		MUST(request(fd, &record) == 0);
+		MUST(receive_wait(fd, &record, 1) == 1);
+		MUST(record.deadline_ns == deadline_ns);
+		MUST(clock_ns(CLOCK_REALTIME) >= deadline_ns);
+		_exit(0);
+	}
+	EXPECT_EQ(0, child_status(pid));
+}
+
+/*
+ * User namespaces
+ */
+
+#define SOMEBODY	54321		/* a user who has nothing here */
+#define SOMEBODY_ELSE	54322
+
+FIXTURE(user_namespace) {
+	__u64 queues_per_user;
+};
+
+FIXTURE_SETUP(user_namespace)
+{
+	self->queues_per_user = read_number(PARAMETERS "queues_per_user");
+}
+
+FIXTURE_TEARDOWN(user_namespace)
+{
+	char text[32];
+
+	if (!self->queues_per_user)
+		return;
+	snprintf(text, sizeof(text), "%llu", self->queues_per_user);
+	write_text(PARAMETERS "queues_per_user", text);
+}
+
+static struct stat device_stat(void)
+{
+	struct stat st;
+
+	MUST(stat(device_path(), &st) == 0);
+	return st;
+}
+
+/*
+ * Make this process root of a namespace of its own, and @uid of @gid on the
+ * machine. Returns 0, or the error of unshare().
+ */
+static int become_root_of_namespace(uid_t uid, gid_t gid)
+{
+	char map[32];
+
+	MUST(setgroups(0, NULL) == 0);
+	MUST(setresgid(gid, gid, gid) == 0);
+	MUST(setresuid(uid, uid, uid) == 0);
+	/* Another user's process may write none of its own /proc. */
+	MUST(prctl(PR_SET_DUMPABLE, 1) == 0);
+	if (unshare(CLONE_NEWUSER))
+		return errno;
+	snprintf(map, sizeof(map), "0 %u 1", uid);
+	MUST(write_text("/proc/self/uid_map", map) == 0);
+	MUST(getuid() == 0);
+	return 0;
+}
+
+#define CANNOT	100	/* exit status: no user namespace to be had */
+
+/* fork(), with a child that is root of a namespace, of the device's group. */
+static pid_t fork_root_of_namespace(uid_t uid)
+{
+	pid_t pid = fork();
+
+	if (!pid && become_root_of_namespace(uid, device_stat().st_gid))
+		_exit(CANNOT);
+	return pid;
+}
+
+/* Whether the rest of a test can be done. */
+static bool can_be_root_of_namespace(void)
+{
+	pid_t pid;
+
+	if (getuid())
+		return false;
+	pid = fork_root_of_namespace(SOMEBODY);
+	if (!pid)
+		_exit(0);
+	return child_status(pid) != CANNOT;
+}
+
+#define NO_USER_NAMESPACE	"needs root and user namespaces"
+
+TEST_F(user_namespace, its_root_may_open_the_device_no_sooner)
+{
+	pid_t pid;
+
+	if (!can_be_root_of_namespace())
+		SKIP(return, NO_USER_NAMESPACE);
+	if (device_stat().st_mode & 0006)
+		SKIP(return, "the device is everybody's");
+	pid = fork();
+	if (!pid) {
+		MUST(become_root_of_namespace(SOMEBODY, SOMEBODY) == 0);
+		MUST(queue_open(0) == -EACCES);
+		_exit(0);
+	}
+	EXPECT_EQ(0, child_status(pid));
+}
+
+TEST_F(user_namespace, its_root_has_no_higher_limit_of_timers)
+{
+	__u64 maximum = read_number(PARAMETERS "timers_max");
+	pid_t pid;
+	int fd;
+
+	if (!can_be_root_of_namespace())
+		SKIP(return, NO_USER_NAMESPACE);
+	ASSERT_LT(0, maximum);
+	pid = fork_root_of_namespace(SOMEBODY);
+	if (!pid) {
+		fd = queue_open(0);
+		MUST(fd >= 0);
+		MUST(queue_config(fd, CLOCK_MONOTONIC, 0, maximum + 1) ==
+		     -EPERM);
+		MUST(queue_config(fd, CLOCK_MONOTONIC, 0, maximum) == 0);
+		_exit(0);
+	}
+	EXPECT_EQ(0, child_status(pid));
+
+	/* Who is root of the machine has. */
+	fd = queue_open(0);
+	ASSERT_LE(0, fd);
+	EXPECT_EQ(0, queue_config(fd, CLOCK_MONOTONIC, 0, maximum + 1));
+	close(fd);
+}
+
+TEST_F(user_namespace, queues_of_a_user_count_together_in_all_of_them)
+{
+	int ready[2], done[2], fds[3], i;
+	pid_t holder, pid;
+	char byte;
+
+	if (!can_be_root_of_namespace())
+		SKIP(return, NO_USER_NAMESPACE);
+	ASSERT_EQ(0, write_text(PARAMETERS "queues_per_user", "2"));
+	ASSERT_EQ(0, pipe(ready));
+	ASSERT_EQ(0, pipe(done));
+	holder = fork_root_of_namespace(SOMEBODY);
+	if (!holder) {
+		close(done[1]);
+		for (i = 0; i < 2; i++)
+			MUST(queue_open(0) >= 0);
+		MUST(queue_open(0) == -EMFILE);
+		MUST(write(ready[1], "", 1) == 1);
+		MUST(read(done[0], &byte, 1) == 0);
+		_exit(0);
+	}
+	close(ready[1]);
+	ASSERT_EQ(1, read(ready[0], &byte, 1));
+
+	/* The same user, root of another namespace. */
+	pid = fork_root_of_namespace(SOMEBODY);
+	if (!pid) {
+		MUST(queue_open(0) == -EMFILE);
+		_exit(0);
+	}
+	EXPECT_EQ(0, child_status(pid));
+
+	/* Also 0 in a namespace, but another user. */
+	pid = fork_root_of_namespace(SOMEBODY_ELSE);
+	if (!pid) {
+		MUST(queue_open(0) >= 0);
+		_exit(0);
+	}
+	EXPECT_EQ(0, child_status(pid));
+
+	/* Who has the capability on the machine has no limit. */
+	for (i = 0; i < 3; i++) {
+		fds[i] = queue_open(0);
+		EXPECT_LE(0, fds[i]);
+	}
+	for (i = 0; i < 3; i++)
+		close(fds[i]);
+
+	close(done[1]);
+	EXPECT_EQ(0, child_status(holder));
+}
+
+/* Take descriptor @fd of process @pid. */
+static int take_descriptor(pid_t pid, int fd)
+{
+	int pidfd = syscall(SYS_pidfd_open, pid, 0);
+	int ret = syscall(SYS_pidfd_getfd, pidfd, fd, 0);
+
+	close(pidfd);
+	return ret;
+}
+
+TEST_F(user_namespace, queue_stays_charged_to_who_opened_it)
+{
+	int ready[2], done[2], theirs, mine;
+	pid_t pid;
+	char byte;
+
+	if (!can_be_root_of_namespace())
+		SKIP(return, NO_USER_NAMESPACE);
+	ASSERT_EQ(0, write_text(PARAMETERS "queues_per_user", "1"));
+	ASSERT_EQ(0, pipe(ready));
+	ASSERT_EQ(0, pipe(done));
+	pid = fork_root_of_namespace(SOMEBODY);
+	if (!pid) {
+		close(done[1]);
+		theirs = queue_open(0);
+		MUST(theirs >= 0);
+		MUST(write(ready[1], &theirs, sizeof(theirs)) ==
+		     sizeof(theirs));
+		MUST(read(done[0], &byte, 1) == 0);
+		_exit(0);
+	}
+	ASSERT_EQ(sizeof(theirs), read(ready[0], &theirs, sizeof(theirs)));
+	mine = take_descriptor(pid, theirs);
+	ASSERT_LE(0, mine);
+	close(done[1]);
+	ASSERT_EQ(0, child_status(pid));
+
+	/* It holds the place of its opener, who is no more, until it goes. */
+	pid = fork_root_of_namespace(SOMEBODY);
+	if (!pid) {
+		MUST(queue_open(0) == -EMFILE);
+		close(mine);
+		MUST(queue_open(0) == -EMFILE);
+		_exit(0);
+	}
+	EXPECT_EQ(0, child_status(pid));
+	close(mine);
+	pid = fork_root_of_namespace(SOMEBODY);
+	if (!pid) {
+		MUST(queue_open(0) >= 0);
+		_exit(0);
+	}
+	EXPECT_EQ(0, child_status(pid));
+}
+
+/* How often the list of all queues has one of @uid, or -1. */
+static int listed(uid_t uid)
+{
+	FILE *file = fopen(QUEUES, "re");
+	unsigned int serial, owner;
+	char line[256];
+	int count = 0;
+
+	if (!file)
+		return -1;
+	while (fgets(line, sizeof(line), file))
+		if (sscanf(line, "%u %u ", &serial, &owner) == 2)
+			count += owner == uid;
+	fclose(file);
+	return count;
+}
+
+TEST_F(user_namespace, list_of_queues_names_the_machines_user)
+{
+	int ready[2], done[2];
+	pid_t pid;
+	char byte;
+
+	if (!can_be_root_of_namespace())
+		SKIP(return, NO_USER_NAMESPACE);
+	if (listed(SOMEBODY) < 0)
+		SKIP(return, "no " QUEUES);
+	ASSERT_EQ(0, listed(SOMEBODY));
+	ASSERT_EQ(0, pipe(ready));
+	ASSERT_EQ(0, pipe(done));
+	pid = fork_root_of_namespace(SOMEBODY);
+	if (!pid) {
+		close(done[1]);
+		MUST(queue_open(0) >= 0);
+		MUST(queue_new(0) >= 0);
+		MUST(write(ready[1], "", 1) == 1);
+		MUST(read(done[0], &byte, 1) == 0);
+		_exit(0);
+	}
+	close(ready[1]);
+	ASSERT_EQ(1, read(ready[0], &byte, 1));
+	EXPECT_EQ(2, listed(SOMEBODY));
+	close(done[1]);
+	ASSERT_EQ(0, child_status(pid));
+	EXPECT_EQ(0, listed(SOMEBODY));
+}
+
+TEST_HARNESS_MAIN

@@ -1,0 +1,196 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The machine sleeps while others wait for deadlines.
+ *
+ * EXPIRY_TEST_SUSPEND says how far this may go: "freezer", all processes are
+ * frozen and nothing else is; "freeze" or "mem", a state of /sys/power/state,
+ * out of which the machine's clock wakes it. Skipped without.
+ */
+#include "device.h"
+#include "uring.h"
+
+#define POWER		"/sys/power/"
+#define ALARM		"/sys/class/rtc/rtc0/wakealarm"
+#define DELAY		"/sys/module/suspend/parameters/pm_test_delay"
+#define SLEEP_S		5
+
+static int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	err = write(fd, text, strlen(text)) < 0 ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+/* Freeze all other processes, for a second. */
+static int freeze_processes(void)
+{
+	int err;
+
+	write_text(DELAY, "1");
+	err = write_text(POWER "pm_test", "freezer");
+	if (!err) {
+		err = write_text(POWER "state", "freeze");
+		write_text(POWER "pm_test", "none");
+	}
+	return err;
+}
+
+/* Let the machine sleep in @state for SLEEP_S seconds. */
+static int sleep_in(const char *state)
+{
+	char alarm[16];
+	int err;
+
+	snprintf(alarm, sizeof(alarm), "+%d", SLEEP_S);
+	write_text(ALARM, "0");
+	err = write_text(ALARM, alarm);
+	return err ? err : write_text(POWER "state", state);
+}
+
+FIXTURE(suspend) {
+	const char *how;
+};
+
+FIXTURE_SETUP(suspend)
+{
+	self->how = getenv("EXPIRY_TEST_SUSPEND");
+}
+
+FIXTURE_TEARDOWN(suspend)
+{
+}
+
+/* Ways to wait for the one expiration to come, each in a child. */
+
+static int get_by_read(int fd, struct expiry_record *record)
+{
+	return receive(fd, record, 1);
+}
+
+static int get_by_poll(int fd, struct expiry_record *record)
+{
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+
+	MUST(poll(&pollfd, 1, WAIT_MS) == 1);
+	return receive(fd, record, 1);
+}
+
+static int get_by_ring(int fd, struct expiry_record *record)
+{
+	struct io_uring_sqe *sqe;
+	struct io_uring_cqe cqe;
+	struct uring ring;
+
+	if (uring_init(&ring, 1))
+		return receive(fd, record, 1);
+	sqe = uring_sqe(&ring, IORING_OP_READ, fd, 1);
+	sqe->addr = (__u64)(uintptr_t)record;
+	sqe->len = RECORD;
+	sqe->off = -1;
+	MUST(uring_submit(&ring) == 1);
+	MUST(uring_wait(&ring, &cqe, WAIT_MS) == 0);
+	return cqe.res == RECORD ? 1 : cqe.res;
+}
+
+TEST_F(suspend, who_waits_is_frozen_and_goes_on)
+{
+	static int (*const gets[])(int fd, struct expiry_record *record) = {
+		get_by_read, get_by_poll, get_by_ring,
+	};
+	/* While all is frozen, and after that. */
+	static const __u64 deadlines_ns[] = {
+		500 * NSEC_PER_MSEC, 4 * NSEC_PER_SEC,
+	};
+	pid_t pids[ARRAY_SIZE(gets)];
+	struct expiry_record record;
+	unsigned int i, j;
+	int fd;
+
+	if (!self->how)
+		SKIP(return, "EXPIRY_TEST_SUSPEND does not allow it");
+	if (access(POWER "pm_test", W_OK))
+		SKIP(return, POWER "pm_test: %s", strerror(errno));
+	for (j = 0; j < ARRAY_SIZE(deadlines_ns); j++) {
+		for (i = 0; i < ARRAY_SIZE(gets); i++) {
+			fd = queue_new_flags(CLOCK_MONOTONIC, 0, 0);
+			ASSERT_LE(0, fd);
+			record = arm_in(deadlines_ns[j], i);
+			pids[i] = fork();
+			if (!pids[i]) {
+				MUST(request(fd, &record) == 0);
+				MUST(gets[i](fd, &record) == 1);
+				MUST(record.cookie == i);
+				MUST(record.deadline_ns <=
+				     clock_ns(CLOCK_MONOTONIC));
+				_exit(0);
+			}
+			close(fd);
+		}
+		sleep_ms(100);
+		ASSERT_EQ(0, freeze_processes());
+		for (i = 0; i < ARRAY_SIZE(gets); i++)
+			EXPECT_EQ(0, child_status(pids[i]));
+	}
+}
+
+/* How long the machine has slept since it was started. */
+static __u64 slept_ns(void)
+{
+	__u64 mono_ns = clock_ns(CLOCK_MONOTONIC);
+
+	return clock_ns(CLOCK_BOOTTIME) - mono_ns;
+}
+
+TEST_F(suspend, boottime_goes_on_and_monotonic_does_not)
+{
+	__u64 before_ns = slept_ns(), in_ns = 3 * NSEC_PER_SEC;
+	struct expiry_record record;
+	int boot, mono, status;
+	pid_t pid;
+
+	if (!self->how || !strcmp(self->how, "freezer"))
+		SKIP(return, "EXPIRY_TEST_SUSPEND does not allow it");
+	if (access(ALARM, W_OK))
+		SKIP(return, ALARM ": %s", strerror(errno));
+	boot = queue_new_flags(CLOCK_BOOTTIME, 0, 0);
+	mono = queue_new_flags(CLOCK_MONOTONIC, 0, 0);
+	ASSERT_LE(0, boot);
+	ASSERT_LE(0, mono);
+	record = arm_in(in_ns, 1);
+	ASSERT_EQ(0, request(boot, &record));
+	record = arm_in(SLEEP_S * NSEC_PER_SEC + HOUR_NS, 2);
+	ASSERT_EQ(0, request(boot, &record));
+	/* Longer than getting to sleep takes, shorter than with the sleep. */
+	record = arm_in(2 * in_ns, 3);
+	ASSERT_EQ(0, request(mono, &record));
+	pid = fork();
+	if (!pid) {
+		MUST(receive(boot, &record, 1) == 1);
+		MUST(record.cookie == 1);
+		_exit(0);
+	}
+	sleep_ms(100);
+	ASSERT_EQ(0, sleep_in(self->how));
+	if (slept_ns() - before_ns < in_ns) {
+		kill(pid, SIGKILL);
+		waitpid(pid, &status, 0);
+		SKIP(return, "the clocks went on together");
+	}
+	EXPECT_EQ(0, child_status(pid));
+	EXPECT_EQ(1, queue_armed(boot));
+	EXPECT_EQ(0, queue_poll(boot, QUIET_MS));
+
+	/* It has what was left of it before it. */
+	EXPECT_EQ(1, receive(mono, &record, 1));
+	EXPECT_EQ(3, record.cookie);
+	EXPECT_LE(record.deadline_ns, clock_ns(CLOCK_MONOTONIC));
+	close(boot);
+	close(mono);
+}
+
+TEST_HARNESS_MAIN
