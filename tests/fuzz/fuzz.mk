@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # Fuzz targets of core/ (tests/README.md, "Fuzzing"): each with libFuzzer, with
-# AFL++, and as a program that lives through the seeds that are kept. TIME is
-# seconds for each.
+# AFL++, and as a program that lives through the seeds that are kept; and the
+# fuzzer of the module in a kernel. TIME is seconds for each.
 
 FUZZ_TARGETS := $(patsubst tests/fuzz/fuzz-%.c,%,$(wildcard tests/fuzz/fuzz-*.c))
 FUZZ_REPLAYS := $(FUZZ_TARGETS:%=$(B)/tests/fuzz/replay-%)
@@ -51,3 +51,48 @@ fuzz-afl: $(FUZZ_TARGETS:%=$(B)/fuzz/afl-%) ## AFL++ on core/, TIME=60 seconds a
 
 fuzz-seeds: $(FUZZ_TARGETS:%=$(B)/fuzz/libfuzzer-%) ## what fuzzing found new, minimised, to the seeds kept
 	@tests/fuzz/run seeds 0 $(FUZZ_TARGETS)
+
+# The module that tells KCOV where it is, beside the one that does not: the
+# kernel's makefiles take KCOV_INSTRUMENT for every object of it.
+FUZZ_DEVICE := $(B)/fuzz/fuzz-device
+FUZZ_MODULE = build/kmod-kcov/$(notdir $(FUZZ_KERNEL))
+MACHINE ?= um
+ifeq ($(MACHINE),um)
+FUZZ_KERNEL = $(UML_DEBUG_KERNEL)
+FUZZ_MODULE_MAKE = $(call uml-make,$(FUZZ_KERNEL))
+else
+FUZZ_KERNEL = $(DEBUG_KERNEL)
+FUZZ_MODULE_MAKE = $(call debug-make,$(FUZZ_KERNEL))
+endif
+
+$(FUZZ_DEVICE): $(wildcard tests/fuzz/device/*.[ch]) tests/device/uring.h \
+		include/uapi/linux/expiry.h
+	@mkdir -p $(@D)
+	$(call say,CC,$@)$(CC) $(CFLAGS) -isystem include/uapi \
+		-pthread -o $@ $(filter %.c,$^)
+
+.PHONY: fuzz-kernel fuzz-kernel-seeds fuzz-kernel-module
+fuzz-kernel-module:
+	@$(FUZZ_MODULE_MAKE) module MODULE_DIR=$(FUZZ_MODULE) \
+		MODULE_FLAGS='W=1 UBSAN_SANITIZE=y KCOV_INSTRUMENT=y'
+
+fuzz-kernel: $(FUZZ_DEVICE) fuzz-kernel-module ## calls by chance on /dev/expiry in User Mode Linux, TIME=60; MACHINE=x86
+	@tests/fuzz/device/run $(MACHINE) $(FUZZ_KERNEL) $(FUZZ_MODULE)/expiry.ko $(TIME)
+
+fuzz-kernel-seeds: $(FUZZ_DEVICE) fuzz-kernel-module ## what that found new, minimised, to the seeds kept
+	@rm -rf $(B)/fuzz/merged/device
+	@mkdir -p $(B)/fuzz/merged/device
+	@tests/fuzz/device/run $(MACHINE) $(FUZZ_KERNEL) $(FUZZ_MODULE)/expiry.ko 0 \
+		--cover $(B)/fuzz/merged/device
+	@mkdir -p tests/fuzz/seeds/device
+	@find tests/fuzz/seeds/device -type f ! -name '*-*' -delete
+	@cp $(B)/fuzz/merged/device/* tests/fuzz/seeds/device
+
+# SYZKALLER: a checkout of it, which brings its own compiler along.
+.PHONY: check-syzkaller
+check-syzkaller: ## the descriptions for syzkaller compile, by SYZKALLER=its sources
+	@test -e "$(SYZKALLER)/pkg/compiler" || { \
+		echo 'check-syzkaller: SYZKALLER= must name a checkout of syzkaller' >&2; \
+		exit 2; }
+	@cd $(SYZKALLER) && go run $(CURDIR)/tests/fuzz/syzkaller/check.go \
+		$(CURDIR)/tests/fuzz/syzkaller

@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The device by io_uring. Entries are queued one call at a time and submitted
+ * by another, so that several go together, linked or not, and what is in flight
+ * meets whatever else happens.
+ */
+#include <sys/ioctl.h>
+#include <sys/uio.h>
+
+#include "calls.h"
+#include "judge.h"
+#include "values.h"
+
+#define WAIT_MS_MAX	2	/* for a completion */
+#define COMPLETIONS_MAX	64	/* a poll that goes on may have ever more */
+
+/* What a completion is of, and on which descriptor's queue. */
+enum tag { TAG_OTHER, TAG_CMD, TAG_READ };
+
+static bool ring_make(struct worker *worker, const struct call *call)
+{
+	static const unsigned int setups[] = {
+		0, 0, 0, 0, IORING_SETUP_SQPOLL, IORING_SETUP_COOP_TASKRUN,
+		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+	};
+
+	unsigned int setup = setups[call->seed % ARRAY_SIZE(setups)];
+
+	/* To make one takes longer than most programs. */
+	if (worker->has_ring && (!worker->kept || worker->setup == setup)) {
+		worker->kept = false;
+		return true;
+	}
+	if (worker->has_ring)
+		uring_fini(&worker->ring);
+	worker->kept = false;
+	worker->flying = 0;
+	worker->setup = setup;
+	worker->has_ring = !uring_init_flags(&worker->ring, RING_ENTRIES, setup);
+	return worker->has_ring;
+}
+
+static struct io_uring_sqe *entry(struct worker *worker, const struct call *call,
+				  uint8_t opcode, int fd, enum tag tag)
+{
+	static const uint8_t flags[] = {
+		0, 0, 0, 0, IOSQE_ASYNC, IOSQE_IO_LINK, IOSQE_IO_HARDLINK,
+		IOSQE_IO_DRAIN, IOSQE_ASYNC | IOSQE_IO_LINK, IOSQE_FIXED_FILE,
+		IOSQE_BUFFER_SELECT, 0x80, 0, IOSQE_ASYNC, IOSQE_IO_LINK, 0,
+	};
+	struct io_uring_sqe *sqe;
+
+	if (!ring_make(worker, call) || worker->ring.queued == RING_ENTRIES)
+		return NULL;
+	sqe = uring_sqe(&worker->ring, opcode, fd, tag);
+	sqe->flags = flags[call_how(call)];
+	return sqe;
+}
+
+void call_uring_cmd(struct worker *worker, const struct call *call,
+		    unsigned int queue, int fd)
+{
+	static const uint32_t commands[] = {
+		EXPIRY_IOC_STAT, EXPIRY_IOC_CONFIG, 0, 0xffffffff,
+	};
+	struct place place = place_of(worker->number, call->place);
+	struct expiry_batch batch = {
+		.addr = (uintptr_t)place.user,
+		.count = count_of(call->count),
+	};
+	struct io_uring_sqe *sqe = entry(worker, call, IORING_OP_URING_CMD, fd,
+					 TAG_CMD);
+	uint32_t count = batch.count;
+
+	if (!sqe)
+		return;
+	if (count > place.room / RECORD)
+		count = place.room / RECORD;
+	if (place.mine)
+		records_fill((void *)place.mine, count, queue, call);
+	sqe->cmd_op = call->seed < 250 ? EXPIRY_IOC_SUBMIT :
+		commands[call->seed % ARRAY_SIZE(commands)];
+	if (call->more >= 240)
+		batch.flags = call->more;
+	memcpy(sqe->cmd, &batch, sizeof(batch));
+}
+
+void call_uring_read(struct worker *worker, const struct call *call,
+		     unsigned int queue, int fd)
+{
+	static struct iovec iov[THREADS];
+	struct place place = place_of(worker->number, call->place);
+	struct io_uring_sqe *sqe;
+
+	(void)queue;
+	sqe = entry(worker, call, call->what & 1 ? IORING_OP_READ :
+		    IORING_OP_READV, fd, TAG_READ);
+	if (!sqe)
+		return;
+	sqe->addr = (uintptr_t)place.user;
+	sqe->len = size_of(call->count);
+	sqe->off = call->more < 250 ? -1 : 0;
+	if (sqe->opcode == IORING_OP_READV) {
+		iov[worker->number].iov_base = place.user;
+		iov[worker->number].iov_len = sqe->len;
+		sqe->addr = (uintptr_t)&iov[worker->number];
+		sqe->len = 1;
+	}
+}
+
+void call_uring_poll(struct worker *worker, const struct call *call,
+		     unsigned int queue, int fd)
+{
+	static struct __kernel_timespec time = { .tv_nsec = 500000 };
+	struct io_uring_sqe *sqe;
+
+	(void)queue;
+	switch (call->what % 4) {
+	case 0:	/* of what is linked before it */
+		sqe = entry(worker, call, IORING_OP_LINK_TIMEOUT, -1, TAG_OTHER);
+		if (!sqe)
+			return;
+		sqe->addr = (uintptr_t)&time;
+		sqe->len = 1;
+		break;
+	case 1:
+		sqe = entry(worker, call, IORING_OP_CLOSE, fd, TAG_OTHER);
+		if (!sqe)
+			return;
+		if (call->seed % 16)
+			sqe->opcode = IORING_OP_NOP;
+		else
+			world.closes = true;
+		break;
+	default:
+		sqe = entry(worker, call, IORING_OP_POLL_ADD, fd, TAG_OTHER);
+		if (!sqe)
+			return;
+		sqe->poll32_events = POLLIN | (call->more & 1 ? POLLERR : 0);
+		sqe->len = call->more & 2 ? IORING_POLL_ADD_MULTI : 0;
+	}
+}
+
+void call_uring_cancel(struct worker *worker, const struct call *call,
+		       unsigned int queue, int fd)
+{
+	struct io_uring_sqe *sqe;
+
+	(void)queue;
+	sqe = entry(worker, call, call->what & 1 ? IORING_OP_POLL_REMOVE :
+		    IORING_OP_ASYNC_CANCEL, -1, TAG_OTHER);
+	if (!sqe)
+		return;
+	sqe->addr = call->more % 3;
+	if (sqe->opcode == IORING_OP_ASYNC_CANCEL && call->what & 2) {
+		sqe->fd = fd;
+		sqe->cancel_flags = IORING_ASYNC_CANCEL_FD |
+			(call->what & 4 ? IORING_ASYNC_CANCEL_ALL : 0);
+	}
+}
+
+static void completed(const struct io_uring_cqe *cqe)
+{
+	int err = cqe->res < 0 ? -cqe->res : 0;
+
+	/* Where the entry itself was wrong, io_uring has words of its own. */
+	if (cqe->user_data == TAG_CMD)
+		judge_errno(RULE_URING_CMD, err == EBADF || err == ENOBUFS ? 0 : err);
+	else if (cqe->user_data == TAG_READ && err != EBADF && err != ENOBUFS &&
+		 err != ESPIPE)
+		judge_errno(RULE_URING_READ, err);
+}
+
+/* Not uring_wait(): work that is put off until it is asked for polls readable. */
+static bool next_completion(struct uring *ring, struct io_uring_cqe *cqe)
+{
+	unsigned int head = *ring->cq_head;
+
+	if (head == __atomic_load_n(ring->cq_tail, __ATOMIC_ACQUIRE))
+		return false;
+	*cqe = ring->cqes[head & *ring->cq_mask];
+	__atomic_store_n(ring->cq_head, head + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
+static void ring_enter(struct uring *ring, unsigned int nr)
+{
+	syscall(__NR_io_uring_enter, ring->fd, nr, 0,
+		IORING_ENTER_GETEVENTS | IORING_ENTER_SQ_WAKEUP, NULL, 0);
+}
+
+void call_uring_enter(struct worker *worker, const struct call *call,
+		      unsigned int queue, int fd)
+{
+	struct uring *ring = &worker->ring;
+	struct pollfd pollfd = { .fd = ring->fd, .events = POLLIN };
+	struct io_uring_cqe cqe;
+	unsigned int nr, i;
+
+	(void)queue;
+	(void)fd;
+	if (!worker->has_ring || worker->kept)
+		return;
+	nr = ring->queued;
+	__atomic_store_n(ring->sq_tail, *ring->sq_tail + nr, __ATOMIC_RELEASE);
+	ring->queued = 0;
+	worker->flying += nr;
+	ring_enter(ring, nr);
+	if (worker->flying && call->count % WAIT_MS_MAX) {
+		poll(&pollfd, 1, call->count % WAIT_MS_MAX);
+		ring_enter(ring, 0);
+	}
+	for (i = 0; i < COMPLETIONS_MAX && next_completion(ring, &cqe); i++) {
+		completed(&cqe);
+		if (!(cqe.flags & IORING_CQE_F_MORE) && worker->flying)
+			worker->flying--;
+	}
+}
+
+/* With whatever is in flight. */
+void call_uring_close(struct worker *worker, const struct call *call,
+		      unsigned int queue, int fd)
+{
+	(void)call;
+	(void)queue;
+	(void)fd;
+	if (!worker->has_ring)
+		return;
+	if (worker->flying)
+		world.rings_closed = true;
+	uring_fini(&worker->ring);
+	worker->has_ring = false;
+	worker->flying = 0;
+}

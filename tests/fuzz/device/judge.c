@@ -1,0 +1,296 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <fcntl.h>
+#include <stdio.h>
+#include <time.h>
+#include <sys/ioctl.h>
+
+#include "judge.h"
+#include "report.h"
+#include "values.h"
+
+#define ERRNOS_MAX	8
+#define SCAN_ROWS	128U
+#define SETTLED_TRIES	2000	/* of a millisecond */
+#define NODES_SPARE	4096
+
+/* expiry(4). EINTR of most of them is for a process that is being killed. */
+static const struct {
+	const char *name;
+	int errnos[ERRNOS_MAX];
+} rules[] = {
+	[RULE_OPEN] = { "open", { EMFILE, ENOMEM } },
+	[RULE_CONFIG] = { "CONFIG", { EINVAL, EBUSY, EPERM, ENOMEM, EFAULT } },
+	[RULE_LAYOUT] = { "LAYOUT", { EINVAL, EBUSY } },
+	[RULE_SUBMIT] = { "SUBMIT", { EINVAL, EFAULT, ENOTCONN } },
+	[RULE_STAT] = { "STAT", { ENOTCONN, EFAULT } },
+	[RULE_SCAN] = { "SCAN", { EINVAL, EFAULT, ENOTCONN } },
+	[RULE_REWIND] = { "REWIND", { EINVAL, ENOTCONN } },
+	[RULE_READ] = { "read", { EAGAIN, EINVAL, EFAULT, EINTR, ENOTCONN } },
+	[RULE_PREAD] = { "pread", { ESPIPE, EINVAL } },
+	[RULE_MMAP] = { "mmap", { ENODEV, EINVAL } },
+	[RULE_WRITE] = { "write", { EINVAL, EBADF } },
+	[RULE_OTHER_IOCTL] = { "ioctl", { ENOTTY } },
+	[RULE_URING_CMD] = { "uring_cmd", { EINVAL, EFAULT, ENOTCONN,
+					    EOPNOTSUPP, ECANCELED } },
+	[RULE_URING_READ] = { "uring read", { EAGAIN, EINVAL, EFAULT, EINTR,
+					      ENOTCONN, ECANCELED } },
+	[RULE_STATUS] = { "a record's status", { EOPNOTSUPP, EINVAL, ENOENT,
+						 EEXIST, ENOSPC } },
+};
+
+/* What only a lack of memory, or a swap that fails, can bring about. */
+static bool is_shortage(enum rule rule, int err)
+{
+	switch (err) {
+	case EFAULT:
+		return rule != RULE_STATUS;
+	case ENOMEM:
+		return true;
+	case ENFILE:
+		return rule == RULE_OPEN || rule == RULE_CONFIG;
+	case EIO:
+		return rule == RULE_READ || rule == RULE_URING_READ ||
+		       rule == RULE_STATUS || rule == RULE_REWIND ||
+		       rule == RULE_SCAN;
+	default:
+		return false;
+	}
+}
+
+void judge_errno(enum rule rule, int err)
+{
+	unsigned int i;
+
+	/* A number that was closed may be another file's by now. */
+	if (!err || world.closes)
+		return;
+	for (i = 0; i < ERRNOS_MAX && rules[rule].errnos[i]; i++)
+		if (rules[rule].errnos[i] == err)
+			return;
+	if (world.faults && is_shortage(rule, err))
+		return;
+	finding("%s ends with errno %d (%s), of which nothing is said",
+		rules[rule].name, err, strerror(err));
+}
+
+void judge_replies(const struct expiry_record *asked,
+		   const struct expiry_record *replies, uint32_t count)
+{
+	struct expiry_record refused;
+	uint32_t i;
+
+	for (i = 0; i < count; i++) {
+		if (replies[i].op != asked[i].op) {
+			finding("op %u came back as %u", asked[i].op,
+				replies[i].op);
+			return;
+		}
+		if (!replies[i].status) {
+			if (asked[i].op == EXPIRY_OP_ARM && !replies[i].id)
+				finding("an armed timer has no id");
+			continue;
+		}
+		if (replies[i].status > 0) {
+			finding("status %d of op %u", replies[i].status,
+				replies[i].op);
+			return;
+		}
+		judge_errno(RULE_STATUS, -replies[i].status);
+		refused = asked[i];
+		refused.status = replies[i].status;
+		if (memcmp(&refused, &replies[i], sizeof(refused)))
+			finding("op %u was refused with %d and changed",
+				asked[i].op, replies[i].status);
+	}
+}
+
+void judge_read(unsigned int queue, const struct expiry_record *records,
+		uint32_t count, bool in_order)
+{
+	int clock_id = world.clock_id[queue];
+	uint64_t now_ns = clock_ns(clock_id), last_ns = 0;
+	const struct expiry_record *record;
+
+	for (record = records; record < records + count; record++) {
+		if (record->op == EXPIRY_OP_CLOCK_SET) {
+			if (clock_id != CLOCK_REALTIME)
+				finding("CLOCK_SET on clock %d", clock_id);
+			continue;
+		}
+		if (record->op != EXPIRY_OP_EXPIRED || record->status ||
+		    record->flags & ~EXPIRY_F_REDELIVERED || !record->id) {
+			finding("an expiration with op %u, flags %#x, status %d, id %llx",
+				record->op, record->flags, record->status,
+				record->id);
+			return;
+		}
+		if (record->deadline_ns > now_ns &&
+		    !(clock_id == CLOCK_REALTIME && world.time_set))
+			finding("delivered before its deadline");
+		if (in_order && record->deadline_ns < last_ns)
+			finding("a read out of order of deadline");
+		last_ns = record->deadline_ns;
+	}
+}
+
+static void sleep_ms(void)
+{
+	const struct timespec ms = { .tv_nsec = 1000000 };
+
+	nanosleep(&ms, NULL);
+}
+
+static int stat_of(int fd, struct expiry_stat *stat)
+{
+	memset(stat, 0, sizeof(*stat));
+	if (!ioctl(fd, EXPIRY_IOC_STAT, stat))
+		return 0;
+	judge_errno(RULE_STAT, errno);
+	return -errno;
+}
+
+/* What is due can be read, sooner or later. */
+static void judge_due(unsigned int queue, int fd)
+{
+	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
+	struct expiry_record records[SCAN_ROWS];
+	struct expiry_stat stat;
+	ssize_t ret;
+	int i;
+
+	fcntl(fd, F_SETFL, O_NONBLOCK);
+	for (i = 0; i < SETTLED_TRIES; i++) {
+		if (stat_of(fd, &stat) || stat.next_ns > stat.now_ns ||
+		    stat.next_ns == EXPIRY_NEVER)
+			return;
+		if (poll(&pollfd, 1, 1) <= 0)
+			continue;
+		ret = read(fd, records, sizeof(records));
+		if (ret < 0)
+			judge_errno(RULE_READ, errno);
+		if (ret > 0) {
+			judge_read(queue, records, ret / RECORD, false);
+			return;
+		}
+	}
+	finding("something is due and cannot be read");
+}
+
+/**
+ * struct rows - what a scan listed
+ * @nr: rows
+ * @unacked: of these, delivered and not acknowledged
+ * @first_ns: the earliest deadline of the others
+ */
+struct rows {
+	uint64_t nr;
+	uint64_t unacked;
+	uint64_t first_ns;
+};
+
+static int scan_all(int fd, struct rows *rows)
+{
+	struct expiry_record records[SCAN_ROWS];
+	struct expiry_scan scan = { .addr = (uintptr_t)records,
+				    .count = SCAN_ROWS };
+	int ret, i;
+
+	*rows = (struct rows) { .first_ns = EXPIRY_NEVER };
+	do {
+		ret = ioctl(fd, EXPIRY_IOC_SCAN, &scan);
+		if (ret < 0) {
+			judge_errno(RULE_SCAN, errno);
+			return -errno;
+		}
+		for (i = 0; i < ret; i++) {
+			rows->nr++;
+			if (records[i].flags & EXPIRY_F_REDELIVERED)
+				rows->unacked++;
+			else if (records[i].deadline_ns < rows->first_ns)
+				rows->first_ns = records[i].deadline_ns;
+		}
+	} while (scan.cursor);
+	return 0;
+}
+
+/* Whether somebody used the queue between the two. */
+static bool was_used(const struct expiry_stat *a, const struct expiry_stat *b)
+{
+	return a->arms != b->arms || a->refreshes != b->refreshes ||
+	       a->cancels != b->cancels || a->acks != b->acks ||
+	       a->delivered != b->delivered ||
+	       a->redelivered != b->redelivered || a->armed != b->armed ||
+	       a->unacked != b->unacked;
+}
+
+/* What is listed is what is counted, and CLEAR takes it all. */
+static void judge_rows(int fd)
+{
+	struct expiry_record clear = { .op = EXPIRY_OP_CLEAR };
+	struct expiry_batch batch = { .addr = (uintptr_t)&clear, .count = 1 };
+	struct expiry_stat before, after;
+	struct rows rows;
+	int i;
+
+	for (i = 0; ; i++) {
+		if (stat_of(fd, &before) || scan_all(fd, &rows) ||
+		    stat_of(fd, &after))
+			return;
+		if (!was_used(&before, &after))
+			break;
+		/* What a ring still does. */
+		if (i == SETTLED_TRIES)
+			return;
+		sleep_ms();
+	}
+	/* A periodic one that is armed again is listed as that. */
+	if (rows.nr - rows.unacked != after.armed)
+		finding("%llu listed as armed, %llu counted",
+			(unsigned long long)(rows.nr - rows.unacked), after.armed);
+	if (rows.unacked > after.unacked || after.unacked > rows.nr)
+		finding("%llu listed, of these %llu as delivered, %llu counted so",
+			(unsigned long long)rows.nr,
+			(unsigned long long)rows.unacked, after.unacked);
+	if (after.next_ns > rows.first_ns)
+		finding("a timer is due before the earliest");
+	if (after.nodes < after.armed ||
+	    after.nodes > 2 * after.armed + NODES_SPARE)
+		finding("%llu nodes for %llu timers", after.nodes, after.armed);
+	if (ioctl(fd, EXPIRY_IOC_SUBMIT, &batch) != 1 || clear.status) {
+		if (!world.faults)
+			finding("CLEAR is refused with %d", clear.status);
+		return;
+	}
+	if (stat_of(fd, &after))
+		return;
+	if (clear.cookie != rows.nr)
+		finding("%llu listed and %llu cleared",
+			(unsigned long long)rows.nr, clear.cookie);
+	if (after.armed || after.unacked || after.next_ns != EXPIRY_NEVER)
+		finding("something is left after CLEAR");
+}
+
+void judge_queues(void)
+{
+	struct expiry_stat stat;
+	unsigned int i;
+	int err;
+
+	for (i = 0; i < QUEUES; i++) {
+		struct pollfd pollfd = { .fd = world.fd[i], .events = POLLIN };
+
+		if (world.fd[i] < 0)
+			continue;
+		err = stat_of(world.fd[i], &stat);
+		if (err == -ENOTCONN && poll(&pollfd, 1, 0) >= 0 &&
+		    pollfd.revents != POLLERR)
+			finding("a queue without a clock polls %#x",
+				pollfd.revents);
+		if (err)
+			continue;
+		world.mode[i] = stat.mode;
+		world.clock_id[i] = stat.clock_id;
+		judge_due(i, world.fd[i]);
+		judge_rows(world.fd[i]);
+	}
+}

@@ -1,0 +1,50 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What must be true whatever a program does: which errors a call may end with,
+ * what a reader may get, and that a queue nobody uses any more agrees with
+ * itself.
+ */
+#ifndef FUZZ_DEVICE_JUDGE_H
+#define FUZZ_DEVICE_JUDGE_H
+
+#include "world.h"
+
+enum rule {
+	RULE_OPEN,
+	RULE_CONFIG,
+	RULE_LAYOUT,
+	RULE_SUBMIT,
+	RULE_STAT,
+	RULE_SCAN,
+	RULE_REWIND,
+	RULE_READ,
+	RULE_PREAD,
+	RULE_MMAP,
+	RULE_WRITE,
+	RULE_OTHER_IOCTL,
+	RULE_URING_CMD,
+	RULE_URING_READ,
+	RULE_STATUS,
+};
+
+/* @err: the errno of a call, 0 = it succeeded */
+void judge_errno(enum rule rule, int err);
+
+/* @ret: what the call returned */
+static inline void judge_call(enum rule rule, long ret)
+{
+	judge_errno(rule, ret < 0 ? errno : 0);
+}
+
+/* @asked: the batch as it was sent; @replies: as it came back, processed */
+void judge_replies(const struct expiry_record *asked,
+		   const struct expiry_record *replies, uint32_t count);
+
+/* What one read() of @queue gave. */
+void judge_read(unsigned int queue, const struct expiry_record *records,
+		uint32_t count, bool in_order);
+
+/* The queues after a program, when its threads have ended. */
+void judge_queues(void);
+
+#endif /* FUZZ_DEVICE_JUDGE_H */

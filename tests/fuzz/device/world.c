@@ -1,0 +1,289 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#define _GNU_SOURCE
+#include <fcntl.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <sys/ioctl.h>
+
+#include "report.h"
+#include "values.h"
+#include "world.h"
+
+struct world world;
+struct options options = { .device = "/dev/expiry" };
+
+static int memory_fd;
+static int refcnt_before;	/* of the module: others' queues */
+
+#define PARAMS		"/sys/module/expiry/parameters/"
+
+/* What the module is told, by the head's byte; the first is what it was. */
+static const struct {
+	const char *name;
+	const char *value;
+} params[] = {
+	{ NULL, NULL },
+	{ "pageable", "N" }, { "unpin_ms", "0" }, { "unpin_ms", "1" },
+	{ "unpin_ms", "5" }, { "pin_max", "0" }, { "pin_max", "1" },
+	{ "pin_max", "3" }, { "timers_default", "0" },
+	{ "timers_default", "7" }, { "timers_max", "0" },
+	{ "timers_max", "50" }, { "queues_per_user", "0" },
+	{ "queues_per_user", "2" }, { "timers_max", "18446744073709551615" },
+	{ "unpin_ms", "4294967295" },
+};
+
+static struct {
+	const char *name;
+	char value[32];
+} params_before[] = {
+	{ .name = "pageable" }, { .name = "unpin_ms" }, { .name = "pin_max" },
+	{ .name = "timers_default" }, { .name = "timers_max" },
+	{ .name = "queues_per_user" },
+};
+
+int write_text(const char *path, const char *text)
+{
+	int fd = open(path, O_WRONLY | O_CLOEXEC);
+	ssize_t ret;
+	int err;
+
+	if (fd < 0)
+		return -errno;
+	ret = write(fd, text, strlen(text));
+	err = ret < 0 ? -errno : 0;
+	close(fd);
+	return err;
+}
+
+static void params_read(void)
+{
+	char path[128];
+	unsigned int i;
+	ssize_t ret;
+	int fd;
+
+	for (i = 0; i < ARRAY_SIZE(params_before); i++) {
+		snprintf(path, sizeof(path), PARAMS "%s", params_before[i].name);
+		fd = open(path, O_RDONLY | O_CLOEXEC);
+		ret = fd < 0 ? -1 : read(fd, params_before[i].value,
+					 sizeof(params_before[i].value) - 1);
+		if (ret <= 0)
+			params_before[i].name = NULL;
+		close(fd);
+	}
+}
+
+/* Change one of the module's parameters; others may be using it right now. */
+void params_set(uint8_t choice)
+{
+	char path[128];
+
+	choice %= ARRAY_SIZE(params);
+	if (!choice || !options.settime)
+		return;
+	snprintf(path, sizeof(path), PARAMS "%s", params[choice].name);
+	__atomic_store_n(&world.params_changed, true, __ATOMIC_RELAXED);
+	write_text(path, params[choice].value);
+}
+
+static void params_restore(void)
+{
+	char path[128];
+	unsigned int i;
+
+	for (i = 0; i < ARRAY_SIZE(params_before); i++) {
+		if (!params_before[i].name)
+			continue;
+		snprintf(path, sizeof(path), PARAMS "%s", params_before[i].name);
+		write_text(path, params_before[i].value);
+	}
+	world.params_changed = false;
+}
+
+/* How many times the module is in use. */
+static int module_refcnt(void)
+{
+	char text[16] = "";
+	int fd = open("/sys/module/expiry/refcnt", O_RDONLY | O_CLOEXEC);
+
+	if (fd < 0)
+		return -1;
+	if (read(fd, text, sizeof(text) - 1) <= 0)
+		text[0] = 0;
+	close(fd);
+	return atoi(text);
+}
+
+/* Nothing is there any more, nor will anybody else's memory be. */
+void world_unmap(void *page)
+{
+	mmap(page, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
+}
+
+/* Show all memory of a thread's again, but for what is never shown whole. */
+void world_remap(unsigned int thread)
+{
+	uint8_t *user = world.user[thread];
+
+	if (mmap(user, REGION, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
+		 memory_fd, thread * REGION) == MAP_FAILED)
+		die("mmap");
+	mprotect(user + READ_ONLY_PAGE * PAGE, PAGE, PROT_READ);
+	world_unmap(user + HOLE_PAGE * PAGE);
+}
+
+void world_init(void)
+{
+	size_t all = THREADS * REGION;
+	uint8_t *users;
+	unsigned int i;
+
+	memory_fd = memfd_create("fuzz-device", MFD_CLOEXEC);
+	if (memory_fd < 0 || ftruncate(memory_fd, all))
+		die("memfd_create");
+	world.mine = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED,
+			  memory_fd, 0);
+	/* A page of nothing around each region. */
+	users = mmap(NULL, all + (THREADS + 1) * PAGE, PROT_NONE,
+		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+	if (world.mine == MAP_FAILED || users == MAP_FAILED)
+		die("mmap");
+	for (i = 0; i < THREADS; i++) {
+		world.user[i] = users + PAGE + i * (REGION + PAGE);
+		world.workers[i].number = i;
+		world.workers[i].epoll = -1;
+		world_remap(i);
+	}
+	for (i = 0; i < QUEUES; i++)
+		world.fd[i] = -1;
+	params_read();
+	refcnt_before = module_refcnt();
+}
+
+static void queue_begin(unsigned int queue, const struct queue_head *head)
+{
+	struct expiry_config config = {
+		.clock_id = clock_of(head->setup & SETUP_CLOCK),
+		.mode = (head->setup & SETUP_ACK ? EXPIRY_MODE_ACK : 0) |
+			(head->setup & SETUP_KEYED ? EXPIRY_MODE_KEYED : 0),
+		.limit = limit_of(head->limit),
+	};
+	const struct call fill = { .when = head->fill, .more = 1 | 16 |
+				   (head->limit & 8), .seed = head->limit };
+	struct expiry_record *records = (void *)world.mine;
+	struct expiry_batch batch = { .addr = (uintptr_t)world.user[0] };
+
+	world.mode[queue] = config.mode;
+	world.clock_id[queue] = config.clock_id;
+	world.nr_ids[queue] = 0;
+	memset(world.ids[queue], 0, sizeof(world.ids[queue]));
+	if (head->setup & SETUP_CLOSED)
+		return;
+	world.fd[queue] = open(options.device, O_RDWR | O_CLOEXEC |
+			       (head->setup & SETUP_BLOCKS ? 0 : O_NONBLOCK));
+	if (world.fd[queue] < 0 || head->setup & SETUP_RAW)
+		return;
+	if (head->setup & SETUP_SUBTREE)
+		ioctl(world.fd[queue], EXPIRY_IOC_LAYOUT, EXPIRY_LAYOUT_SUBTREE);
+	if (ioctl(world.fd[queue], EXPIRY_IOC_CONFIG, &config))
+		return;
+	batch.count = count_of(head->fill) % (REGION / RECORD * 3 / 4);
+	if (head->fill % 3 == 0 || !batch.count)
+		return;
+	records_fill(records, batch.count, queue, &fill);
+	if (ioctl(world.fd[queue], EXPIRY_IOC_SUBMIT, &batch) <= 0)
+		return;
+	for (batch.flags = 0; batch.flags < IDS; batch.flags++)
+		id_remember(queue, records[batch.flags % batch.count].id);
+}
+
+/**
+ * world_begin - as a program's head says
+ * @head: the head
+ * @threads: that will use it
+ */
+void world_begin(const struct program_head *head, unsigned int threads)
+{
+	unsigned int i;
+
+	world.threads = threads;
+	world.alone = threads == 1;
+	world.faults = false;
+	world.closes = false;
+	for (i = 0; i < THREADS; i++) {
+		if (world.memory_touched[i])
+			world_remap(i);
+		world.memory_touched[i] = false;
+	}
+	params_set(head->params);
+	for (i = 0; i < QUEUES; i++)
+		queue_begin(i, &head->queues[i]);
+}
+
+static void time_restore(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_REALTIME, &now);
+	now.tv_sec -= world.offset_ns / (int64_t)NSEC_PER_SEC;
+	clock_settime(CLOCK_REALTIME, &now);
+	world.offset_ns = 0;
+	world.time_set = false;
+}
+
+/*
+ * A ring that was closed goes later than its descriptor, and the queues with
+ * it; while it is there, it may still write to memory.
+ */
+static void wait_until_unused(void)
+{
+	const struct timespec ms = { .tv_nsec = 1000000 };
+	int i;
+
+	for (i = 0; i < 30000 && module_refcnt() > refcnt_before; i++)
+		nanosleep(&ms, NULL);
+	if (module_refcnt() > refcnt_before)
+		finding("queues are still there half a minute after their program");
+}
+
+/**
+ * world_end - close all that is open, and put right what was changed
+ */
+void world_end(void)
+{
+	bool rings = world.rings_closed;
+	unsigned int i;
+
+	for (i = 0; i < THREADS; i++) {
+		struct worker *worker = &world.workers[i];
+
+		if (worker->epoll >= 0)
+			close(worker->epoll);
+		worker->epoll = -1;
+		worker->fail_nth = 0;
+		if (!worker->has_ring)
+			continue;
+		worker->kept = !worker->flying;
+		worker->ring.queued = 0;
+		if (worker->kept)
+			continue;
+		uring_fini(&worker->ring);
+		worker->has_ring = false;
+		worker->flying = 0;
+		rings = true;
+	}
+	for (i = 0; i < QUEUES; i++) {
+		if (world.fd[i] >= 0)
+			close(world.fd[i]);
+		world.fd[i] = -1;
+	}
+	if (rings)
+		wait_until_unused();
+	world.rings_closed = false;
+	if (world.params_changed)
+		params_restore();
+	if (world.time_set)
+		time_restore();
+}

@@ -1,0 +1,124 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * What the calls of a program act upon: queues, memory, the module's parameters.
+ * One for the whole process; made as new before each program.
+ */
+#ifndef FUZZ_DEVICE_WORLD_H
+#define FUZZ_DEVICE_WORLD_H
+
+#include <stdbool.h>
+#include <linux/expiry.h>
+
+#include "../../device/uring.h"
+#include "program.h"
+
+#define PAGE		4096UL
+#define REGION_PAGES	8		/* of each thread */
+#define REGION		(REGION_PAGES * PAGE)
+#define READ_ONLY_PAGE	(REGION_PAGES - 2)
+#define HOLE_PAGE	(REGION_PAGES - 1)
+#define IDS		16		/* remembered of a queue */
+#define RING_ENTRIES	32
+
+#define RECORD		sizeof(struct expiry_record)
+
+/**
+ * struct worker - a thread that makes calls
+ * @number: 0 is the process's first thread
+ * @ring: its own, made when it is first needed
+ * @has_ring: there is one
+ * @setup: IORING_SETUP_* that it was made with
+ * @kept: it is an earlier program's, which left nothing in it
+ * @flying: submitted to it and not seen completed
+ * @epoll: its own epoll instance, or -1
+ * @fail_nth: the next call is to fail there, 0 = nowhere
+ */
+struct worker {
+	unsigned int number;
+	struct uring ring;
+	bool has_ring;
+	unsigned int setup;
+	bool kept;
+	unsigned int flying;
+	int epoll;
+	unsigned int fail_nth;
+};
+
+/**
+ * struct world - all there is
+ * @fd: the queues, -1 where there is none
+ * @mode: EXPIRY_MODE_* of each
+ * @clock_id: of each
+ * @ids: some that timers of each have or had
+ * @nr_ids: how many were ever remembered
+ * @mine: all regions, always there: what the fuzzer looks at and writes to
+ * @user: the region of each thread as the kernel is shown it: pages of it may be
+ *	missing, and there is nothing before and behind
+ * @memory_touched: what is shown was changed since it was made, by thread
+ * @threads: of this program
+ * @alone: one thread, and nothing in flight that writes to memory
+ * @faults: allocations were made to fail
+ * @closes: descriptors were closed, so that their numbers may mean others
+ * @rings_closed: a ring was closed with what was in it
+ * @time_set: CLOCK_REALTIME was set
+ * @offset_ns: CLOCK_REALTIME was set forward by so much
+ * @params_changed: the module's parameters are not what they were
+ */
+struct world {
+	int fd[QUEUES];
+	uint32_t mode[QUEUES];
+	int clock_id[QUEUES];
+	uint64_t ids[QUEUES][IDS];
+	unsigned int nr_ids[QUEUES];
+	uint8_t *mine;
+	uint8_t *user[THREADS];
+	bool memory_touched[THREADS];
+	unsigned int threads;
+	bool alone;
+	bool faults;
+	bool closes;
+	bool rings_closed;
+	bool time_set;
+	int64_t offset_ns;
+	bool params_changed;
+	struct worker workers[THREADS];
+};
+
+extern struct world world;
+
+/**
+ * struct options - what this machine allows
+ * @device: path
+ * @settime: its clock may be set, the module's parameters too
+ * @fail: calls may be made to fail by fault injection
+ * @trace: say each call before it is made
+ * @reclaim: a file to write to that pushes memory to swap, or NULL
+ */
+struct options {
+	const char *device;
+	bool settime;
+	bool fail;
+	bool trace;
+	const char *reclaim;
+};
+
+extern struct options options;
+
+void world_init(void);
+void world_begin(const struct program_head *head, unsigned int threads);
+void world_end(void);
+void world_remap(unsigned int thread);
+void world_unmap(void *page);
+void params_set(uint8_t choice);
+
+int write_text(const char *path, const char *text);
+bool machine_reclaim_init(void);
+bool machine_fail_init(void);
+
+/* A queue's fd in use; it may be closed at any time. */
+static inline int queue_fd(unsigned int queue)
+{
+	return __atomic_load_n(&world.fd[queue], __ATOMIC_RELAXED);
+}
+
+#endif /* FUZZ_DEVICE_WORLD_H */
