@@ -4,7 +4,6 @@
 # core/ as a kernel compiles and runs them, and those of the module's queues.
 # Not part of `make check`: the first time some minutes go into that kernel.
 
-KUNIT_KERNEL = $(eval KUNIT_KERNEL := $$(shell tests/vm/build-kernel tests/kunit/kunit.config um))$(KUNIT_KERNEL)
 KUNIT_MODULES := core core-p6 queue canary
 KUNIT_PROGRAMS := $(foreach module,$(filter-out canary,$(KUNIT_MODULES)),\
 	$(B)/kunit/$(module)/kunit-$(module))
@@ -13,7 +12,7 @@ KUNIT_RESULTS = $(B)/check/kunit-results
 KUNIT_SOURCES := $(shell find tests/core tests/kunit core kmod include \
 	-type f -name '*.[ch]' 2>/dev/null) kmod/compat/Kbuild.include
 
-.PHONY: kunit kunit-kernel
+.PHONY: kunit
 
 kunit: $(KUNIT_MODULES:%=kunit-%) ## the unit tests of core and queues in a User Mode Linux kernel
 	@mkdir -p $(dir $(KUNIT_RESULTS))
@@ -23,12 +22,10 @@ kunit: $(KUNIT_MODULES:%=kunit-%) ## the unit tests of core and queues in a User
 		$(KUNIT_PROGRAMS) || status=1; \
 		tests/run --summary $(KUNIT_RESULTS) && exit $$status
 
-kunit-kernel:
-	@test -n "$(KUNIT_KERNEL)"
-
 # Each has its own tree of links: the same objects, by other flags. The program
 # beside the module is what tests/run runs.
-kunit-%: kunit-kernel
+kunit-%:
+	@test -n "$(UML_DEBUG_KERNEL)"
 	@mkdir -p $(sort $(dir $(KUNIT_SOURCES:%=$(B)/kunit/$*/src/%)))
 	@find $(B)/kunit/$*/src -xtype l -delete
 	@for source in $(KUNIT_SOURCES); do \
@@ -36,9 +33,9 @@ kunit-%: kunit-kernel
 		test -L $$link || ln -sr $$source $$link || exit 1; \
 	done
 	@ln -sfr tests/kunit/Kbuild $(B)/kunit/$*/src/Kbuild
-	@$(MAKE) --no-print-directory -s -C $(KUNIT_KERNEL)/build ARCH=um \
-		M=$(CURDIR)/$(B)/kunit/$*/src KUNIT_MODULE=$* modules
+	@$(MAKE) --no-print-directory -s -C $(UML_DEBUG_KERNEL)/build ARCH=um \
+		M=$(CURDIR)/$(B)/kunit/$*/src KUNIT_MODULE=$* UBSAN_SANITIZE=y modules
 	@printf '#!/bin/sh\nexec %s %s %s\n' $(CURDIR)/tests/kunit/run \
-		$(KUNIT_KERNEL) $(CURDIR)/$(B)/kunit/$*/src/kunit-$*.ko \
+		$(UML_DEBUG_KERNEL) $(CURDIR)/$(B)/kunit/$*/src/kunit-$*.ko \
 		>$(B)/kunit/$*/kunit-$*
 	@chmod +x $(B)/kunit/$*/kunit-$*

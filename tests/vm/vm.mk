@@ -9,7 +9,8 @@ VM_FLAGS ?=
 VM_RUN_COMMAND ?= env EXPIRY_ENGINE=kernel demo/main-job
 
 # What check-vm's guest runs, built beforehand: it has no time for compilers.
-VM_PROGRAMS = all module device-tests $(LIB_PROGRAMS)
+VM_PROGRAMS = all module device-tests $(LIB_PROGRAMS) \
+	$(B)/tests/socket/count-calls.so
 
 .PHONY: vm-run check-vm check-vm-harness device-tests vm-programs
 
@@ -35,4 +36,4 @@ device-tests:
 			KSFT=$$source/tools/testing/selftests \
 			OUTPUT=$(CURDIR)/$(B)/tests/device all
 
-include tests/vm/debug.mk tests/vm/kernels.mk tests/kunit/kunit.mk
+include tests/uml/uml.mk tests/vm/debug.mk tests/vm/kernels.mk tests/kunit/kunit.mk
