@@ -122,25 +122,10 @@ $(B)/bench/%: $(B)/obj/plain/bench/%.o \
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
 
 include bench/paper/paper.mk bench/heap/heap.mk bench/daemon/daemon.mk kmod/module.mk \
-	tests/tests.mk tests/vm/vm.mk packaging/install.mk packaging/deb.mk
+	tests/tests.mk tests/vm/vm.mk bench/kernel/kernel.mk packaging/install.mk packaging/deb.mk
 
 # ---------------------------------------------------------------------------
 # Housekeeping
-
-# What a kernel maintainer would read. In the parts that userspace shares
-# BIT() is not to be had, and the seam defines what the kernel has. Tracepoints
-# are written as the kernel's own are, which the script does not know.
-STYLED := $(filter-out kmod/trace.h,$(wildcard core/*.[ch] kmod/*.[ch] \
-	kmod/compat/*.[ch] include/uapi/linux/*.h tests/device/*.[ch]))
-STYLE_IGNORED := BIT_MACRO,CAMELCASE,LINE_SPACING
-
-.PHONY: style
-style: ## the kernel's checkpatch.pl over core/, kmod/ and the kselftests
-	@source=$$(tests/vm/kselftest-source $(KREL)) && \
-		perl $$source/scripts/checkpatch.pl --no-tree --strict --terse \
-			--show-types --max-line-length=100 \
-			--ignore $(STYLE_IGNORED) --file $(STYLED); \
-		status=$$?; rm -f .checkpatch-camelcase.*; exit $$status
 
 .PHONY: clean
 clean: ## remove build/

@@ -4,9 +4,6 @@
 # What `make install` leaves is what a program needs: pkg-config finds the
 # library, a program compiles with what it says and runs.
 
-# The same whatever the engine: once is enough.
-[ "${EXPIRY_ENGINE:-}" != kernel ] || exit 4
-
 . tests/lib/tap
 
 flags() {

@@ -1,0 +1,13 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What is wrong with the C that a kernel runs, as programs see it that read it.
+# Where one of them is not installed its tests are skipped.
+
+.PHONY: check-static style
+
+check-static: ## checkpatch, sparse, coccinelle over core/ and kmod/ (minutes)
+	@export KREL=$(KREL); $(RUN_TESTS) --timeout 600 tests/static/style \
+		tests/static/sparse tests/static/coccicheck
+
+style: ## the kernel's checkpatch.pl over core/, kmod/ and the kselftests
+	@KREL=$(KREL) tests/static/style
