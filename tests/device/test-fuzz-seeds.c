@@ -25,7 +25,7 @@ static int is_file(const struct dirent *entry)
 static void live_through(const char *name, int number)
 {
 	unsigned int before = findings();
-	uint8_t data[PROGRAM_MAX];
+	unsigned char data[PROGRAM_MAX];
 	char path[512];
 	ssize_t size;
 	int fd;
