@@ -289,6 +289,9 @@ void service_turn(struct service *service)
 	if (tick) {
 		store_retry(service->server);
 		service_tell(service, service->watchdog);
+		/* There may have been nothing to tell. */
+		if (service->server->store.missed)
+			service->behind = true;
 	}
 	/* Without a watchdog the tick tells of what happened before it: a turn
 	 * that was only for the tick asks for no other.

@@ -623,7 +623,7 @@ TEST_F(faults, rewind)
 		close(self->fd);
 		self->fd = -1;
 	}
-	EXPECT_SWEPT(10);
+	EXPECT_SWEPT(5);
 }
 
 TEST_HARNESS_MAIN

@@ -291,6 +291,23 @@ def test_named_queues_are_stored_by_name_and_dropped():
                     if "FDSTORE=1" in text and "FDPOLL=0" not in text]
 
 
+def test_queue_that_was_not_taken_is_kept_later():
+    need_kernel()
+    with Daemon() as daemon:
+        other = attach(daemon.path)
+        reload(daemon)
+        daemon.manager.hang()
+        # As many queues and clients as before: there is nothing else to tell.
+        other.close()
+        with attach(daemon.path, "late"):
+            assert wait_for(lambda: "not kept yet" in daemon.log())
+            # Longer than it is until the first attempt, which is in vain.
+            time.sleep(12)
+            daemon.manager.read()
+            assert wait_for(lambda: daemon.manager.names() ==
+                            ["late@%d" % os.getuid()])
+
+
 def test_queues_outlive_a_killed_daemon():
     need_kernel()
     with tempfile.TemporaryDirectory() as folder:
