@@ -56,7 +56,7 @@
  * @due: an expiration can be read now
  *
  * Set by the shrinker, cleared under @lock:
- * @pressed: memory is short: leave nothing pinned
+ * @pressed: it wanted the lock, for memory is short: leave nothing pinned
  *
  * With their own locking:
  * @read_lock: see queue.c

@@ -36,9 +36,8 @@ static unsigned long count(struct shrinker *unused, struct shrink_control *sc)
 /*
  * Under the list's spinlock, which keeps the queue from being freed, and
  * wherever memory is asked for, so also under the lock of a queue: it is tried,
- * never waited for. As long as memory is short the queue pins no more than one
- * use of it takes: what is pinned while that waits for memory is missing to
- * everybody who does.
+ * never waited for. Who has it is asked to unpin instead: what is pinned while a
+ * use of the queue waits for memory is missing to everybody who does.
  */
 static enum lru_status unpin(struct list_head *item, struct list_lru_one *list,
 			     COMPAT_LIST_LRU_LOCK void *unpinned)
@@ -47,10 +46,11 @@ static enum lru_status unpin(struct list_head *item, struct list_lru_one *list,
 		container_of(item, struct expiry_queue, pinner);
 	enum lru_status status = LRU_ROTATE;
 
-	/* Who has the lock may itself be waiting for memory. */
-	WRITE_ONCE(queue->pressed, true);
-	if (!mutex_trylock(&queue->lock))
+	if (!mutex_trylock(&queue->lock)) {
+		/* Who has it may itself be waiting for memory. */
+		WRITE_ONCE(queue->pressed, true);
 		return LRU_SKIP;
+	}
 	*(unsigned long *)unpinned += expiry_memory_unpin(&queue->memory);
 	if (!queue->memory.pinned) {
 		list_lru_isolate(list, item);

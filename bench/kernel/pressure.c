@@ -149,7 +149,7 @@ int main(int argc, char **argv)
 	if (why)
 		die("%s", why);
 	/* What is counted is what was asked for. */
-	if (pressure_write(READ_AHEAD, "0"))
+	if (write_text(READ_AHEAD, "0"))
 		die(READ_AHEAD ": %m");
 	if (group_enter())
 		die("cannot enter the control group");

@@ -17,6 +17,8 @@
 #include <sys/stat.h>
 #include <sys/swap.h>
 
+#include "files.h"
+
 #define PRESSURE_PAGE	4096
 #define PRESSURE_ROOT	"/sys/fs/cgroup/"
 #define PRESSURE_GROUP	PRESSURE_ROOT "expiry-test/"
@@ -40,20 +42,6 @@ static inline long long pressure_read(const char *path, const char *key)
 	return number;
 }
 
-static inline int pressure_write(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	ssize_t ret;
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, text, strlen(text));
-	err = ret < 0 ? -errno : 0;
-	close(fd);
-	return err;
-}
-
 /* Of the group's file @name, e.g. ("memory.stat", "shmem "). */
 static inline long long group_read(const char *name, const char *key)
 {
@@ -68,7 +56,7 @@ static inline int group_write(const char *name, const char *text)
 	char path[128];
 
 	snprintf(path, sizeof(path), PRESSURE_GROUP "%s", name);
-	return pressure_write(path, text);
+	return write_text(path, text);
 }
 
 static inline int group_limit(const char *name, unsigned long long bytes)
@@ -84,7 +72,7 @@ static inline const char *group_make(void)
 {
 	if (access(PRESSURE_ROOT "cgroup.controllers", F_OK))
 		return "no control groups, version 2";
-	pressure_write(PRESSURE_ROOT "cgroup.subtree_control", "+memory");
+	write_text(PRESSURE_ROOT "cgroup.subtree_control", "+memory");
 	if (mkdir(PRESSURE_GROUP, 0755) && errno != EEXIST)
 		return "no control group can be made";
 	if (access(PRESSURE_GROUP "memory.max", F_OK))
@@ -100,7 +88,7 @@ static inline int group_enter(void)
 
 static inline int group_leave(void)
 {
-	return pressure_write(PRESSURE_ROOT "cgroup.procs", "0");
+	return write_text(PRESSURE_ROOT "cgroup.procs", "0");
 }
 
 static inline void group_remove(void)
@@ -145,7 +133,7 @@ static inline const char *swap_begin(unsigned int mib)
 	if (pressure_read(PRESSURE_ZRAM "disksize", "") != 0)
 		return "zram0 is in use";
 	snprintf(size, sizeof(size), "%uM", mib);
-	if (pressure_write(PRESSURE_ZRAM "disksize", size) ||
+	if (write_text(PRESSURE_ZRAM "disksize", size) ||
 	    swap_make((mib << 20) / PRESSURE_PAGE) || swapon(PRESSURE_SWAP, 0))
 		return "zram0 cannot be made swap";
 	return NULL;
@@ -154,7 +142,7 @@ static inline const char *swap_begin(unsigned int mib)
 static inline void swap_end(void)
 {
 	swapoff(PRESSURE_SWAP);
-	pressure_write(PRESSURE_ZRAM "reset", "1");
+	write_text(PRESSURE_ZRAM "reset", "1");
 }
 
 #endif /* TESTS_PRESSURE_H */

@@ -5,6 +5,7 @@
  * is a user like others.
  */
 #include "device.h"
+#include "files.h"
 
 #include <grp.h>
 #include <sched.h>
@@ -18,18 +19,6 @@
 
 #define PARAMETERS	"/sys/module/expiry/parameters/"
 #define QUEUES		"/sys/kernel/debug/expiry/queues"
-
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	err = write(fd, text, strlen(text)) < 0 ? -errno : 0;
-	close(fd);
-	return err;
-}
 
 static __u64 read_number(const char *path)
 {

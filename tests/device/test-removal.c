@@ -7,6 +7,7 @@
  * removed and is loaded again with the parameters it had. Skipped without.
  */
 #include "device.h"
+#include "files.h"
 #include "uring.h"
 
 #include <dirent.h>
@@ -78,18 +79,6 @@ static ssize_t read_text(const char *path, char *text, size_t size)
 		text[ret] = '\0';
 	close(fd);
 	return ret;
-}
-
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	err = write(fd, text, strlen(text)) < 0 ? -errno : 0;
-	close(fd);
-	return err;
 }
 
 /* The module's parameters as it is to be given them. */

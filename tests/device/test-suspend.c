@@ -7,24 +7,13 @@
  * out of which the machine's clock wakes it. Skipped without.
  */
 #include "device.h"
+#include "files.h"
 #include "uring.h"
 
 #define POWER		"/sys/power/"
 #define ALARM		"/sys/class/rtc/rtc0/wakealarm"
 #define DELAY		"/sys/module/suspend/parameters/pm_test_delay"
 #define SLEEP_S		5
-
-static int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	err = write(fd, text, strlen(text)) < 0 ? -errno : 0;
-	close(fd);
-	return err;
-}
 
 /* Freeze all other processes, for a second. */
 static int freeze_processes(void)

@@ -65,7 +65,7 @@ FUZZ_KERNEL = $(DEBUG_KERNEL)
 FUZZ_MODULE_MAKE = $(call debug-make,$(FUZZ_KERNEL))
 endif
 
-$(FUZZ_DEVICE): $(wildcard tests/fuzz/device/*.[ch]) tests/device/uring.h \
+$(FUZZ_DEVICE): $(wildcard tests/fuzz/device/*.[ch]) tests/device/files.h tests/device/uring.h \
 		include/uapi/linux/expiry.h
 	@mkdir -p $(@D)
 	$(call say,CC,$@)$(CC) $(CFLAGS) -isystem include/uapi \

@@ -43,20 +43,6 @@ static struct {
 	{ .name = "queues_per_user" },
 };
 
-int write_text(const char *path, const char *text)
-{
-	int fd = open(path, O_WRONLY | O_CLOEXEC);
-	ssize_t ret;
-	int err;
-
-	if (fd < 0)
-		return -errno;
-	ret = write(fd, text, strlen(text));
-	err = ret < 0 ? -errno : 0;
-	close(fd);
-	return err;
-}
-
 static void params_read(void)
 {
 	char path[128];

@@ -9,6 +9,7 @@
 #include <stdbool.h>
 #include <linux/expiry.h>
 
+#include "../../device/files.h"
 #include "../../device/uring.h"
 #include "program.h"
 
@@ -111,7 +112,6 @@ void world_remap(unsigned int thread);
 void world_unmap(void *page);
 void params_set(uint8_t choice);
 
-int write_text(const char *path, const char *text);
 bool machine_reclaim_init(void);
 bool machine_fail_init(void);
 
