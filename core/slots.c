@@ -25,36 +25,6 @@ void slots_reset(struct slots *slots)
 	slots->pages->nr = 0;
 }
 
-struct slot *slots_get(struct slots *slots, u32 nr)
-{
-	struct slot *page;
-
-	if (!nr || nr > slots->nr) {
-		slots->pages->error = 0;
-		return NULL;
-	}
-	nr--;
-	page = core_page(slots->pages, nr / SLOTS_PER_PAGE);
-	return likely(page) ? page + nr % SLOTS_PER_PAGE : NULL;
-}
-
-struct slot *slots_peek(const struct slots *slots, u32 nr)
-{
-	struct slot *page;
-
-	if (!nr || nr > slots->nr)
-		return NULL;
-	nr--;
-	page = core_page_peek(slots->pages, nr / SLOTS_PER_PAGE);
-	return page ? page + nr % SLOTS_PER_PAGE : NULL;
-}
-
-void slots_send_far(const struct slots *slots, u32 nr)
-{
-	if (nr && nr <= slots->nr)
-		core_page_send(slots->pages, (nr - 1) / SLOTS_PER_PAGE);
-}
-
 u32 slots_offer(struct slots *slots, struct slot **slotp)
 {
 	u32 nr = slots->free;
@@ -72,10 +42,20 @@ u32 slots_offer(struct slots *slots, struct slot **slotp)
 	return nr + 1;
 }
 
+/* The next one is wanted soon, and nobody knows its number before. */
+static void send_next(const struct slots *slots)
+{
+	const struct slot *slot = slots_peek(slots, slots->free);
+
+	if (slot)
+		prefetchw(slot);
+}
+
 void slots_take(struct slots *slots, u32 nr, struct slot *slot)
 {
 	if (nr == slots->free) {
 		slots->free = slot->deadline;
+		send_next(slots);
 	} else {
 		slots->nr = nr;
 		slots->pages->nr = (nr + SLOTS_PER_PAGE - 1) / SLOTS_PER_PAGE;

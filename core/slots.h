@@ -55,13 +55,37 @@ void slots_init(struct slots *slots, struct core_pages *pages);
 void slots_reset(struct slots *slots);
 
 /* Slot @nr from 1, or NULL: out of range (error 0) or pages->error. */
-struct slot *slots_get(struct slots *slots, u32 nr);
+static inline struct slot *slots_get(struct slots *slots, u32 nr)
+{
+	struct slot *page;
+
+	if (!nr || nr > slots->nr) {
+		slots->pages->error = 0;
+		return NULL;
+	}
+	nr--;
+	page = core_page(slots->pages, nr / SLOTS_PER_PAGE);
+	return likely(page) ? page + nr % SLOTS_PER_PAGE : NULL;
+}
 
 /* The same without waiting, NULL if its page is not in memory. */
-struct slot *slots_peek(const struct slots *slots, u32 nr);
+static inline struct slot *slots_peek(const struct slots *slots, u32 nr)
+{
+	struct slot *page;
+
+	if (!nr || nr > slots->nr)
+		return NULL;
+	nr--;
+	page = core_page_peek(slots->pages, nr / SLOTS_PER_PAGE);
+	return page ? page + nr % SLOTS_PER_PAGE : NULL;
+}
 
 /* Send for what slots_peek() needs. */
-void slots_send_far(const struct slots *slots, u32 nr);
+static inline void slots_send_far(const struct slots *slots, u32 nr)
+{
+	if (nr && nr <= slots->nr)
+		core_page_send(slots->pages, (nr - 1) / SLOTS_PER_PAGE);
+}
 
 /* A free slot's number to be taken with slots_take(), which then cannot fail;
  * 0 with pages->error when there is none to be had.
