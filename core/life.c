@@ -156,7 +156,7 @@ void life_ahead(void *context, const struct bheap_node *node,
 }
 
 /* Work off what is stale, in proportion to @work just done: a sweep begins
- * when a third of the nodes are, and goes on to its end.
+ * when three in seven of the nodes are, and goes on to its end.
  */
 void life_sweep(struct timers *timers, u32 work)
 {
@@ -164,7 +164,7 @@ void life_sweep(struct timers *timers, u32 work)
 	u32 nr = heap->nr;
 
 	if (!heap->sweep && heap->nr - timers->armed <=
-	    timers->armed / 2 + BHEAP_NODES_PER_PAGE)
+	    timers->armed - timers->armed / 4 + BHEAP_NODES_PER_PAGE)
 		return;
 	heap->layout->sweep(heap, work * SWEEP_STEPS, node_is_stale, life_ahead,
 			    timers);

@@ -132,7 +132,7 @@ static void big_batches_leave_nothing(void **state)
 /* In a batch as in single requests: so many nodes for each record. */
 static void a_batch_sweeps_in_proportion(void **state)
 {
-	u32 i, n = 20000, cancelled = 7000, nr = 320;
+	u32 i, n = 20000, cancelled = 9000, nr = 320;
 	struct expiry_record *batch = calloc(nr, sizeof(*batch));
 	struct test_queue queue;
 	u64 *ids, swept;
