@@ -39,5 +39,5 @@ $(BENCH_DAEMON)/local-libev: LIBS = -lev -lm
 bench-overload: all $(BENCH_DAEMON)/overload ## goodput and punctuality from half to ten times its capacity
 	@bench/daemon/overload-run
 
-bench: all $(BENCH_DAEMON_PROGRAMS) ## the daemon beside an echo, Redis, beanstalkd, libevent and libev
+bench: all $(BENCH_DAEMON_PROGRAMS) $(B)/bench/core ## the daemon beside an echo, Redis, beanstalkd, libevent and libev
 	@bench/daemon/run

@@ -142,6 +142,16 @@ def show_rest(results):
                  row["done"] if row["per_second"] and row["p50_us"] or
                  row["done"] < row["requests"] else 0,
                  row["p50_us"] / 1e3))
+    core = results.get("core")
+    if core:
+        rate = 1e9 / statistics.mean(core[op] for op in PLAIN)
+        floor = Figures(results["capacity"]).median(
+            "per_second", subject="echo", of=10**4, op="arm", batch=512,
+            connections=1)
+        print("The core alone with 10^4 timers, no daemon and no socket: arm"
+              " %.0f ns, refresh %.0f,\ncancel %.0f; %s a second, %.2f of the"
+              " floor" % (core["arm"], core["refresh"], core["cancel"],
+                         number(rate), rate / floor))
     rest = results.get("rest")
     if rest:
         print("At rest with 10^7 timers armed: %.6f s of processor time in"
