@@ -15,11 +15,29 @@
 #define KEEP_MIN	1024
 #define KEEP_SHARE	8
 
-void arena_init(struct arena *arena, uint64_t bytes_max)
+void budget_init(struct budget *budget, uint64_t bytes_max)
 {
-	*arena = (struct arena) {
-		.used_max = bytes_max ? bytes_max / CORE_PAGE_SIZE : UINT64_MAX,
+	*budget = (struct budget) {
+		.pages_max = bytes_max ? bytes_max / CORE_PAGE_SIZE :
+					 UINT64_MAX,
 	};
+}
+
+static bool budget_take(struct budget *budget)
+{
+	return budget->pages_max == UINT64_MAX ||
+	       share_take(&budget->pages, 1, budget->pages_max);
+}
+
+static void budget_put(struct budget *budget)
+{
+	if (budget->pages_max != UINT64_MAX)
+		share_put(&budget->pages, 1);
+}
+
+void arena_init(struct arena *arena, struct budget *budget)
+{
+	*arena = (struct arena) { .budget = budget };
 }
 
 void arena_deinit(struct arena *arena)
@@ -31,7 +49,7 @@ void arena_deinit(struct arena *arena)
 	free(arena->regions);
 	free(arena->kept);
 	free(arena->bare);
-	arena_init(arena, 0);
+	arena_init(arena, arena->budget);
 }
 
 /* Map one more region, aligned for huge pages. */
@@ -92,11 +110,13 @@ static bool arena_grow(struct arena *arena)
 
 void *arena_get(struct arena *arena)
 {
-	if (arena->used >= arena->used_max)
+	if (!budget_take(arena->budget))
 		return NULL;
 	if (!arena->nr_kept && !arena->nr_bare && !arena->fresh &&
-	    !arena_grow(arena))
+	    !arena_grow(arena)) {
+		budget_put(arena->budget);
 		return NULL;
+	}
 
 	arena->used++;
 	if (arena->nr_kept)
@@ -109,6 +129,7 @@ void *arena_get(struct arena *arena)
 void arena_put(struct arena *arena, void *page)
 {
 	arena->used--;
+	budget_put(arena->budget);
 	arena->kept[arena->nr_kept++] = page;
 }
 

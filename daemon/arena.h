@@ -2,7 +2,7 @@
 /*
  * The arena: all pages of all embedded queues.
  *
- * One for the whole daemon, handing out single pages: a queue of ten timers
+ * One for each thread, handing out single pages: a queue of ten timers
  * costs a few pages and one of ten million no more than it fills, however many
  * queues there are. Pages lie densely in a few large mappings, which the
  * kernel may back by huge pages and may swap.
@@ -17,10 +17,25 @@
 #include <stddef.h>
 #include <stdint.h>
 
+#include "daemon/counter.h"
+
 /**
- * struct arena - the arena
+ * struct budget - what all arenas together may hand out
+ * @pages: how many they do, counted only where there is a limit
+ * @pages_max: most at once, UINT64_MAX = no limit (const)
+ */
+struct budget {
+	share_t pages;
+	uint64_t pages_max;
+};
+
+/* @bytes_max: most memory, 0 = no limit. */
+void budget_init(struct budget *budget, uint64_t bytes_max);
+
+/**
+ * struct arena - an arena
+ * @budget: shared with other arenas
  * @used: pages handed out
- * @used_max: most pages handed out at once (const)
  * @fresh: pages at @region's end that were never handed out
  * @region: the mapping they are in
  * @regions: all mappings; @nr_regions of them
@@ -28,8 +43,8 @@
  * @bare: free pages whose memory the kernel has; @nr_bare of them
  */
 struct arena {
+	struct budget *budget;
 	uint64_t used;
-	uint64_t used_max;
 	uint64_t fresh;
 	char *region;
 	void **regions;
@@ -40,8 +55,7 @@ struct arena {
 	uint64_t nr_bare;
 };
 
-/* @bytes_max: most memory, 0 = no limit. */
-void arena_init(struct arena *arena, uint64_t bytes_max);
+void arena_init(struct arena *arena, struct budget *budget);
 void arena_deinit(struct arena *arena);
 
 /* A page of CORE_PAGE_SIZE bytes with any content, or NULL. */

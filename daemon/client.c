@@ -3,6 +3,7 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "daemon/arrival.h"
 #include "daemon/client.h"
 #include "daemon/log.h"
 #include "daemon/server.h"
@@ -18,16 +19,44 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags);
 
 /* -------------------------------------------------------------- life, death */
 
-int client_new(struct server *server, int fd, pid_t pid, struct user *user)
+/* HELLO, as if it had been received with what comes after it. */
+static struct buffer *client_said(struct server *server,
+				  const struct arrival *arrival)
 {
-	struct client *client = pool_get(&server->client_pool);
+	struct buffer *buffer = buffer_spare(&server->buffers);
 
-	if (!client)
+	/* There may be more arrivals in a turn than spare buffers. */
+	if (!buffer)
+		buffer = buffer_private(sizeof(arrival->hello));
+	if (!buffer)
+		return NULL;
+	memcpy(buffer->tail, &arrival->hello, sizeof(arrival->hello));
+	buffer->tail += sizeof(arrival->hello);
+	buffer->received_ns = arrival->received_ns;
+	return buffer;
+}
+
+int client_new(struct server *server, struct arrival *arrival)
+{
+	struct user *user = user_get(&server->users, arrival->account->uid);
+	struct client *client;
+	struct buffer *hello;
+
+	if (!user)
 		return -ENOMEM;
+	client = pool_get(&server->client_pool);
+	hello = client ? client_said(server, arrival) : NULL;
+	if (!hello) {
+		pool_put(&server->client_pool, client);
+		user_put(&server->users, user);
+		return -ENOMEM;
+	}
 	client->server = server;
 	client->user = user;
-	client->fd = fd;
-	client->pid = pid;
+	client->fd = arrival->fd;
+	client->pid = arrival->pid;
+	client->place = arrival->place;
+	arrival->place = NULL;
 	client->recv.done = client_received;
 	client->send.done = client_sent;
 	client->batch.done = client_batch_done;
@@ -37,8 +66,9 @@ int client_new(struct server *server, int fd, pid_t pid, struct user *user)
 	list_init(&client->starved);
 	list_init(&client->all);
 	list_add(&server->clients, &client->all);
-	server->nr_clients++;
 	user->connections++;
+	buffer_push(&client->received, hello);
+	client->nr_received++;
 	client_update(client);
 	return 0;
 }
@@ -48,15 +78,17 @@ static void client_free(struct client *client)
 	struct server *server = client->server;
 
 	queue_detach(client);
+	place_put(&server->shards->directory, client->place);
 	buffer_put_all(&server->buffers, &client->received);
 	buffer_put_all(&server->buffers, &client->replies);
 	list_del(&client->all);
 	close(client->fd);
+	share_put(&client->user->account->connections, 1);
+	share_put(&server->shards->connections, 1);
 	client->user->connections--;
 	user_put(&server->users, client->user);
-	server->nr_clients--;
 	pool_put(&server->client_pool, client);
-	listener_resume(&server->listener);
+	listener_resume(server);
 }
 
 /* No more is done for it. Its place as a consumer is free at once; the rest
@@ -465,7 +497,7 @@ void client_update(struct client *client)
 	} else if (client->eof && !client->received.first &&
 		   !client->replies.first && !client->busy) {
 		if (client->carry_len) {
-			server->stat.closed_protocol++;
+			counter_add(&server->stat.closed_protocol, 1);
 			client_fail(client, "its stream ended inside a record",
 				    0);
 		}

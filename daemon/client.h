@@ -28,6 +28,8 @@
 
 #define CLIENT_IOVECS	8
 
+struct arrival;
+struct place;
 struct queue;
 struct server;
 struct user;
@@ -43,6 +45,7 @@ enum client_state {
  * struct client - one connection
  * @server: const; likewise @fd, @pid, @user
  * @queue: from HELLO on; NULL again after DROP
+ * @place: where the queue is, a reference until HELLO is answered
  * @state: enum client_state
  * @ops: completions to come
  * @all: on the server's list; likewise @ready, @writer, @sent, @starved
@@ -59,6 +62,7 @@ enum client_state {
  *	processed in part
  *
  * @batch: the first buffer's records on their way through the engine, @busy
+ * @batch_timers: charged for it beforehand
  * @batch_done: they are back, with @batch_result
  *
  * @send: under way, @sending; what it sends is @replies up to @sending_last,
@@ -71,6 +75,7 @@ struct client {
 	struct server *server;
 	struct user *user;
 	struct queue *queue;
+	struct place *place;
 	int fd;
 	pid_t pid;
 	uint32_t ops;
@@ -98,6 +103,7 @@ struct client {
 	uint32_t nr_received;
 
 	struct engine_io batch;
+	uint32_t batch_timers;
 	int batch_result;
 
 	struct loop_op send;
@@ -111,8 +117,11 @@ struct client {
 
 /* client.c ----------------------------------------------------------------- */
 
-/* Takes @fd and charges @user. -ENOMEM: neither. */
-int client_new(struct server *server, int fd, pid_t pid, struct user *user);
+/* Make a client of what has said HELLO, which is then the first thing it sent.
+ * Takes the descriptor, the place and what was charged for a connection.
+ * -ENOMEM: nothing of it.
+ */
+int client_new(struct server *server, struct arrival *arrival);
 
 /* All that is left, at the end. */
 void clients_deinit(struct server *server);

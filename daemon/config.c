@@ -69,6 +69,7 @@ static const struct config_key config_keys[] = {
 		.base = 8,
 		.start = true,
 	},
+	FIXED(threads, 1, 1, THREADS_MAX),
 	LIMIT(connections, 16384, 1, 1 << 20),
 	LIMIT(connections_per_user, 15360, 1, 1 << 20),
 	LIMIT(queues, 32768, 1, 1 << 20),

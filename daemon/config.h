@@ -10,6 +10,7 @@
 #include <sys/un.h>
 
 #define CONFIG_PATH_MAX	256
+#define THREADS_MAX	64
 
 /**
  * struct config - settings; config.c has the table of keys and defaults,
@@ -22,6 +23,7 @@ struct config {
 	char layout[16];
 	char log_level[16];
 	uint64_t socket_mode;
+	uint64_t threads;
 
 	/* What clients can make grow. */
 	uint64_t connections;

@@ -50,7 +50,7 @@ void consumer_credit(struct queue *queue, uint32_t credit)
 	uint64_t max = queue->server->config.credit_max;
 
 	if (sum > max) {
-		queue->server->stat.refused_credit++;
+		counter_add(&queue->server->stat.refused_credit, 1);
 		sum = max;
 	}
 	queue->credit = sum;
@@ -90,14 +90,16 @@ static void note_lateness(struct queue *queue,
 			  const struct expiry_record *records, int count)
 {
 	struct server *server = queue->server;
-	uint64_t now_ns = loop_now(&server->loop, queue->clock_id);
+	uint64_t now_ns = loop_now(&server->loop, queue->clock_id), late_ns;
 	int i = 0;
 
 	while (i < count && records[i].flags & EXPIRY_F_REDELIVERED)
 		i++;
-	if (i < count && now_ns > records[i].deadline_ns &&
-	    now_ns - records[i].deadline_ns > server->stat.lateness_max_ns)
-		server->stat.lateness_max_ns = now_ns - records[i].deadline_ns;
+	if (i == count || now_ns <= records[i].deadline_ns)
+		return;
+	late_ns = now_ns - records[i].deadline_ns;
+	if (late_ns > counter_read(&server->stat.lateness_max_ns))
+		counter_set(&server->stat.lateness_max_ns, late_ns);
 }
 
 static void consumer_read(struct queue *queue, int result)
@@ -114,7 +116,7 @@ static void consumer_read(struct queue *queue, int result)
 		note_lateness(queue, (void *)buffer->tail, result);
 		buffer->tail += result * sizeof(struct expiry_record);
 		queue->credit -= result;
-		server->stat.expirations += result;
+		counter_add(&server->stat.expirations, result);
 		client_send(client, buffer);
 	}
 	if (!client)
@@ -138,8 +140,7 @@ void consumer_read_done(struct engine_io *io, int result)
 		return;
 	}
 	buffer_put(&server->buffers, queue->read_buffer);
-	server->engine->ops->queue_free(queue->engine_queue);
-	pool_put(&server->queues.pool, queue);
+	queue_forget(queue);
 }
 
 /* Returns false if there is no room for it now. */

@@ -474,7 +474,7 @@ static void embedded_close(struct engine *base)
 }
 
 static int embedded_open(struct engine **enginep, struct loop *loop,
-			 const char *device, uint64_t memory_max)
+			 const char *device, struct budget *memory)
 {
 	static const uint32_t clocks[LOOP_CLOCKS] = {
 		CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME,
@@ -488,7 +488,7 @@ static int embedded_open(struct engine **enginep, struct loop *loop,
 		return -ENOMEM;
 	engine->base.ops = &engine_embedded;
 	engine->base.loop = loop;
-	arena_init(&engine->arena, memory_max);
+	arena_init(&engine->arena, memory);
 	list_init(&engine->used);
 	for (i = 0; i < LOOP_CLOCKS; i++)
 		alarms_init(&engine->alarms[loop_clock(clocks[i])], loop,

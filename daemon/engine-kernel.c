@@ -389,12 +389,12 @@ static void kernel_close(struct engine *base)
 }
 
 static int kernel_open(struct engine **enginep, struct loop *loop,
-		       const char *device, uint64_t memory_max)
+		       const char *device, struct budget *memory)
 {
 	struct kernel *engine;
 	int fd = open(device, O_RDWR | O_CLOEXEC);
 
-	(void)memory_max;
+	(void)memory;
 	if (fd < 0)
 		return -errno;
 	close(fd);

@@ -4,7 +4,7 @@
  * (engine-kernel.c), the embedded one runs the same core in this process
  * (engine-embedded.c). The daemon knows them by this table alone.
  *
- * One thread uses an engine. What may have to wait is handed over with a
+ * Each thread has an engine of its own. What may have to wait is handed over with a
  * struct engine_io and goes through the loop's ring with everything else of
  * the turn; an engine that need not wait answers at once.
  */
@@ -17,6 +17,8 @@
 #include <linux/expiry.h>
 
 #include "daemon/loop.h"
+
+struct budget;
 
 /**
  * struct engine - an engine that is open; each has its own around this
@@ -69,8 +71,8 @@ struct engine_io {
  *
  * Functions return 0, a count, or -errno.
  *
- * @open: get ready. @device: path of the device (kernel); @memory_max: most
- *	bytes for timers, 0 = no limit (embedded).
+ * @open: get ready. @device: path of the device (kernel); @memory: what of it
+ *	timers may take, shared with the engines of other threads (embedded).
  * @close: NULL is allowed; no queue may be left.
  * @turn: called once a turn after all work is done, before it is submitted.
  *	Returns true if it wants another turn at once. NULL: nothing to do.
@@ -106,7 +108,7 @@ struct engine_ops {
 	uint32_t kind;
 
 	int (*open)(struct engine **enginep, struct loop *loop,
-		    const char *device, uint64_t memory_max);
+		    const char *device, struct budget *memory);
 	void (*close)(struct engine *engine);
 	bool (*turn)(struct engine *engine);
 

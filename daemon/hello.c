@@ -87,11 +87,13 @@ void client_hello(struct client *client, struct expiry_record *record)
 	memcpy(&hello, record, sizeof(hello));
 	r = hello_check(&hello, &why);
 	if (r < 0) {
-		server->stat.closed_protocol++;
+		counter_add(&server->stat.closed_protocol, 1);
 	} else {
 		r = queue_attach(client, &hello);
 		why = r < 0 ? attach_error(r) : NULL;
 	}
+	place_put(&server->shards->directory, client->place);
+	client->place = NULL;
 	*record = (struct expiry_record) {
 		.op = EXPIRY_OP_HELLO,
 		.flags = hello.flags,

@@ -8,11 +8,13 @@
 #include <stdint.h>
 #include <expiry/wire.h>
 
+#include "daemon/counter.h"
+
 /* @counts: [n] is how many values were below 2^n and not below 2^(n-1); the
  * last has all that were greater.
  */
 struct histogram {
-	uint64_t counts[EXPIRY_SERVER_BUCKETS];
+	counter_t counts[EXPIRY_SERVER_BUCKETS];
 };
 
 static inline void histogram_add(struct histogram *histogram, uint64_t value)
@@ -21,7 +23,17 @@ static inline void histogram_add(struct histogram *histogram, uint64_t value)
 
 	if (n >= EXPIRY_SERVER_BUCKETS)
 		n = EXPIRY_SERVER_BUCKETS - 1;
-	histogram->counts[n]++;
+	counter_add(&histogram->counts[n], 1);
+}
+
+/* Add what is in @histogram to @sums. */
+static inline void histogram_sum(const struct histogram *histogram,
+				 __u64 *sums)
+{
+	unsigned int n;
+
+	for (n = 0; n < EXPIRY_SERVER_BUCKETS; n++)
+		sums[n] += counter_read(&histogram->counts[n]);
 }
 
 #endif /* DAEMON_HISTOGRAM_H */

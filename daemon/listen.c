@@ -7,7 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "daemon/client.h"
+#include "daemon/arrival.h"
 #include "daemon/log.h"
 #include "daemon/server.h"
 
@@ -27,26 +27,15 @@ static void listener_accept(struct listener *listener)
 	listener->accepting = true;
 }
 
-/* Say why in the form the client expects an answer, if it can be said. */
-static void refuse(struct server *server, int fd, int error)
-{
-	struct expiry_record record = {
-		.op = EXPIRY_OP_HELLO,
-		.status = error,
-	};
-
-	server->stat.refused_connections++;
-	send(fd, &record, sizeof(record), MSG_DONTWAIT | MSG_NOSIGNAL);
-	close(fd);
-}
-
 static void admit(struct server *server, int fd)
 {
 	const struct config *config = &server->config;
 	struct log_about refused = { .id = LOG_CLIENT_REFUSED, .peer = true };
+	struct shards *shards = server->shards;
 	socklen_t len = sizeof(struct ucred);
-	struct user *user;
+	struct account *account;
 	struct ucred peer;
+	int r = 0;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0) {
 		close(fd);
@@ -54,32 +43,34 @@ static void admit(struct server *server, int fd)
 	}
 	refused.uid = peer.uid;
 	refused.pid = peer.pid;
-	if (server->nr_clients >= config->connections) {
+	/* Connections only become fewer meanwhile: nobody else admits any. */
+	if (share_read(&shards->connections) >= config->connections) {
 		refused.error = EBUSY;
 		log_peer(&refused,
 			 "client of pid %d, uid %u refused: %llu connections are the limit",
 			 (int)peer.pid, (unsigned int)peer.uid,
 			 (unsigned long long)config->connections);
-		refuse(server, fd, -EBUSY);
+		connection_refuse(server, fd, -EBUSY);
 		return;
 	}
-	user = user_get(&server->users, peer.uid);
-	if (!user) {
-		refuse(server, fd, -ENOMEM);
+	account = account_get(&shards->accounts, peer.uid);
+	if (!account) {
+		connection_refuse(server, fd, -ENOMEM);
 		return;
 	}
-	if (user->connections >= config->connections_per_user) {
+	if (share_read(&account->connections) >= config->connections_per_user) {
 		refused.error = EDQUOT;
 		log_peer(&refused,
 			 "client of pid %d, uid %u refused: %llu connections are the limit of a user",
 			 (int)peer.pid, (unsigned int)peer.uid,
 			 (unsigned long long)config->connections_per_user);
-		refuse(server, fd, -EDQUOT);
-		return;
+		r = -EDQUOT;
+	} else {
+		r = arrival_new(server, fd, peer.pid, account);
 	}
-	if (client_new(server, fd, peer.pid, user) < 0) {
-		user_put(&server->users, user);
-		refuse(server, fd, -ENOMEM);
+	if (r < 0) {
+		account_put(&shards->accounts, account);
+		connection_refuse(server, fd, r);
 	}
 }
 
@@ -99,10 +90,9 @@ static void listener_accepted(struct loop_op *op, int result, uint32_t flags)
 	case -ENFILE:
 	case -ENOBUFS:
 	case -ENOMEM:
-		if (!listener->short_of)
+		if (!atomic_exchange(&listener->short_of, true))
 			log_warning("cannot accept connections: %s",
 				    strerror(-result));
-		listener->short_of = true;
 		return;
 	default:
 		if (!listener->accepting)
@@ -110,12 +100,28 @@ static void listener_accepted(struct loop_op *op, int result, uint32_t flags)
 	}
 }
 
-void listener_resume(struct listener *listener)
+static void resume(struct server *server, struct mail *mail)
 {
-	if (!listener->short_of || listener->accepting)
+	struct listener *listener = &server->listener;
+
+	(void)mail;
+	if (!atomic_load(&listener->short_of) || listener->accepting)
 		return;
-	listener->short_of = false;
+	atomic_store(&listener->short_of, false);
 	listener_accept(listener);
+}
+
+void listener_resume(struct server *server)
+{
+	struct server *first = server->shards->servers[0];
+
+	if (!atomic_load_explicit(&first->listener.short_of,
+				  memory_order_relaxed))
+		return;
+	if (server == first)
+		resume(first, NULL);
+	else
+		mail_post(&first->mailbox, &first->listener.resume);
 }
 
 /* 0 = nobody answers at the address, -EADDRINUSE = somebody does, or -errno.
@@ -208,9 +214,10 @@ int listener_init(struct listener *listener, struct server *server)
 		.server = server,
 		.fd = -1,
 		.op.done = listener_accepted,
+		.resume.deliver = resume,
 	};
-	if (server->store.listener >= 0) {
-		listener->fd = server->store.listener;
+	if (server->shards->store.listener >= 0) {
+		listener->fd = server->shards->store.listener;
 	} else {
 		r = listener_make(listener, path, server->config.socket_mode);
 		if (r < 0) {

@@ -5,9 +5,11 @@
 #ifndef DAEMON_LISTEN_H
 #define DAEMON_LISTEN_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 
 #include "daemon/loop.h"
+#include "daemon/mailbox.h"
 
 struct server;
 
@@ -18,22 +20,25 @@ struct server;
  * @op: the multishot accept
  * @accepting: it is under way
  * @short_of: descriptors or memory; a connection or a queue that ends makes it
- *	resume
+ *	resume, in whatever thread, by posting @resume
  */
 struct listener {
 	struct server *server;
 	int fd;
 	bool made;
 	bool accepting;
-	bool short_of;
+	atomic_bool short_of;
 	struct loop_op op;
+	struct mail resume;
 };
 
 /* Take the socket from systemd, or make it. Says on stderr what went wrong. */
 int listener_init(struct listener *listener, struct server *server);
 void listener_deinit(struct listener *listener);
 
-/* Accept, if that was stopped for want of something. */
-void listener_resume(struct listener *listener);
+/* For any server: have the first one accept, if that was stopped for want of
+ * something.
+ */
+void listener_resume(struct server *server);
 
 #endif /* DAEMON_LISTEN_H */

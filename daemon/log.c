@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <pthread.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -19,7 +20,7 @@
 
 #define LOG_LINE	512
 
-enum log_level log_max = LOG_LEVEL_INFO;
+_Atomic enum log_level log_max = LOG_LEVEL_INFO;
 
 /* Whether stderr is the journal, and the socket by which it takes fields. */
 static bool log_journal;
@@ -50,7 +51,10 @@ void log_set_level(const char *name)
 					     LOG_LEVEL_INFO;
 }
 
-bool log_allowed(void)
+/* Take a token for a line. Returns whether there was one, and in *@suppressedp
+ * how many lines there was none for.
+ */
+static bool log_token(unsigned long *suppressedp)
 {
 	static unsigned int tokens = LOG_BURST;
 	static unsigned long suppressed;
@@ -73,12 +77,24 @@ bool log_allowed(void)
 		return false;
 	}
 	tokens--;
-	if (suppressed) {
+	*suppressedp = suppressed;
+	suppressed = 0;
+	return true;
+}
+
+bool log_allowed(void)
+{
+	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
+	unsigned long suppressed = 0;
+	bool allowed;
+
+	pthread_mutex_lock(&lock);
+	allowed = log_token(&suppressed);
+	pthread_mutex_unlock(&lock);
+	if (suppressed)
 		log_write(LOG_LEVEL_WARNING, NULL,
 			  "%lu lines about clients were left out", suppressed);
-		suppressed = 0;
-	}
-	return true;
+	return allowed;
 }
 
 /* An entry with fields. Returns whether the journal took it: one that is behind

@@ -1,11 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Lines on stderr or, where that is the journal, entries with fields in it. The
- * level is checked before anything is formatted.
+ * level is checked before anything is formatted. Any thread may write.
  */
 #ifndef DAEMON_LOG_H
 #define DAEMON_LOG_H
 
+#include <stdatomic.h>
 #include <stdbool.h>
 #include <sys/types.h>
 
@@ -16,7 +17,13 @@ enum log_level {
 	LOG_LEVEL_INFO = 6,
 };
 
-extern enum log_level log_max;
+/* Which lines are written: those up to this level. */
+extern _Atomic enum log_level log_max;
+
+static inline bool log_wanted(enum log_level level)
+{
+	return level <= atomic_load_explicit(&log_max, memory_order_relaxed);
+}
 
 /* What an entry is an instance of, MESSAGE_ID= in the journal; expiryd.catalog
  * explains each.
@@ -61,7 +68,7 @@ void log_write(enum log_level level, const struct log_about *about,
 
 #define log_at(level, about, ...) \
 	do { \
-		if ((level) <= log_max) \
+		if (log_wanted(level)) \
 			log_write((level), (about), __VA_ARGS__); \
 	} while (0)
 
@@ -74,7 +81,7 @@ void log_write(enum log_level level, const struct log_about *about,
  */
 #define log_peer(about, ...) \
 	do { \
-		if (log_max >= LOG_LEVEL_WARNING && log_allowed()) \
+		if (log_wanted(LOG_LEVEL_WARNING) && log_allowed()) \
 			log_write(LOG_LEVEL_WARNING, (about), __VA_ARGS__); \
 	} while (0)
 

@@ -14,11 +14,15 @@
 #include "daemon/log.h"
 #include "daemon/notify.h"
 #include "daemon/server.h"
+#include "daemon/shards.h"
 
 #define CONFIG_DEFAULT	"/etc/expiry/expiryd.conf"
 
-/* Descriptors that are not a client's: the ring, the log, the socket, ... */
+/* Descriptors that are not a client's: the ring, the log, the socket, ... and
+ * of those each thread's.
+ */
 #define FILES_OWN	32
+#define FILES_THREAD	4
 
 #define EXIT_USAGE	2
 
@@ -29,6 +33,7 @@ enum option_key {
 	OPTION_ENGINE,
 	OPTION_HELP,
 	OPTION_SOCKET,
+	OPTION_THREADS,
 	OPTION_VERSION,
 };
 
@@ -39,13 +44,15 @@ static const struct option options[] = {
 	{ "engine", required_argument, NULL, OPTION_ENGINE },
 	{ "help", no_argument, NULL, OPTION_HELP },
 	{ "socket", required_argument, NULL, OPTION_SOCKET },
+	{ "threads", required_argument, NULL, OPTION_THREADS },
 	{ "version", no_argument, NULL, OPTION_VERSION },
 	{ 0 },
 };
 
 static const char usage[] =
 	"Usage: expiryd [--socket PATH] [--engine auto|kernel|embedded]\n"
-	"               [--device PATH] [--config FILE] [--check-config]\n"
+	"               [--device PATH] [--threads N] [--config FILE]\n"
+	"               [--check-config]\n"
 	"\n"
 	"Serve queues of timers to local programs.\n"
 	"\n"
@@ -53,6 +60,7 @@ static const char usage[] =
 	"  --engine ENGINE  where queues are kept: kernel (the module), embedded (this\n"
 	"                   process), or auto, which is kernel where the device opens\n"
 	"  --device PATH    the module's device (/dev/expiry)\n"
+	"  --threads N      serve with so many threads, 1 to 64 (1)\n"
 	"  --config FILE    read settings (" CONFIG_DEFAULT ", if there is one)\n"
 	"  --check-config   only say whether the settings are good\n"
 	"  --version        print the version\n"
@@ -60,7 +68,7 @@ static const char usage[] =
 
 /**
  * struct settings - what the command line says
- * @socket: NULL = as configured; likewise @engine, @device
+ * @socket: NULL = as configured; likewise @engine, @device, @threads
  * @file: the configuration; NULL = the default one
  * @check: do not serve
  */
@@ -68,6 +76,7 @@ static struct settings {
 	const char *socket;
 	const char *engine;
 	const char *device;
+	const char *threads;
 	const char *file;
 	bool check;
 } settings;
@@ -96,6 +105,9 @@ static int parse_argv(int argc, char **argv)
 			return 1;
 		case OPTION_SOCKET:
 			settings.socket = optarg;
+			break;
+		case OPTION_THREADS:
+			settings.threads = optarg;
 			break;
 		case OPTION_VERSION:
 			puts("expiryd " EXPIRY_VERSION);
@@ -126,8 +138,8 @@ static int override(struct config *config, const char *key, const char *value)
 /* As many descriptors as we may have; no more connections than those. */
 static void raise_limits(struct config *config)
 {
+	uint64_t most, own = FILES_OWN + FILES_THREAD * (config->threads - 1);
 	struct rlimit files;
-	uint64_t most;
 
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
 		return;
@@ -135,8 +147,7 @@ static void raise_limits(struct config *config)
 	setrlimit(RLIMIT_NOFILE, &files);
 	if (getrlimit(RLIMIT_NOFILE, &files) < 0)
 		return;
-	most = files.rlim_cur > 2 * FILES_OWN ? files.rlim_cur - FILES_OWN :
-						FILES_OWN;
+	most = files.rlim_cur > 2 * own ? files.rlim_cur - own : own;
 	if (config->connections > most) {
 		log_info("connections limited to %llu by the number of files a process may open",
 			 (unsigned long long)most);
@@ -156,29 +167,14 @@ static int configure(struct config *config)
 		return r;
 	if (override(config, "socket", settings.socket) ||
 	    override(config, "engine", settings.engine) ||
-	    override(config, "device", settings.device))
+	    override(config, "device", settings.device) ||
+	    override(config, "threads", settings.threads))
 		return -EINVAL;
 	if (settings.check)
 		return 0;
 	raise_limits(config);
 	log_set_level(config->log_level);
 	return 0;
-}
-
-static int serve(const struct config *config)
-{
-	struct server server;
-	int r;
-
-	r = server_init(&server, config);
-	if (!r)
-		r = service_init(&server.service, &server, configure);
-	if (!r) {
-		r = server_run(&server);
-		service_stopping(&server.service);
-	}
-	server_deinit(&server);
-	return r;
 }
 
 int main(int argc, char **argv)
@@ -198,7 +194,7 @@ int main(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	notify_init();
-	r = serve(&config);
+	r = shards_run(&config, configure);
 	notify_deinit();
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }

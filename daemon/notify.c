@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <errno.h>
+#include <pthread.h>
 #include <stdarg.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -19,14 +20,15 @@
  * notify - the one connection to the manager
  * @fd: -1 = nobody to notify
  * @address: the manager's, @len bytes
- * @behind: it did not read in time
+ * @behind: it did not read in time; under @lock, since any thread may notify
  */
 static struct {
 	int fd;
 	struct sockaddr_un address;
 	socklen_t len;
 	bool behind;
-} notify = { .fd = -1 };
+	pthread_mutex_t lock;
+} notify = { .fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER };
 
 void notify_init(void)
 {
@@ -93,11 +95,13 @@ int notify_send(int fd, const char *format, ...)
 		control.header.cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(&control.header), &fd, sizeof(int));
 	}
+	pthread_mutex_lock(&notify.lock);
 	do {
 		r = sendmsg(notify.fd, &msg, MSG_NOSIGNAL |
 			    (notify.behind ? MSG_DONTWAIT : 0)) < 0 ?
 		    -errno : 0;
 	} while (r == -EINTR);
 	notify.behind = r == -EAGAIN;
+	pthread_mutex_unlock(&notify.lock);
 	return r;
 }

@@ -35,20 +35,25 @@ static bool queue_named(const struct queue *queue)
 	return queue->name[0];
 }
 
-static struct list *queue_bucket(struct queues *queues, const char *name)
+uint32_t queue_hash(uint64_t seed, const char *name)
 {
-	uint64_t words[EXPIRY_NAME_MAX / 8], hash = queues->seed;
+	uint64_t words[EXPIRY_NAME_MAX / 8], hash = seed;
 	size_t i;
 
-	if (!name[0])
-		return &queues->buckets[queues->mask + 1];
 	memcpy(words, name, sizeof(words));
 	for (i = 0; i < ARRAY_SIZE(words); i++) {
 		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL;
 		hash ^= hash >> 29;
 	}
-	hash *= queues->seed | 1;
-	return &queues->buckets[(hash >> 32) & queues->mask];
+	hash *= seed | 1;
+	return hash >> 32;
+}
+
+static struct list *queue_bucket(struct queues *queues, const char *name)
+{
+	if (!name[0])
+		return &queues->buckets[queues->mask + 1];
+	return &queues->buckets[queue_hash(queues->seed, name) & queues->mask];
 }
 
 static struct queue *queue_find(struct queues *queues, const char *name)
@@ -64,26 +69,37 @@ static struct queue *queue_find(struct queues *queues, const char *name)
 	return NULL;
 }
 
+void queue_forget(struct queue *queue)
+{
+	struct server *server = queue->server;
+
+	server->engine->ops->queue_free(queue->engine_queue);
+	pool_put(&server->queues.pool, queue);
+	share_put(&server->shards->queues, 1);
+}
+
 /* Remove the queue; what the engine still reads for it ends first. */
 static void queue_free(struct queue *queue)
 {
+	struct account *account = queue->user->account;
 	struct server *server = queue->server;
 
 	list_del(&queue->all);
 	list_del(&queue->of_user);
 	list_del(&queue->due);
-	queue->user->timers -= queue->charged;
+	share_put(&account->timers, queue->charged);
+	share_put(&account->queues, 1);
 	queue->user->nr_queues--;
 	user_put(&server->users, queue->user);
+	place_put(&server->shards->directory, queue->place);
 	queue->user = NULL;
 	queue->charged = 0;
 	if (queue->reading) {
 		queue->doomed = true;
 		return;
 	}
-	server->engine->ops->queue_free(queue->engine_queue);
-	pool_put(&server->queues.pool, queue);
-	listener_resume(&server->listener);
+	queue_forget(queue);
+	listener_resume(server);
 }
 
 void queues_deinit(struct queues *queues)
@@ -109,13 +125,14 @@ void queues_deinit(struct queues *queues)
 
 /* Put a queue that has its engine's, clock and mode where it belongs. */
 static void queue_add(struct queue *queue, struct server *server,
-		      struct user *user, const char *name)
+		      struct user *user, struct place *place, const char *name)
 {
 	queue->engine_queue->owner = queue;
 	queue->engine_queue->due = consumer_due;
 	queue->server = server;
 	queue->user = user;
 	memcpy(queue->name, name, sizeof(queue->name));
+	queue->place = place_hold(&server->shards->directory, place);
 	queue->read.done = consumer_read_done;
 	list_init(&queue->due);
 	list_add(queue_bucket(&server->queues, queue->name), &queue->all);
@@ -123,7 +140,7 @@ static void queue_add(struct queue *queue, struct server *server,
 	user->nr_queues++;
 }
 
-static int queue_new(struct server *server, struct user *user,
+static int queue_new(struct server *server, struct client *client,
 		     const struct expiry_hello *hello, uint32_t mode,
 		     struct queue **queuep)
 {
@@ -132,34 +149,43 @@ static int queue_new(struct server *server, struct user *user,
 		.mode = mode,
 		.limit = server->config.timers_per_queue,
 	};
+	struct account *account = client->user->account;
+	struct shards *shards = server->shards;
 	struct queue *queue;
 	int r;
 
-	if (user->nr_queues >= server->config.queues_per_user) {
-		server->stat.refused_queues++;
+	if (!share_take(&account->queues, 1, server->config.queues_per_user)) {
+		counter_add(&server->stat.refused_queues, 1);
 		return -EDQUOT;
 	}
 	queue = pool_get(&server->queues.pool);
-	if (!queue) {
-		server->stat.refused_queues++;
-		return -ENOSPC;
+	if (!queue ||
+	    !share_take(&shards->queues, 1, server_queues_max(server))) {
+		counter_add(&server->stat.refused_queues, 1);
+		r = -ENOSPC;
+		goto err_account;
 	}
 	r = server->engine->ops->queue_new(server->engine, &config,
 					   config_layout(&server->config),
 					   &queue->engine_queue);
 	if (r < 0) {
-		pool_put(&server->queues.pool, queue);
-		return r;
+		share_put(&shards->queues, 1);
+		goto err_account;
 	}
 	queue->clock_id = hello->clock_id;
 	queue->mode = mode;
-	queue_add(queue, server, user, hello->name);
+	queue_add(queue, server, client->user, client->place, hello->name);
 	*queuep = queue;
 	return 0;
+
+err_account:
+	pool_put(&server->queues.pool, queue);
+	share_put(&account->queues, 1);
+	return r;
 }
 
-int queue_adopt(struct server *server, int fd, const char *name, uid_t uid,
-		struct queue **queuep)
+int queue_adopt(struct server *server, int fd, struct place *place,
+		const char *name, uid_t uid, struct queue **queuep)
 {
 	struct user *user;
 	struct queue *queue;
@@ -180,7 +206,9 @@ int queue_adopt(struct server *server, int fd, const char *name, uid_t uid,
 		goto err_queue;
 	queue->clock_id = stat.clock_id;
 	queue->mode = stat.mode;
-	queue_add(queue, server, user, name);
+	share_add(&server->shards->queues, 1);
+	share_add(&user->account->queues, 1);
+	queue_add(queue, server, user, place, name);
 	queue_settle(queue);
 	*queuep = queue;
 	return 0;
@@ -209,7 +237,7 @@ int queue_attach(struct client *client, const struct expiry_hello *hello)
 		if (hello->flags & EXPIRY_HELLO_CONSUME && queue->consumer)
 			return -EBUSY;
 	} else {
-		r = queue_new(server, client->user, hello, mode, &queue);
+		r = queue_new(server, client, hello, mode, &queue);
 		if (r < 0)
 			return r;
 		/* Before the client hears that it has a queue. */
@@ -259,10 +287,18 @@ int queue_drop(struct client *client)
 
 void queue_settle(struct queue *queue)
 {
-	uint64_t timers = queue->engine_queue->timers;
+	uint64_t timers = queue->engine_queue->timers + queue->pending;
 
-	queue->user->timers += timers - queue->charged;
+	if (timers == queue->charged)
+		return;
+	share_add(&queue->user->account->timers, timers - queue->charged);
 	queue->charged = timers;
+}
+
+void queue_done(struct queue *queue, uint32_t arms)
+{
+	queue->pending -= arms;
+	queue_settle(queue);
 }
 
 /* Whether a keyed queue has this timer, so that to arm it adds none. */
@@ -275,54 +311,100 @@ static bool queue_has(struct queue *queue, uint64_t id)
 	return !r && !record.status;
 }
 
-/* An engine's own count may be too high; get the truth of all the user's. */
-static void user_recount(struct server *server, struct user *user)
+static void queue_recount(struct queue *queue)
 {
-	uint64_t now_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
+	if (!queue->server->engine->ops->recount(queue->engine_queue))
+		queue_settle(queue);
+}
+
+static void user_recount(struct user *user)
+{
 	struct list *entry;
 
-	if (now_ns - user->recounted_ns < RECOUNT_NS)
-		return;
-	user->recounted_ns = now_ns;
 	for (entry = user->queues.next; entry != &user->queues;
-	     entry = entry->next) {
-		struct queue *queue = container_of(entry, struct queue,
-						   of_user);
+	     entry = entry->next)
+		queue_recount(container_of(entry, struct queue, of_user));
+}
 
-		if (!server->engine->ops->recount(queue->engine_queue))
-			queue_settle(queue);
+void users_recount(struct server *server, struct mail *mail)
+{
+	uint64_t now_ns = loop_now_exactly();
+	struct list *bucket, *entry;
+	uint32_t i;
+
+	(void)mail;
+	for (i = 0; i < USERS_BUCKETS; i++) {
+		bucket = &server->users.buckets[i];
+		for (entry = bucket->next; entry != bucket;
+		     entry = entry->next) {
+			struct user *user = container_of(entry, struct user,
+							 all);
+
+			if (now_ns - user->account->recounted_ns < RECOUNT_NS)
+				user_recount(user);
+		}
 	}
 }
 
-uint32_t queue_allowed(struct queue *queue,
-		       const struct expiry_record *records, uint32_t count)
+/* An engine's own count may be too high; get the truth of all the user's: what
+ * this thread has of it now, what others have soon.
+ */
+static void account_recount(struct server *server, struct user *user)
 {
-	struct server *server = queue->server;
-	uint64_t room, limit = server->config.timers_per_user;
-	struct user *user = queue->user;
+	uint64_t now_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
+	struct shards *shards = server->shards;
+	uint64_t last_ns = user->account->recounted_ns;
 	uint32_t i;
 
-	if (user->timers + count <= limit)
+	/* Another thread may have an earlier turn's time. */
+	if ((int64_t)(now_ns - last_ns) < RECOUNT_NS ||
+	    !atomic_compare_exchange_strong(&user->account->recounted_ns,
+					    &last_ns, now_ns))
+		return;
+	user_recount(user);
+	for (i = 0; i < shards->nr; i++)
+		if (shards->servers[i] != server)
+			mail_post(&shards->servers[i]->mailbox,
+				  &shards->servers[i]->recount);
+}
+
+/* Charge the owner with @arms timers. Returns false if that is too many. */
+static bool queue_charge(struct queue *queue, uint32_t arms)
+{
+	uint64_t limit = queue->server->config.timers_per_user;
+
+	if (arms && !share_take(&queue->user->account->timers, arms, limit))
+		return false;
+	queue->charged += arms;
+	queue->pending += arms;
+	return true;
+}
+
+uint32_t queue_allowed(struct queue *queue,
+		       const struct expiry_record *records, uint32_t count,
+		       uint32_t *armsp)
+{
+	uint32_t arms = 0, i;
+
+	if (queue_charge(queue, *armsp))
 		return count;
 
 	/* Near the limit each record counts. */
-	if (!server->engine->ops->recount(queue->engine_queue))
-		queue_settle(queue);
-	if (user->timers + count > limit)
-		user_recount(server, user);
-	room = user->timers < limit ? limit - user->timers : 0;
+	queue_recount(queue);
+	if (queue_charge(queue, *armsp))
+		return count;
+	account_recount(queue->server, queue->user);
 	for (i = 0; i < count; i++) {
 		if (records[i].op != EXPIRY_OP_ARM)
 			continue;
-		if (room) {
-			room--;
-			continue;
-		}
-		/* What stands before it may make room. */
-		if (i)
-			return i;
-		return queue->mode & EXPIRY_MODE_KEYED &&
-		       queue_has(queue, records[i].id) ? 1 : 0;
+		if (!queue_charge(queue, 1))
+			break;
+		arms++;
 	}
-	return count;
+	*armsp = arms;
+	/* What stands before the first that is too many may make room. */
+	if (i)
+		return i;
+	return queue->mode & EXPIRY_MODE_KEYED &&
+	       queue_has(queue, records[0].id) ? 1 : 0;
 }

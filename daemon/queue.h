@@ -16,6 +16,8 @@
 
 struct buffer;
 struct client;
+struct mail;
+struct place;
 struct server;
 struct user;
 
@@ -25,7 +27,8 @@ struct user;
  *	anonymous), @clock_id, @mode
  * @engine_queue: the engine's
  * @clients: connections attached, the consumer included
- * @charged: timers charged to the owner
+ * @charged: timers charged to the owner; @pending of them are on their way in
+ * @place: in the directory, a reference
  * @all: in its bucket, an anonymous one in the last
  * @of_user: among the owner's
  *
@@ -48,6 +51,8 @@ struct queue {
 	uint32_t mode;
 	uint32_t clients;
 	uint64_t charged;
+	uint64_t pending;
+	struct place *place;
 	struct list all;
 	struct list of_user;
 
@@ -85,6 +90,9 @@ void queues_deinit(struct queues *queues);
 
 /* queue.c: life and membership ------------------------------------------- */
 
+/* Of EXPIRY_NAME_MAX bytes. */
+uint32_t queue_hash(uint64_t seed, const char *name);
+
 /**
  * queue_attach - join the queue that a (checked) HELLO names, or make it
  *
@@ -97,8 +105,11 @@ int queue_attach(struct client *client, const struct expiry_hello *hello);
 /* Make a queue of what an earlier daemon left, the engine's file @fd, which is
  * taken unless this fails. -EEXIST: there is one of this name.
  */
-int queue_adopt(struct server *server, int fd, const char *name, uid_t uid,
-		struct queue **queuep);
+int queue_adopt(struct server *server, int fd, struct place *place,
+		const char *name, uid_t uid, struct queue **queuep);
+
+/* The last of a queue that was removed. */
+void queue_forget(struct queue *queue);
 
 /* Leave; an anonymous queue goes with its client. */
 void queue_detach(struct client *client);
@@ -111,11 +122,20 @@ int queue_drop(struct client *client);
 /* Charge the owner for the timers that are in the queue now. */
 void queue_settle(struct queue *queue);
 
-/* How many of @count records of one run may go to the engine without the owner
- * coming to more timers than the limit; 0: the first one is to be refused.
+/* How many of @count records of one run, with *@armsp ARMs, may go to the engine
+ * without the owner coming to more timers than the limit; 0: the first one is to
+ * be refused. Timers are charged for them, *@armsp says how many, until
+ * queue_done().
  */
 uint32_t queue_allowed(struct queue *queue,
-		       const struct expiry_record *records, uint32_t count);
+		       const struct expiry_record *records, uint32_t count,
+		       uint32_t *armsp);
+
+/* The engine has done what @arms timers were charged for: charge the truth. */
+void queue_done(struct queue *queue, uint32_t arms);
+
+/* Somebody found a user at the limit: count anew what this thread has of it. */
+void users_recount(struct server *server, struct mail *mail);
 
 /* consumer.c: expirations on their way ------------------------------------ */
 

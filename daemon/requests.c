@@ -31,7 +31,7 @@ struct stat_body {
 
 static void client_broke(struct client *client, const char *why)
 {
-	client->server->stat.closed_protocol++;
+	counter_add(&client->server->stat.closed_protocol, 1);
 	client_leave(client, why, EPROTO);
 }
 
@@ -122,11 +122,29 @@ static bool do_scan(struct client *client, struct buffer *buffer)
 	return true;
 }
 
+static void sum_server_stat(const struct server *server,
+			    struct expiry_server_stat *stat)
+{
+	const struct server_stat *one = &server->stat;
+
+	stat->records += counter_read(&one->records);
+	stat->expirations += counter_read(&one->expirations);
+	stat->refused_connections += counter_read(&one->refused_connections);
+	stat->refused_queues += counter_read(&one->refused_queues);
+	stat->refused_timers += counter_read(&one->refused_timers);
+	stat->closed_protocol += counter_read(&one->closed_protocol);
+	histogram_sum(&server->turn_ns, stat->turn_ns);
+	histogram_sum(&server->batch, stat->batch);
+	histogram_sum(&server->request_ns, stat->request_ns);
+}
+
 static void fill_server_stat(const struct client *client,
 			     struct expiry_server_stat *stat)
 {
 	const struct queue *queue = client->queue;
 	struct server *server = client->server;
+	struct shards *shards = server->shards;
+	uint32_t i;
 
 	*stat = (struct expiry_server_stat) {
 		.engine = server->engine->ops->kind,
@@ -134,20 +152,12 @@ static void fill_server_stat(const struct client *client,
 		.credit = queue->credit,
 		.producers = queue->clients,
 		.uptime_ns = loop_now(&server->loop, CLOCK_BOOTTIME) -
-			     server->started_ns,
-		.queues = server->queues.pool.nr,
-		.connections = server->nr_clients,
-		.records = server->stat.records,
-		.expirations = server->stat.expirations,
-		.refused_connections = server->stat.refused_connections,
-		.refused_queues = server->stat.refused_queues,
-		.refused_timers = server->stat.refused_timers,
-		.closed_protocol = server->stat.closed_protocol,
+			     shards->started_ns,
+		.queues = share_read(&shards->queues),
+		.connections = share_read(&shards->connections),
 	};
-	memcpy(stat->turn_ns, server->turn_ns.counts, sizeof(stat->turn_ns));
-	memcpy(stat->batch, server->batch.counts, sizeof(stat->batch));
-	memcpy(stat->request_ns, server->request_ns.counts,
-	       sizeof(stat->request_ns));
+	for (i = 0; i < shards->nr; i++)
+		sum_server_stat(shards->servers[i], stat);
 }
 
 static bool do_stat(struct client *client, struct buffer *buffer)
@@ -233,15 +243,17 @@ static bool do_own(struct client *client, struct buffer *buffer)
 
 /* -------------------------------------------------------------- the engine's */
 
-/* How many of the next records are one run for the engine. */
-static uint32_t run_length(const struct buffer *buffer)
+/* How many of the next records are one run for the engine; *@armsp of them are
+ * ARM.
+ */
+static uint32_t run_length(const struct buffer *buffer, uint32_t *armsp)
 {
 	const struct expiry_record *record = (const void *)buffer->head;
-	uint32_t max = (buffer->tail - buffer->head) / RECORD, n;
+	uint32_t max = (buffer->tail - buffer->head) / RECORD, n, arms = 0;
 
-	for (n = 0; n < max; n++)
-		if (is_own(record[n].op))
-			break;
+	for (n = 0; n < max && !is_own(record[n].op); n++)
+		arms += record[n].op == EXPIRY_OP_ARM;
+	*armsp = arms;
 	return n;
 }
 
@@ -254,8 +266,6 @@ static void run_done(struct client *client, int result)
 	/* Where the queue is beyond use, say so in every record. */
 	for (i = 0; result < 0 && i < batch->count; i++)
 		batch->records[i].status = result;
-	if (client->queue)
-		queue_settle(client->queue);
 	reply(client->received.first, batch->count);
 }
 
@@ -264,6 +274,7 @@ void client_batch_done(struct engine_io *io, int result)
 	struct client *client = container_of(io, struct client, batch);
 
 	client->ops--;
+	queue_done(client->queue, client->batch_timers);
 	client->batch_result = result;
 	client->batch_done = true;
 	client_update(client);
@@ -277,15 +288,15 @@ static void do_run(struct client *client, struct buffer *buffer)
 	int r;
 
 	batch->records = (void *)buffer->head;
-	batch->count = run_length(buffer);
+	batch->count = run_length(buffer, &client->batch_timers);
 	if (!client->queue) {
 		run_done(client, -ENOENT);
 		return;
 	}
 	batch->count = queue_allowed(client->queue, batch->records,
-				     batch->count);
+				     batch->count, &client->batch_timers);
 	if (!batch->count) {
-		client->server->stat.refused_timers++;
+		counter_add(&client->server->stat.refused_timers, 1);
 		reply_status(buffer, -EDQUOT);
 		return;
 	}
@@ -296,6 +307,7 @@ static void do_run(struct client *client, struct buffer *buffer)
 		client->ops++;
 		return;
 	}
+	queue_done(client->queue, client->batch_timers);
 	run_done(client, r);
 }
 
@@ -372,7 +384,7 @@ uint32_t client_process(struct client *client)
 		}
 	}
 	records = (buffer->head - start) / RECORD;
-	client->server->stat.records += records;
+	counter_add(&client->server->stat.records, records);
 	if (!client->busy && (client->state > CLIENT_OPEN ||
 			      (size_t)(buffer->tail - buffer->head) < RECORD))
 		finish(client, buffer);

@@ -6,9 +6,9 @@
  */
 #include <errno.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "daemon/arrival.h"
 #include "daemon/client.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
@@ -26,14 +26,14 @@ static int open_kernel(struct server *server)
 	int r, tries = notify_enabled() ? DEVICE_TRIES : 1;
 
 	while ((r = engine_kernel.open(&server->engine, &server->loop,
-				       server->config.device, 0)) == -EACCES &&
+				       server->config.device, NULL)) == -EACCES &&
 	       --tries)
 		usleep(DEVICE_PAUSE_US);
 	return r;
 }
 
 /* auto: the kernel's where the device opens, and say which it is and why. */
-static int server_engine(struct server *server)
+static int engine_first(struct server *server)
 {
 	static const struct log_about started = { .id = LOG_STARTED };
 	const struct config *config = &server->config;
@@ -55,17 +55,38 @@ static int server_engine(struct server *server)
 	if (!strcmp(config->engine, "embedded")) {
 		log_at(LOG_LEVEL_INFO, &started,
 		       "engine embedded: as configured");
-	} else if (server->store.nr_queues) {
+	} else if (server->shards->store.nr_queues) {
 		/* Not without them: their timers are waited for. */
 		log_err("engine kernel: %s: %s, but %d of its queues are in the service manager's store",
-			config->device, strerror(-r), server->store.nr_queues);
+			config->device, strerror(-r),
+			server->shards->store.nr_queues);
 		return r;
 	} else {
 		log_at(LOG_LEVEL_INFO, &started, "engine embedded: %s: %s",
 		       config->device, strerror(-r));
 	}
 	return engine_embedded.open(&server->engine, &server->loop, NULL,
-				    config->memory);
+				    &server->shards->memory);
+}
+
+/* The others have what the first one has. */
+static int server_engine(struct server *server)
+{
+	struct shards *shards = server->shards;
+	int r;
+
+	if (server->number) {
+		r = shards->ops->open(&server->engine, &server->loop,
+				      server->config.device, &shards->memory);
+		if (r < 0)
+			log_err("engine %s: %s", shards->ops->name,
+				strerror(-r));
+		return r;
+	}
+	r = engine_first(server);
+	if (!r)
+		shards->ops = server->engine->ops;
+	return r;
 }
 
 static int server_loop(struct server *server)
@@ -95,46 +116,46 @@ static int server_loop(struct server *server)
 }
 
 /* What was left by the daemon before is taken whatever the limits. */
-static uint64_t queues_max(const struct server *server)
+uint64_t server_queues_max(const struct server *server)
 {
-	uint64_t left = server->store.nr_queues;
+	uint64_t left = server->shards->store.nr_queues;
 
 	return server->config.queues < left ? left : server->config.queues;
 }
 
 static uint64_t users_max(const struct server *server)
 {
-	return server->config.connections + queues_max(server);
+	return server->config.connections + server_queues_max(server);
 }
 
-int server_init(struct server *server, const struct config *config)
+int server_init(struct server *server, struct shards *shards, uint32_t number,
+		const struct config *config)
 {
-	struct timespec now;
 	int r;
 
 	*server = (struct server) {
+		.shards = shards,
+		.number = number,
 		.config = *config,
 		.loop.ring.ring_fd = -1,
 		.listener.fd = -1,
 		.clock.fd = -1,
+		.mailbox.fd = -1,
+		.recount.deliver = users_recount,
 	};
 	list_init(&server->clients);
+	list_init(&server->arrivals);
 	list_init(&server->ready);
 	list_init(&server->writers);
 	list_init(&server->sent);
 	list_init(&server->starved);
 	list_init(&server->dead);
 	list_init(&server->due);
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	server->started_ns = now.tv_sec * 1000000000ULL + now.tv_nsec;
 
-	r = store_init(&server->store);
-	if (r < 0)
-		return r;
 	pool_init(&server->client_pool, sizeof(struct client),
 		  config->connections);
-	users_init(&server->users, users_max(server));
-	r = queues_init(&server->queues, queues_max(server));
+	users_init(&server->users, &shards->accounts, users_max(server));
+	r = queues_init(&server->queues, server_queues_max(server));
 	if (r < 0) {
 		log_err("queues: %s", strerror(-r));
 		return r;
@@ -153,7 +174,14 @@ int server_init(struct server *server, const struct config *config)
 		log_err("timerfd: %s", strerror(-r));
 		return r;
 	}
-	return listener_init(&server->listener, server);
+	if (shards->nr > 1)
+		r = mailbox_init(&server->mailbox, server);
+	if (r < 0) {
+		log_err("eventfd: %s", strerror(-r));
+		return r;
+	}
+	round_init(server);
+	return 0;
 }
 
 /* Clients and queues first, while the ring still takes their orders; memory
@@ -167,22 +195,25 @@ void server_deinit(struct server *server)
 	clients_deinit(server);
 	queues_deinit(&server->queues);
 	loop_deinit(&server->loop);
+	arrivals_deinit(server);
 	if (server->engine)
 		server->engine->ops->close(server->engine);
 	server->engine = NULL;
 	buffers_deinit(&server->buffers);
 	pool_deinit(&server->client_pool);
 	users_deinit(&server->users);
-	store_deinit(&server->store);
 }
 
 void server_reconfigure(struct server *server, const struct config *config)
 {
-	config_update(&server->config, config);
+	if (server->number)
+		server->config = *config;
+	else
+		config_update(&server->config, config);
 	server->client_pool.nr_max = server->config.connections;
-	server->queues.pool.nr_max = queues_max(server);
+	server->queues.pool.nr_max = server_queues_max(server);
 	server->users.pool.nr_max = users_max(server);
-	listener_resume(&server->listener);
+	listener_resume(server);
 }
 
 int server_run(struct server *server)
@@ -215,7 +246,10 @@ int server_run(struct server *server)
 		       list_empty(&server->ready) && list_empty(&server->due);
 		buffers_turn(&server->buffers);
 		histogram_add(&server->turn_ns, loop_now_exactly() - began_ns);
-		service_turn(&server->service);
+		if (server->number)
+			round_turn(server);
+		else
+			service_turn(&server->service);
 	}
 	/* What has been answered in this turn still goes out. */
 	io_uring_submit(&server->loop.ring);

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The server: what the parts of the daemon share. One thread, so no locks.
+ * The server: what the parts of the daemon share within one thread, so no
+ * locks. There is one for each thread, see shards.h.
  */
 #ifndef DAEMON_SERVER_H
 #define DAEMON_SERVER_H
@@ -11,19 +12,22 @@
 #include "daemon/buffer.h"
 #include "daemon/clock.h"
 #include "daemon/config.h"
+#include "daemon/counter.h"
 #include "daemon/engine.h"
 #include "daemon/histogram.h"
 #include "daemon/listen.h"
 #include "daemon/loop.h"
+#include "daemon/mailbox.h"
 #include "daemon/pool.h"
 #include "daemon/queue.h"
+#include "daemon/round.h"
 #include "daemon/service.h"
-#include "daemon/store.h"
+#include "daemon/shards.h"
 #include "daemon/user.h"
 #include "daemon/util.h"
 
 /**
- * struct server_stat - counters, all since the start
+ * struct server_stat - counters of one thread, all since the start
  * @records: requests answered
  * @expirations: handed to consumers
  * @refused_connections: for a limit; likewise @refused_queues, @refused_timers
@@ -32,25 +36,27 @@
  * @lateness_max_ns: of all expirations, those delivered again left out
  */
 struct server_stat {
-	uint64_t records;
-	uint64_t expirations;
-	uint64_t refused_connections;
-	uint64_t refused_queues;
-	uint64_t refused_timers;
-	uint64_t refused_credit;
-	uint64_t closed_protocol;
-	uint64_t lateness_max_ns;
+	counter_t records;
+	counter_t expirations;
+	counter_t refused_connections;
+	counter_t refused_queues;
+	counter_t refused_timers;
+	counter_t refused_credit;
+	counter_t closed_protocol;
+	counter_t lateness_max_ns;
 };
 
 /**
- * struct server - the server
+ * struct server - a server
+ * @shards: all servers, and what they share (const); this is @number (const) of
+ *	them, 0 = the one that listens
  * @config: changed by server_reconfigure() alone
  * @engine: const after start
  * @multishot: clients may be received from by multishot (const)
  * @quiet: what is sent without waiting speaks up only if it went wrong (const)
- * @started_ns: CLOCK_BOOTTIME
  *
- * @clients: all, by their @all; @nr_clients of them
+ * @clients: all, by their @all
+ * @arrivals: connections that have yet to say HELLO, by their @all
  * @ready: clients with records to be processed, by their @ready
  * @writers: clients with something to send, by their @writer
  * @sent: clients whose send was submitted quietly, by their @sent
@@ -62,6 +68,8 @@ struct server_stat {
  * @stop: asked to
  */
 struct server {
+	struct shards *shards;
+	uint32_t number;
 	struct config config;
 	struct loop loop;
 	struct buffers buffers;
@@ -70,15 +78,16 @@ struct server {
 	struct clock_watch clock;
 	struct users users;
 	struct queues queues;
-	struct store store;
 	struct service service;
+	struct mailbox mailbox;
+	struct mail recount;
+	struct round round;
 	struct pool client_pool;
-	uint64_t started_ns;
 	bool multishot;
 	bool quiet;
 
 	struct list clients;
-	uint64_t nr_clients;
+	struct list arrivals;
 	struct list ready;
 	struct list writers;
 	struct list sent;
@@ -94,12 +103,18 @@ struct server {
 	bool stop;
 };
 
-/* server.c: takes @config. Says on stderr what went wrong. */
-int server_init(struct server *server, const struct config *config);
+/* server.c: in the thread that is to run it. Says on stderr what went wrong. */
+int server_init(struct server *server, struct shards *shards, uint32_t number,
+		const struct config *config);
 void server_deinit(struct server *server);
 
-/* Other limits from now on; what has been granted stays. */
+/* Other limits from now on; what has been granted stays. The first server is
+ * told by whoever read them, the others take what it has.
+ */
 void server_reconfigure(struct server *server, const struct config *config);
+
+/* Most queues in all threads together. */
+uint64_t server_queues_max(const struct server *server);
 
 /* Serve until server_stop(); 0 or a fatal -errno. */
 int server_run(struct server *server);

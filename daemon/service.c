@@ -12,7 +12,6 @@
 #include "daemon/notify.h"
 #include "daemon/server.h"
 #include "daemon/service.h"
-#include "daemon/store.h"
 
 /* Without a watchdog, how long after something happened the status may tell of
  * it.
@@ -21,9 +20,6 @@
 
 /* A message that the manager did not take is repeated after so long. */
 #define AGAIN_NS	100000000
-
-/* With more queues than this they are not asked one by one. */
-#define STATUS_QUEUES	256
 
 /* ------------------------------------------------------------------ signals */
 
@@ -71,59 +67,6 @@ static int service_signals(struct service *service)
 
 /* ------------------------------------------------------------------- status */
 
-/**
- * struct summary - of all queues
- * @timers: armed, or delivered and not acknowledged
- * @next_s: the earliest deadline as time of day
- * @next: there is one; @asked: @next and @next_s are known
- */
-struct summary {
-	uint64_t timers;
-	time_t next_s;
-	bool next;
-	bool asked;
-};
-
-static void summarize_queue(const struct queue *queue, struct summary *summary,
-			    uint64_t now_ns)
-{
-	struct expiry_stat stat;
-	int64_t in_ns;
-	time_t next_s;
-
-	if (queue->server->engine->ops->stat(queue->engine_queue, &stat) < 0)
-		return;
-	summary->timers += stat.armed + stat.unacked;
-	if (!stat.armed || stat.next_ns == EXPIRY_NEVER)
-		return;
-	in_ns = stat.next_ns - stat.now_ns;
-	next_s = ((int64_t)now_ns + in_ns + 500000000) / 1000000000;
-	if (!summary->next || next_s < summary->next_s)
-		summary->next_s = next_s;
-	summary->next = true;
-}
-
-static void summarize(struct server *server, struct summary *summary)
-{
-	uint64_t now_ns = loop_now(&server->loop, CLOCK_REALTIME);
-	struct list *bucket, *entry;
-	uint32_t i;
-
-	*summary = (struct summary) { 0 };
-	if (server->queues.pool.nr > STATUS_QUEUES) {
-		summary->timers = users_timers(&server->users);
-		return;
-	}
-	summary->asked = true;
-	for (i = 0; i <= server->queues.mask + 1; i++) {
-		bucket = &server->queues.buckets[i];
-		for (entry = bucket->next; entry != bucket;
-		     entry = entry->next)
-			summarize_queue(container_of(entry, struct queue, all),
-					summary, now_ns);
-	}
-}
-
 static void print_next(char *text, size_t size, const struct summary *summary)
 {
 	struct tm tm;
@@ -147,13 +90,37 @@ static void print_lateness(char *text, size_t size, uint64_t ns)
 
 static void print_kept(char *text, size_t size, const struct server *server)
 {
+	uint64_t nr_kept, missed;
+
+	store_count(&server->shards->store, &nr_kept, &missed);
 	if (!server->engine->ops->queue_fd)
 		snprintf(text, size, "; timers end with the daemon");
 	else if (notify_enabled())
 		snprintf(text, size, "; %" PRIu64 " queues kept over a restart",
-			 server->store.kept);
+			 nr_kept);
 	else
 		snprintf(text, size, "; no queue kept over a restart");
+}
+
+static void print_threads(char *text, size_t size, const struct server *server)
+{
+	*text = '\0';
+	if (server->shards->nr > 1)
+		snprintf(text, size, ", %u threads", server->shards->nr);
+}
+
+/* Of all threads. */
+static uint64_t worst_lateness(const struct server *server)
+{
+	const struct shards *shards = server->shards;
+	uint64_t worst = 0, one;
+	uint32_t i;
+
+	for (i = 0; i < shards->nr; i++) {
+		one = counter_read(&shards->servers[i]->stat.lateness_max_ns);
+		worst = one > worst ? one : worst;
+	}
+	return worst;
 }
 
 /* Tell that we are ready if we have to, that we are alive if @alive, and how it
@@ -166,17 +133,19 @@ static void service_tell(struct service *service, bool alive)
 	struct server *server = service->server;
 	int r = 0;
 	char status[SERVICE_STATUS_MAX], next[40], late[24], kept[48];
+	char threads[24];
 	struct summary summary;
 
-	summarize(server, &summary);
+	round_sum(server, &summary);
 	print_next(next, sizeof(next), &summary);
-	print_lateness(late, sizeof(late), server->stat.lateness_max_ns);
+	print_lateness(late, sizeof(late), worst_lateness(server));
 	print_kept(kept, sizeof(kept), server);
+	print_threads(threads, sizeof(threads), server);
 	snprintf(status, sizeof(status),
-		 "Engine %s: %" PRIu64 " timers in %" PRIu64 " queues, %" PRIu64
+		 "Engine %s%s: %" PRIu64 " timers in %" PRIu64 " queues, %" PRIu64
 		 " clients%s, worst lateness %s%s", server->engine->ops->name,
-		 summary.timers, server->queues.pool.nr, server->nr_clients,
-		 next, late, kept);
+		 threads, summary.timers, share_read(&server->shards->queues),
+		 share_read(&server->shards->connections), next, late, kept);
 	if (strcmp(status, service->status))
 		r = notify_send(-1, "%s%sSTATUS=%s", ready, watchdog, status);
 	else if (*ready || *watchdog)
@@ -211,6 +180,42 @@ static void service_wait_tick(struct service *service)
 	service->ticking = true;
 }
 
+/* -------------------------------------------------------------------- round */
+
+/* Ask all threads. What they say is told when all have answered, that we are
+ * alive as well if @alive.
+ */
+static void service_ask(struct service *service, const struct config *config,
+			bool alive)
+{
+	service->asking = true;
+	service->alive = alive;
+	service->awaited = round_begin(service->server, config);
+}
+
+void service_answered(struct service *service)
+{
+	service->awaited--;
+	service->answered = true;
+}
+
+static void service_conclude(struct service *service)
+{
+	uint64_t nr_kept, missed;
+
+	if (!service->asking || service->awaited)
+		return;
+	service->asking = false;
+	if (service->reloaded)
+		log_info("settings read anew");
+	service->reloaded = false;
+	service_tell(service, service->alive);
+	/* There may have been nothing to tell. */
+	store_count(&service->server->shards->store, &nr_kept, &missed);
+	if (missed)
+		service->behind = true;
+}
+
 /* ------------------------------------------------------------------- reload */
 
 static void service_reload(struct service *service)
@@ -223,15 +228,14 @@ static void service_reload(struct service *service)
 	clock_gettime(CLOCK_MONOTONIC, &now);
 	notify_send(-1, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
 		    (uint64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);
-	if (!service->configure(&config)) {
+	service->reloaded = !service->configure(&config);
+	if (service->reloaded)
 		server_reconfigure(server, &config);
-		log_info("settings read anew");
-	} else {
+	else
 		log_at(LOG_LEVEL_ERR, &wrong,
 		       "the settings stay as they were");
-	}
 	service->unready = true;
-	service_tell(service, false);
+	service_ask(service, service->reloaded ? &server->config : NULL, false);
 }
 
 /* ------------------------------------------------------------------ service */
@@ -277,27 +281,27 @@ void service_deinit(struct service *service)
 
 void service_turn(struct service *service)
 {
-	bool tick = service->tick;
+	bool told = service->tick || service->answered;
 
-	if (service->reload) {
+	service->answered = false;
+	service_conclude(service);
+	if (service->reload && !service->asking) {
 		service->reload = false;
 		service_reload(service);
+		service_conclude(service);
 	}
 	if (!notify_enabled())
 		return;
-	service->tick = false;
-	if (tick) {
-		store_retry(service->server);
-		service_tell(service, service->watchdog);
-		/* There may have been nothing to tell. */
-		if (service->server->store.missed)
-			service->behind = true;
+	if (service->tick && !service->asking) {
+		service->tick = false;
+		service_ask(service, NULL, service->watchdog);
+		service_conclude(service);
 	}
 	/* Without a watchdog the tick tells of what happened before it: a turn
 	 * that was only for the tick asks for no other.
 	 */
 	if (!service->ticking &&
-	    (service->watchdog || service->behind || !tick))
+	    (service->watchdog || service->behind || !told))
 		service_wait_tick(service);
 }
 

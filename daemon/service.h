@@ -3,8 +3,8 @@
  * The daemon as a service: signals, the settings read anew, and what the
  * service manager is told about it.
  *
- * The watchdog is answered at the end of a turn and nowhere else, so that a
- * loop which is stuck is found out. What is told of timers goes with it: no
+ * The watchdog is answered when each thread has come to the end of a turn, so
+ * that a loop which is stuck is found out (round.h). What is told of timers goes with it: no
  * wake-up more than that, and without a watchdog none while nothing happens.
  */
 #ifndef DAEMON_SERVICE_H
@@ -27,11 +27,15 @@ struct server;
  *	0, or -errno after saying on stderr what is wrong
  * @fd: a signalfd, -1 = not begun
  * @signalled: the read of @signal from it
- * @reload: to be done in this turn
+ * @reload: to be done in this turn, or when the round is over
+ * @reloaded: the round tells threads of other settings
  *
  * @ticked: the timeout of @period, under way if @ticking
  * @watchdog: the manager waits for an answer twice a @period
  * @tick: it fired in this turn
+ * @asking: a round is under way, of which @awaited answers are to come
+ * @answered: one came in this turn
+ * @alive: with this round the watchdog is answered
  * @behind: the manager did not take the last message: soon once more
  * @unready: it has yet to be told that we are ready
  * @status: last told
@@ -43,12 +47,17 @@ struct service {
 	struct loop_op signalled;
 	struct signalfd_siginfo signal;
 	bool reload;
+	bool reloaded;
 
 	struct loop_op ticked;
 	struct __kernel_timespec period;
 	bool ticking;
 	bool watchdog;
 	bool tick;
+	bool asking;
+	bool answered;
+	bool alive;
+	uint32_t awaited;
 	bool behind;
 	bool unready;
 	char status[SERVICE_STATUS_MAX];
@@ -58,6 +67,9 @@ struct service {
 int service_init(struct service *service, struct server *server,
 		 int (*configure)(struct config *config));
 void service_deinit(struct service *service);
+
+/* A thread has answered a round. */
+void service_answered(struct service *service);
 
 /* At the end of a turn. */
 void service_turn(struct service *service);

@@ -56,12 +56,36 @@ static bool is_queue(int fd)
 	return !fstat(fd, &st) && S_ISCHR(st.st_mode);
 }
 
-int store_init(struct store *store)
+/* Which thread is to have each queue. */
+static int store_places(struct store *store, struct shards *shards)
+{
+	char name[EXPIRY_NAME_MAX];
+	uid_t uid;
+	int i;
+
+	if (shards->nr == 1 || !store->nr_queues)
+		return 0;
+	store->places = calloc(store->nr_fds, sizeof(*store->places));
+	if (!store->places)
+		return -ENOMEM;
+	for (i = 0; i < store->nr_fds; i++) {
+		if (SD_LISTEN_FDS_START + i == store->listener ||
+		    !parse_name(store->names[i], name, &uid))
+			continue;
+		store->places[i] = place_get(&shards->directory, name);
+		if (!store->places[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int store_init(struct store *store, struct shards *shards)
 {
 	const char *max = getenv("FDSTORE");
 	int i, fd;
 
 	*store = (struct store) { .listener = -1, .max = UINT64_MAX };
+	pthread_mutex_init(&store->lock, NULL);
 	if (max)	/* from systemd 254 on */
 		store->max = strtoull(max, NULL, 10);
 	store->nr_fds = sd_listen_fds_with_names(1, &store->names);
@@ -84,7 +108,7 @@ int store_init(struct store *store)
 		}
 		store->listener = fd;
 	}
-	return 0;
+	return store_places(store, shards);
 }
 
 void store_deinit(struct store *store)
@@ -94,22 +118,26 @@ void store_deinit(struct store *store)
 	for (i = 0; store->names && i < store->nr_fds; i++)
 		free(store->names[i]);
 	free(store->names);
+	free(store->places);
 	store->names = NULL;
+	store->places = NULL;
+	pthread_mutex_destroy(&store->lock);
 }
 
-/* Count a queue that comes (1) or goes (-1). */
+/* Count a queue that comes (1) or goes (-1); with the lock. */
 static void kept(struct queue *queue, const char *name, int change)
 {
-	struct store *store = &queue->server->store;
+	struct store *store = &queue->server->shards->store;
 
 	queue->kept = change > 0;
-	queue->user->kept += change;
+	queue->user->account->kept += change;
 	store->kept += change;
 	store->bytes += change * (int)(strlen(name) + 1);
 }
 
 /* Returns 0, or why it cannot be had. */
-static int take_one(struct server *server, int fd, const char *text)
+static int take_one(struct server *server, int fd, struct place *place,
+		    const char *text)
 {
 	char name[EXPIRY_NAME_MAX];
 	struct queue *queue;
@@ -118,30 +146,46 @@ static int take_one(struct server *server, int fd, const char *text)
 
 	if (!parse_name(text, name, &uid))
 		return -EINVAL;
-	r = queue_adopt(server, fd, name, uid, &queue);
+	r = queue_adopt(server, fd, place, name, uid, &queue);
 	if (r < 0)
 		return r;
+	pthread_mutex_lock(&server->shards->store.lock);
 	kept(queue, text, 1);
+	pthread_mutex_unlock(&server->shards->store.lock);
 	return 0;
+}
+
+/* What is no queue is the first server's to find out. */
+static bool is_theirs(const struct store *store, int i,
+		      const struct server *server)
+{
+	const struct place *place = store->places ? store->places[i] : NULL;
+
+	return (place ? place->thread : 0) == server->number;
 }
 
 int store_take(struct server *server)
 {
-	struct store *store = &server->store;
+	struct store *store = &server->shards->store;
+	struct place *place;
 	int i, fd, r;
 
 	if (!store->nr_queues)
 		return 0;
 	if (!server->engine->ops->queue_adopt) {
+		if (server->number)
+			return 0;
 		log_warning("%d queues of the kernel engine wait in the service manager's store: they are not served",
 			    store->nr_queues);
 		return 0;
 	}
 	for (i = 0; i < store->nr_fds; i++) {
 		fd = SD_LISTEN_FDS_START + i;
-		if (fd == store->listener)
+		if (fd == store->listener || !is_theirs(store, i, server))
 			continue;
-		r = take_one(server, fd, store->names[i]);
+		place = store->places ? store->places[i] : NULL;
+		r = take_one(server, fd, place, store->names[i]);
+		place_put(&server->shards->directory, place);
 		if (!r)
 			continue;
 		log_err("queue '%s' from the service manager's store: %s",
@@ -152,13 +196,20 @@ int store_take(struct server *server)
 				    store->names[i]);
 		close(fd);
 	}
-	log_info("queues taken over: %llu, timers in them: %llu",
-		 (unsigned long long)store->kept,
-		 (unsigned long long)users_timers(&server->users));
 	return 0;
 }
 
-bool store_keep(struct queue *queue)
+void store_taken(struct shards *shards)
+{
+	if (shards->store.nr_queues && shards->ops->queue_adopt)
+		log_info("queues taken over: %llu, timers in them: %llu",
+			 (unsigned long long)shards->store.kept,
+			 (unsigned long long)
+			 accounts_timers(&shards->accounts));
+}
+
+/* With the lock. */
+static bool keep(struct queue *queue)
 {
 	const struct engine_ops *ops = queue->server->engine->ops;
 	const struct config *config = &queue->server->config;
@@ -166,16 +217,14 @@ bool store_keep(struct queue *queue)
 		.id = LOG_QUEUE_NOT_KEPT,
 		.queue = queue->name,
 	};
-	struct store *store = &queue->server->store;
+	struct store *store = &queue->server->shards->store;
 	char name[STORE_NAME];
 	int r;
 
-	if (!ops->queue_fd || !notify_enabled() || queue->kept)
-		return queue->kept;
 	store_name(name, queue);
 	if (store->kept >= min_u64(config->kept_queues, store->max) ||
 	    store->bytes + strlen(name) + 1 > STORE_BYTES ||
-	    queue->user->kept >= config->kept_queues_per_user) {
+	    queue->user->account->kept >= config->kept_queues_per_user) {
 		log_peer(&not_kept,
 			 "queue %s will end with the daemon: as many queues are kept as may be",
 			 name);
@@ -201,18 +250,37 @@ bool store_keep(struct queue *queue)
 	return true;
 }
 
+bool store_keep(struct queue *queue)
+{
+	pthread_mutex_t *lock = &queue->server->shards->store.lock;
+	bool is_kept;
+
+	if (!queue->server->engine->ops->queue_fd || !notify_enabled() ||
+	    queue->kept)
+		return queue->kept;
+	pthread_mutex_lock(lock);
+	is_kept = keep(queue);
+	pthread_mutex_unlock(lock);
+	return is_kept;
+}
+
 void store_forget(struct queue *queue)
 {
 	struct expiry_record clear = { .op = EXPIRY_OP_CLEAR };
+	struct store *store = &queue->server->shards->store;
+	bool was_kept = queue->kept;
 	char name[STORE_NAME];
 
-	if (queue->missed)
-		queue->server->store.missed--;
-	queue->missed = false;
-	if (!queue->kept)
-		return;
 	store_name(name, queue);
-	kept(queue, name, -1);
+	pthread_mutex_lock(&store->lock);
+	if (queue->missed)
+		store->missed--;
+	queue->missed = false;
+	if (was_kept)
+		kept(queue, name, -1);
+	pthread_mutex_unlock(&store->lock);
+	if (!was_kept)
+		return;
 	if (!notify_send(-1, "FDSTOREREMOVE=1\nFDNAME=%s", name))
 		return;
 	/* It comes back with the next daemon, but without its timers. */
@@ -225,9 +293,11 @@ void store_retry(struct server *server)
 {
 	struct queues *queues = &server->queues;
 	struct list *bucket, *entry;
+	uint64_t nr_kept, missed;
 	uint32_t i;
 
-	for (i = 0; server->store.missed && i <= queues->mask; i++) {
+	store_count(&server->shards->store, &nr_kept, &missed);
+	for (i = 0; missed && i <= queues->mask; i++) {
 		bucket = &queues->buckets[i];
 		for (entry = bucket->next; entry != bucket;
 		     entry = entry->next) {
@@ -238,4 +308,12 @@ void store_retry(struct server *server)
 				return;
 		}
 	}
+}
+
+void store_count(struct store *store, uint64_t *keptp, uint64_t *missedp)
+{
+	pthread_mutex_lock(&store->lock);
+	*keptp = store->kept;
+	*missedp = store->missed;
+	pthread_mutex_unlock(&store->lock);
 }

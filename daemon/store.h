@@ -11,16 +11,20 @@
 #ifndef DAEMON_STORE_H
 #define DAEMON_STORE_H
 
+#include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
 
+struct place;
 struct queue;
 struct server;
+struct shards;
 
 /**
  * struct store - the store as we know it
  * @fds: what we were handed, the first of them SD_LISTEN_FDS_START; @nr_fds of
- *	them, their names in @names
+ *	them, their names in @names and, if there are several threads, of
+ *	queues where each goes in @places
  * @nr_queues: queues among @fds
  * @listener: the socket among them, or -1
  * @max: most descriptors that the manager takes
@@ -28,9 +32,11 @@ struct server;
  * @bytes: of their names, which must fit into one variable of the environment
  *	of the next daemon
  * @missed: queues that the manager did not take in time; tried again
+ * @lock: of @kept, @bytes and @missed, and of users' shares
  */
 struct store {
 	char **names;
+	struct place **places;
 	int nr_fds;
 	int nr_queues;
 	int listener;
@@ -38,14 +44,20 @@ struct store {
 	uint64_t kept;
 	uint64_t bytes;
 	uint64_t missed;
+	pthread_mutex_t lock;
 };
 
 /* Look at what we were handed. Says on stderr what is wrong; 0 or -errno. */
-int store_init(struct store *store);
+int store_init(struct store *store, struct shards *shards);
 void store_deinit(struct store *store);
 
-/* Make the queues among it the server's, whose engine is open. */
+/* Make those queues among it the server's, whose engine is open, that its thread
+ * is to have.
+ */
 int store_take(struct server *server);
+
+/* All servers have theirs. */
+void store_taken(struct shards *shards);
 
 /* Have a named queue kept; whether it is. What is not kept ends with us. */
 bool store_keep(struct queue *queue);
@@ -53,7 +65,10 @@ bool store_keep(struct queue *queue);
 /* The queue is dropped. */
 void store_forget(struct queue *queue);
 
-/* Try again to have kept what was @missed. */
+/* Try again to have kept what of the server's was @missed. */
 void store_retry(struct server *server);
+
+/* How many queues are in the store, and how many should be besides. */
+void store_count(struct store *store, uint64_t *keptp, uint64_t *missedp);
 
 #endif /* DAEMON_STORE_H */

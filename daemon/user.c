@@ -1,10 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "daemon/user.h"
 
-void users_init(struct users *users, uint64_t nr_max)
+void users_init(struct users *users, struct accounts *accounts,
+		uint64_t nr_max)
 {
 	size_t i;
 
+	users->accounts = accounts;
 	pool_init(&users->pool, sizeof(struct user), nr_max);
 	for (i = 0; i < USERS_BUCKETS; i++)
 		list_init(&users->buckets[i]);
@@ -28,6 +30,11 @@ struct user *user_get(struct users *users, uid_t uid)
 	user = pool_get(&users->pool);
 	if (!user)
 		return NULL;
+	user->account = account_get(users->accounts, uid);
+	if (!user->account) {
+		pool_put(&users->pool, user);
+		return NULL;
+	}
 	user->uid = uid;
 	list_init(&user->queues);
 	list_add(bucket, &user->all);
@@ -39,21 +46,6 @@ void user_put(struct users *users, struct user *user)
 	if (user->connections || user->nr_queues)
 		return;
 	list_del(&user->all);
+	account_put(users->accounts, user->account);
 	pool_put(&users->pool, user);
-}
-
-uint64_t users_timers(const struct users *users)
-{
-	uint64_t timers = 0;
-	size_t i;
-
-	for (i = 0; i < USERS_BUCKETS; i++) {
-		const struct list *bucket = &users->buckets[i], *entry;
-
-		for (entry = bucket->next; entry != bucket;
-		     entry = entry->next)
-			timers += container_of(entry, struct user,
-					       all)->timers;
-	}
-	return timers;
 }

@@ -12,12 +12,12 @@
 #include "daemon/engine.h"
 
 static int echo_open(struct engine **enginep, struct loop *loop,
-		     const char *device, uint64_t memory_max)
+		     const char *device, struct budget *memory)
 {
 	struct engine *engine = calloc(1, sizeof(*engine));
 
 	(void)device;
-	(void)memory_max;
+	(void)memory;
 	if (!engine)
 		return -ENOMEM;
 	engine->ops = &engine_embedded;

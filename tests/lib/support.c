@@ -71,6 +71,13 @@ static bool daemon_answers(void)
 	return false;
 }
 
+static const char *server_threads(void)
+{
+	const char *threads = getenv("EXPIRY_THREADS");
+
+	return threads ? threads : "1";
+}
+
 const char *server_start(void)
 {
 	const char *given = getenv("EXPIRY_ADDRESS");
@@ -93,7 +100,8 @@ const char *server_start(void)
 		if (getppid() != parent)
 			_exit(127);
 		dup2(STDERR_FILENO, STDOUT_FILENO);
-		execl(path, "expiryd", "--engine", server_engine(), "--socket",
+		execl(path, "expiryd", "--engine", server_engine(),
+		      "--threads", server_threads(), "--socket",
 		      address + strlen("unix:"), (char *)NULL);
 		fprintf(stderr, "# %s: %s\n", path, strerror(errno));
 		_exit(127);

@@ -17,7 +17,7 @@
  * server_start - find the server to test against
  *
  * $EXPIRY_ADDRESS if that is set; else a daemon of our own with the engine
- * server_engine(): $EXPIRYD, or expiryd two directories above this program.
+ * server_engine() and $EXPIRY_THREADS threads: $EXPIRYD, or expiryd two directories above this program.
  * Returns its address, which lives until server_stop(), or NULL with the reason
  * printed as a TAP comment.
  */

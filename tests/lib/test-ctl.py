@@ -22,6 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
 EXPIRYD = os.environ.get("EXPIRYD", os.path.join(ROOT, "build/expiryd"))
 EXPIRYCTL = os.environ.get("EXPIRYCTL", os.path.join(ROOT, "build/expiryctl"))
 ENGINE = os.environ.get("EXPIRY_ENGINE", "embedded")
+THREADS = os.environ.get("EXPIRY_THREADS", "1")
 WAIT = 100              # seconds for what must come
 SOCKET = None           # of the daemon
 
@@ -462,7 +463,7 @@ def daemon_start(directory):
     global SOCKET
     SOCKET = os.path.join(directory, "socket")
     daemon = subprocess.Popen(
-        [EXPIRYD, "--engine", ENGINE, "--socket", SOCKET],
+        [EXPIRYD, "--engine", ENGINE, "--threads", THREADS, "--socket", SOCKET],
         stdout=sys.stderr)
     end = time.monotonic() + WAIT
     while daemon.poll() is None and time.monotonic() < end:

@@ -20,6 +20,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 PROGRAM = os.environ.get("EXPIRYD", os.path.join(ROOT, "build", "expiryd"))
 ENGINE = os.environ.get("EXPIRY_ENGINE", "embedded")
+THREADS = int(os.environ.get("EXPIRY_THREADS", "1"))
 
 # What stands between systemd's fork and exec: descriptors 3 and up, and the
 # variables that say so.
@@ -45,13 +46,14 @@ class Daemon:
     @stored: likewise descriptors from its store: a list of (name, fd)
     @environment: further variables
     @user: run it as this one
+    @threads: how many it has, None = as configured
     @hang: let the manager not read before it is told to
     @journal: tell it that its standard error is the journal
     """
 
     def __init__(self, config=None, options=(), engine=ENGINE, listen=None,
                  path=None, stored=(), environment=None, journal=False,
-                 user=None, hang=False):
+                 user=None, hang=False, threads=THREADS):
         self.folder = tempfile.mkdtemp(prefix="expiryd-")
         os.chmod(self.folder, 0o755)
         self.path = path or os.path.join(self.folder, "socket")
@@ -68,6 +70,8 @@ class Daemon:
             # The checkout may be where nobody else can look.
             program = shutil.copy(PROGRAM, self.folder)
         command = [program, "--engine", engine]
+        if threads is not None:
+            command += ["--threads", str(threads)]
         if listen is None:
             command += ["--socket", self.path]
         if config is not None:

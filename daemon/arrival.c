@@ -1,0 +1,175 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <sys/socket.h>
+#include <unistd.h>
+
+#include "daemon/arrival.h"
+#include "daemon/client.h"
+#include "daemon/log.h"
+#include "daemon/server.h"
+
+static void arrival_received(struct loop_op *op, int result, uint32_t flags);
+static void arrival_lands(struct server *server, struct mail *mail);
+
+void connection_refuse(struct server *server, int fd, int error)
+{
+	struct expiry_record record = {
+		.op = EXPIRY_OP_HELLO,
+		.status = error,
+	};
+
+	counter_add(&server->stat.refused_connections, 1);
+	send(fd, &record, sizeof(record), MSG_DONTWAIT | MSG_NOSIGNAL);
+	close(fd);
+}
+
+static void arrival_receive(struct arrival *arrival)
+{
+	struct io_uring_sqe *sqe = loop_sqe(&arrival->server->loop,
+					    &arrival->received);
+
+	io_uring_prep_recv(sqe, arrival->fd,
+			   (char *)&arrival->hello + arrival->len,
+			   sizeof(arrival->hello) - arrival->len, 0);
+}
+
+int arrival_new(struct server *server, int fd, pid_t pid,
+		struct account *account)
+{
+	struct shards *shards = server->shards;
+	struct arrival *arrival;
+
+	pthread_mutex_lock(&shards->arrival_lock);
+	arrival = pool_get(&shards->arrival_pool);
+	pthread_mutex_unlock(&shards->arrival_lock);
+	if (!arrival)
+		return -ENOMEM;
+	arrival->server = server;
+	arrival->account = account;
+	arrival->fd = fd;
+	arrival->pid = pid;
+	arrival->received.done = arrival_received;
+	arrival->landing.deliver = arrival_lands;
+	list_add(&server->arrivals, &arrival->all);
+	share_add(&shards->connections, 1);
+	share_add(&account->connections, 1);
+	arrival_receive(arrival);
+	return 0;
+}
+
+/* The connection is no arrival any more. Whoever has it next charged it to a
+ * reference of its own.
+ */
+static void arrival_free(struct arrival *arrival)
+{
+	struct shards *shards = arrival->server->shards;
+
+	place_put(&shards->directory, arrival->place);
+	account_put(&shards->accounts, arrival->account);
+	pthread_mutex_lock(&shards->arrival_lock);
+	pool_put(&shards->arrival_pool, arrival);
+	pthread_mutex_unlock(&shards->arrival_lock);
+}
+
+/* It becomes nobody's client: @server is the one whose thread this is. */
+static void arrival_end(struct server *server, struct arrival *arrival)
+{
+	share_put(&server->shards->connections, 1);
+	share_put(&arrival->account->connections, 1);
+	arrival_free(arrival);
+	listener_resume(server);
+}
+
+static void arrival_lands(struct server *server, struct mail *mail)
+{
+	struct arrival *arrival = container_of(mail, struct arrival, landing);
+
+	if (client_new(server, arrival) < 0) {
+		connection_refuse(server, arrival->fd, -ENOMEM);
+		arrival_end(server, arrival);
+		return;
+	}
+	arrival_free(arrival);
+}
+
+/* HELLO is there: to the thread of its queue. */
+static void arrival_go(struct arrival *arrival)
+{
+	const struct expiry_hello *hello = (const void *)&arrival->hello;
+	struct server *server = arrival->server;
+	struct shards *shards = server->shards;
+	struct server *to = server;
+
+	list_del(&arrival->all);
+	arrival->received_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
+	if (shards->nr > 1) {
+		arrival->place = place_get(&shards->directory, hello->name);
+		if (!arrival->place) {
+			connection_refuse(server, arrival->fd, -ENOMEM);
+			arrival_end(server, arrival);
+			return;
+		}
+		to = shards->servers[arrival->place->thread];
+	}
+	if (to == server)
+		arrival_lands(server, &arrival->landing);
+	else
+		mail_post(&to->mailbox, &arrival->landing);
+}
+
+static void arrival_left(struct arrival *arrival)
+{
+	struct log_about ended = {
+		.id = LOG_CLIENT_ENDED,
+		.peer = true,
+		.uid = arrival->account->uid,
+		.pid = arrival->pid,
+	};
+	struct server *server = arrival->server;
+
+	if (arrival->len) {
+		counter_add(&server->stat.closed_protocol, 1);
+		log_peer(&ended,
+			 "client of pid %d, uid %u ended: its stream ended inside a record",
+			 (int)arrival->pid,
+			 (unsigned int)arrival->account->uid);
+	}
+	list_del(&arrival->all);
+	close(arrival->fd);
+	arrival_end(server, arrival);
+}
+
+static void arrival_received(struct loop_op *op, int result, uint32_t flags)
+{
+	struct arrival *arrival = container_of(op, struct arrival, received);
+
+	(void)flags;
+	if (result > 0)
+		arrival->len += result;
+	else if (!result)
+		return arrival_left(arrival);
+	else if (result != -EINTR && result != -EAGAIN) {
+		/* The peer is gone without a word, which is its right. */
+		arrival->len = 0;
+		return arrival_left(arrival);
+	}
+	if (arrival->len == sizeof(arrival->hello))
+		arrival_go(arrival);
+	else
+		arrival_receive(arrival);
+}
+
+void arrivals_deinit(struct server *server)
+{
+	struct list *entry;
+
+	while ((entry = list_pop(&server->arrivals))) {
+		struct arrival *arrival = container_of(entry, struct arrival,
+						       all);
+
+		close(arrival->fd);
+		share_put(&server->shards->connections, 1);
+		share_put(&arrival->account->connections, 1);
+		arrival_free(arrival);
+	}
+}

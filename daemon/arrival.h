@@ -1,0 +1,62 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Arrivals: connections that have yet to say HELLO. The first thread, which
+ * listens, reads that one record; it names the queue, and with the queue the
+ * thread whose client the connection then becomes.
+ */
+#ifndef DAEMON_ARRIVAL_H
+#define DAEMON_ARRIVAL_H
+
+#include <stdint.h>
+#include <sys/types.h>
+#include <linux/expiry.h>
+
+#include "daemon/loop.h"
+#include "daemon/mailbox.h"
+#include "daemon/util.h"
+
+struct account;
+struct place;
+struct server;
+
+/**
+ * struct arrival - one connection
+ * @server: the one that listens
+ * @all: on its list of arrivals
+ * @account: the peer's, a reference
+ * @fd: of the socket
+ * @pid: of the peer
+ * @received: @hello on its way, @len bytes of it are there
+ * @received_ns: when it was complete, CLOCK_MONOTONIC
+ * @place: where its queue is, a reference; NULL = there is one thread
+ * @landing: posted to the thread that has the place
+ */
+struct arrival {
+	struct server *server;
+	struct list all;
+	struct account *account;
+	int fd;
+	pid_t pid;
+	struct loop_op received;
+	struct expiry_record hello;
+	uint32_t len;
+	uint64_t received_ns;
+	struct place *place;
+	struct mail landing;
+};
+
+/* Takes @fd and the reference to @account, and charges it with a connection.
+ * -ENOMEM: none of it.
+ */
+int arrival_new(struct server *server, int fd, pid_t pid,
+		struct account *account);
+
+/* All that are left, after the loop has ended. */
+void arrivals_deinit(struct server *server);
+
+/* Say why a connection is not to be in the form in which the client expects an
+ * answer, if it can be said, and close it.
+ */
+void connection_refuse(struct server *server, int fd, int error);
+
+#endif /* DAEMON_ARRIVAL_H */

@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The directory: which thread has which queue. Only what makes, finds or ends a
+ * queue looks into it. With one thread there is nothing to look up: a place is
+ * NULL then.
+ */
+#ifndef DAEMON_DIRECTORY_H
+#define DAEMON_DIRECTORY_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <expiry/wire.h>
+
+#include "daemon/config.h"
+#include "daemon/pool.h"
+#include "daemon/util.h"
+
+/**
+ * struct place - where a queue is
+ * @all: in its bucket, of an anonymous one in none
+ * @name: const; likewise @thread
+ * @references: the queue, and each HELLO on its way to it; under the lock
+ */
+struct place {
+	struct list all;
+	char name[EXPIRY_NAME_MAX];
+	uint32_t thread;
+	uint32_t references;
+};
+
+/**
+ * struct directory - all places
+ * @lock: of everything
+ * @seed: so that nobody can choose names of one bucket
+ * @buckets: by the hash of the name, @mask + 1 of them
+ * @named: how many places each of @nr_threads threads has; likewise @anonymous
+ */
+struct directory {
+	pthread_mutex_t lock;
+	struct pool pool;
+	uint64_t seed;
+	struct list *buckets;
+	uint32_t mask;
+	uint32_t nr_threads;
+	uint64_t named[THREADS_MAX];
+	uint64_t anonymous[THREADS_MAX];
+};
+
+/* -ENOMEM */
+int directory_init(struct directory *directory, uint32_t nr_threads,
+		   uint64_t nr_queues);
+void directory_deinit(struct directory *directory);
+
+/* A reference to the place of the queue @name, EXPIRY_NAME_MAX bytes: the one it
+ * has, or a new one in the thread that has the fewest. NULL: no memory.
+ */
+struct place *place_get(struct directory *directory, const char *name);
+
+/* One reference more; NULL is allowed. */
+struct place *place_hold(struct directory *directory, struct place *place);
+
+/* One reference less; NULL is allowed. */
+void place_put(struct directory *directory, struct place *place);
+
+#endif /* DAEMON_DIRECTORY_H */

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/arrival.h"
+#include "daemon/log.h"
+#include "daemon/server.h"
+#include "daemon/shards.h"
+
+/* Servers are apart in memory as they are in everything else. */
+#define SHARD_ALIGN	128
+
+/**
+ * struct shard - a server and its thread
+ * @config: what it begins with
+ * @begun: it has begun, or failed to, with @result
+ * @result: of all it did: 0 or -errno
+ * @stop: has it end; @failed: tells the first server that it did
+ */
+struct shard {
+	struct server server;
+	const struct config *config;
+	pthread_t thread;
+	sem_t begun;
+	int result;
+	struct mail stop;
+	struct mail failed;
+};
+
+static struct shard *shard_of(struct server *server)
+{
+	return container_of(server, struct shard, server);
+}
+
+static void shard_stop(struct server *server, struct mail *mail)
+{
+	(void)mail;
+	server_stop(server);
+}
+
+static struct shard *shard_new(struct shards *shards, uint32_t number)
+{
+	size_t size = (sizeof(struct shard) + SHARD_ALIGN - 1) &
+		      ~(size_t)(SHARD_ALIGN - 1);
+	struct shard *shard = aligned_alloc(SHARD_ALIGN, size);
+
+	if (!shard) {
+		log_err("thread %u: %s", number, strerror(ENOMEM));
+		return NULL;
+	}
+	memset(shard, 0, size);
+	shard->stop.deliver = shard_stop;
+	shard->failed.deliver = shard_stop;
+	shards->servers[number] = &shard->server;
+	return shard;
+}
+
+/* All in this thread: a ring is for the one that made it. */
+static void *shard_main(void *data)
+{
+	struct shard *shard = data;
+	struct server *server = &shard->server;
+	struct shards *shards = server->shards;
+
+	shard->result = server_init(server, shards, server->number,
+				    shard->config);
+	sem_post(&shard->begun);
+	if (!shard->result) {
+		shard->result = server_run(server);
+		if (shard->result < 0)
+			mail_post(&shards->servers[0]->mailbox,
+				  &shard->failed);
+	}
+	server_deinit(server);
+	return NULL;
+}
+
+/* Returns once the server is there, or -errno. */
+static int shard_start(struct shards *shards, uint32_t number,
+		       const struct config *config)
+{
+	struct shard *shard = shard_new(shards, number);
+	sigset_t all, before;
+	int r;
+
+	if (!shard)
+		return -ENOMEM;
+	shard->server.shards = shards;
+	shard->server.number = number;
+	shard->config = config;
+	sem_init(&shard->begun, 0, 0);
+	/* Signals are the first thread's. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(&shard->thread, NULL, shard_main, shard);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	if (r < 0) {
+		log_err("thread %u: %s", number, strerror(-r));
+		shards->servers[number] = NULL;
+		free(shard);
+		return r;
+	}
+	while (sem_wait(&shard->begun) < 0)
+		;
+	return shard->result;
+}
+
+/* Ends all that were started but the first, and returns what is wrong with any
+ * of them.
+ */
+static int shards_stop(struct shards *shards)
+{
+	uint32_t i;
+	int r = 0;
+
+	for (i = 1; i < shards->nr && shards->servers[i]; i++) {
+		struct shard *shard = shard_of(shards->servers[i]);
+
+		mail_post(&shard->server.mailbox, &shard->stop);
+	}
+	for (i = 1; i < shards->nr && shards->servers[i]; i++) {
+		struct shard *shard = shard_of(shards->servers[i]);
+
+		pthread_join(shard->thread, NULL);
+		sem_destroy(&shard->begun);
+		r = r ? r : shard->result;
+	}
+	return r;
+}
+
+static int shards_init(struct shards *shards, const struct config *config)
+{
+	struct timespec now;
+	int r;
+
+	*shards = (struct shards) { .nr = config->threads };
+	clock_gettime(CLOCK_BOOTTIME, &now);
+	shards->started_ns = now.tv_sec * 1000000000ULL + now.tv_nsec;
+	accounts_init(&shards->accounts);
+	pthread_mutex_init(&shards->arrival_lock, NULL);
+	/* Each is a connection, and those are limited. */
+	pool_init(&shards->arrival_pool, sizeof(struct arrival), UINT64_MAX);
+	budget_init(&shards->memory, config->memory);
+	r = directory_init(&shards->directory, shards->nr, config->queues);
+	if (r < 0) {
+		log_err("queues: %s", strerror(-r));
+		return r;
+	}
+	return store_init(&shards->store, shards);
+}
+
+static void shards_deinit(struct shards *shards)
+{
+	uint32_t i;
+
+	store_deinit(&shards->store);
+	directory_deinit(&shards->directory);
+	accounts_deinit(&shards->accounts);
+	pool_deinit(&shards->arrival_pool);
+	pthread_mutex_destroy(&shards->arrival_lock);
+	for (i = 0; i < shards->nr && shards->servers[i]; i++) {
+		/* Not before nobody posts any more. */
+		mailbox_deinit(&shards->servers[i]->mailbox);
+		free(shard_of(shards->servers[i]));
+	}
+}
+
+static int shards_start(struct shards *shards, const struct config *config)
+{
+	struct shard *first = shard_new(shards, 0);
+	uint32_t i;
+	int r = -ENOMEM;
+
+	if (first)
+		r = server_init(&first->server, shards, 0, config);
+	for (i = 1; !r && i < shards->nr; i++)
+		r = shard_start(shards, i, config);
+	if (!r) {
+		store_taken(shards);
+		r = listener_init(&first->server.listener, &first->server);
+	}
+	return r;
+}
+
+int shards_run(const struct config *config,
+	       int (*configure)(struct config *config))
+{
+	struct shards shards;
+	struct server *first;
+	int r, end;
+
+	r = shards_init(&shards, config);
+	if (!r)
+		r = shards_start(&shards, config);
+	first = shards.servers[0];
+	if (!r)
+		r = service_init(&first->service, first, configure);
+	if (!r) {
+		r = server_run(first);
+		service_stopping(&first->service);
+	}
+	end = shards_stop(&shards);
+	if (first)
+		server_deinit(first);
+	shards_deinit(&shards);
+	return r ? r : end;
+}

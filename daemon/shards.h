@@ -1,0 +1,66 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Shards: the servers of this process, a thread each, and the little that they
+ * share. A queue belongs to one of them with all its connections, so that a
+ * request is served without a lock and without another thread
+ * (docs/decisions/0011-threads.md).
+ *
+ * The first server's thread is the process' own: it listens, takes the signals
+ * and speaks with the service manager.
+ */
+#ifndef DAEMON_SHARDS_H
+#define DAEMON_SHARDS_H
+
+#include <pthread.h>
+#include <stdatomic.h>
+#include <stdint.h>
+
+#include "daemon/account.h"
+#include "daemon/arena.h"
+#include "daemon/config.h"
+#include "daemon/counter.h"
+#include "daemon/directory.h"
+#include "daemon/pool.h"
+#include "daemon/store.h"
+
+struct engine_ops;
+struct server;
+
+/**
+ * struct shards - all servers
+ * @servers: const once all have begun; @nr of them (const)
+ * @ops: of the engine that the first server opened (const)
+ * @started_ns: CLOCK_BOOTTIME (const)
+ * @accounts: what users have; likewise @connections, @queues, of all users
+ * @arrival_pool: memory of arrivals, which any thread gives back; under
+ *	@arrival_lock
+ * @directory: where queues are
+ * @store: what the service manager keeps
+ * @memory: of the timers of the embedded engine
+ * @stale: something happened in another thread since the service manager was
+ *	told how we are
+ */
+struct shards {
+	struct server *servers[THREADS_MAX];
+	uint32_t nr;
+	const struct engine_ops *ops;
+	uint64_t started_ns;
+	struct accounts accounts;
+	share_t connections;
+	share_t queues;
+	pthread_mutex_t arrival_lock;
+	struct pool arrival_pool;
+	struct directory directory;
+	struct store store;
+	struct budget memory;
+	atomic_bool stale;
+};
+
+/* Serve until the first server is told to stop or one of them fails; 0 or
+ * -errno, after saying on stderr what went wrong. @configure: as in struct
+ * service.
+ */
+int shards_run(const struct config *config,
+	       int (*configure)(struct config *config));
+
+#endif /* DAEMON_SHARDS_H */
