@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # The module measured: its speed, in User Mode Linux and in the virtual machine,
-# and its layouts where memory is short. docs/kernel-performance.md has the method
+# that of the daemon with it, and its layouts where memory is short. docs/kernel-performance.md has the method
 # and a run.
 
 BENCH_KERNEL := $(B)/bench/kernel
@@ -15,10 +15,15 @@ $(BENCH_KERNEL_PROGRAMS): $(BENCH_KERNEL)/%: $(B)/obj/plain/bench/kernel/%.o \
 $(BENCH_KERNEL)/speed: $(call objects,plain,bench/kernel/peer-expiry.c \
 	bench/kernel/peer-system.c)
 
-.PHONY: bench-kernel bench-swap bench-swap-module
+.PHONY: bench-kernel bench-kernel-daemon bench-swap bench-swap-module
 
 bench-kernel: $(BENCH_KERNEL)/speed uml-module-fast module ## batches, pageable memory, timerfd and POSIX timers, in kernels
 	@bench/kernel/run speed --uml $(UML_FAST_KERNEL) --vm $(KREL)
+
+bench-kernel-daemon: all $(B)/bench/daemon/echo $(B)/bench/daemon/expiry \
+		uml-module-fast module ## the daemon with the module's engine and its own beside an echo, in kernels
+	@mkdir -p $(BENCH_KERNEL)
+	@bench/kernel/run engines --uml $(UML_FAST_KERNEL) --vm $(KREL)
 
 bench-swap: $(BENCH_KERNEL)/pressure bench-swap-module ## page-ins of B-heap and binary heap where memory is short
 	@bench/kernel/run pressure --uml $(UML_FAST_KERNEL) \

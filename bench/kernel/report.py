@@ -1,5 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tables of what bench/kernel/speed and bench/kernel/pressure have printed."""
+"""Tables of what bench/kernel/speed, pressure and engines have printed."""
+
+import statistics
 
 from results import Figure, count, markdown
 
@@ -10,6 +12,11 @@ RING, SINGLE = "expiry, uring_cmd of 512", "expiry, 512 ioctls"
 BINARY = "binary"
 
 PAGEABLE_MOST = 1.25
+
+FLOOR, ENGINES = "floor", ("embedded", "kernel")
+BATCH = 512
+CAPACITY_LEAST = 0.6
+TRIP_MOST = 1.25
 
 
 def cell(figure, form="{:.0f}"):
@@ -135,6 +142,73 @@ def pressure(results):
     return text
 
 
+# ------------------------------------------------------------------------
+# engines
+
+
+def engine_rows(results, subject):
+    """Over a floor that does nothing, and so has one op."""
+    for op in results.where(subject=subject).values("op"):
+        row = [subject, "any" if subject == FLOOR else op]
+        for batch in results.values("batch"):
+            here = results.where(subject=subject, op=op, batch=batch)
+            row.append(cell(here.figure("p50_us"), "{:.0f}") if batch == 1
+                       else cell(here.figure("per_second"), "{:,.0f}"))
+        for batch in results.values("batch"):
+            over = ratio(results.where(batch=batch),
+                         {"subject": subject, "op": op}, {"subject": FLOOR},
+                         "p50_us" if batch == 1 else "per_second")
+            row.append("" if subject == FLOOR else cell(over, "{:.2f}"))
+        yield row
+
+
+def capacity(results, subject):
+    """Of the floor's, round by round, where the other ops take turns."""
+    found = []
+    for number in results.values("round"):
+        here = results.where(round=number, batch=BATCH)
+        rates = [here.median("per_second", subject=subject, op=op)
+                 for op in OPS]
+        found.append(statistics.harmonic_mean(rates) /
+                     here.median("per_second", subject=FLOOR))
+    return Figure(found)
+
+
+def aim(what, figure, limit, reached):
+    return "%s: %s, to be at %s %.2f: %s\n" % (
+        what, cell(figure, "{:.2f}"), "least" if limit < 1 else "most", limit,
+        "ok" if reached else "MISSED")
+
+
+def engines(results):
+    text = ""
+    for where in results.values("where"):
+        text += f"## {where}\n\n"
+        for timers in results.where(where=where).values("timers"):
+            here = results.where(where=where, timers=timers)
+            head, over = [f"{count(timers)} timers", "op"], []
+            for batch in here.values("batch"):
+                head.append("batch 1: us" if batch == 1
+                            else f"{batch}: a second")
+                over += [f"of the floor's at {batch}"]
+            text += markdown(head + over, [
+                row for subject in (FLOOR, *ENGINES)
+                for row in engine_rows(here, subject)]) + "\n"
+            for subject in ENGINES:
+                rate = capacity(here, subject)
+                trip = ratio(here.where(batch=1), {"subject": subject},
+                             {"subject": FLOOR}, "p50_us", op="arm")
+                text += "- " + aim(
+                    f"{subject}: capacity at batch {BATCH}, of the floor's",
+                    rate, CAPACITY_LEAST, rate.median >= CAPACITY_LEAST)
+                text += "- " + aim(
+                    f"{subject}: round trip at batch 1, of the floor's",
+                    trip, TRIP_MOST, trip.median <= TRIP_MOST)
+            text += "\n"
+    return text
+
+
 def tables(bench, host, seconds, results):
-    made = {"speed": speed, "pressure": pressure}[bench](results)
+    made = {"speed": speed, "pressure": pressure,
+            "engines": engines}[bench](results)
     return begin(host, seconds, results) + made
