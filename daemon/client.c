@@ -299,6 +299,20 @@ void client_send(struct client *client, struct buffer *buffer)
 	buffer_put(&client->server->buffers, buffer);
 }
 
+/* How long its requests took until their answers were handed to the kernel, in
+ * a turn before this one.
+ */
+static void client_count(struct client *client, struct buffer *buffer)
+{
+	struct server *server = client->server;
+
+	if (!buffer->received_ns)
+		return;
+	histogram_add(&server->request_ns,
+		      server->written_ns - buffer->received_ns);
+	buffer->received_ns = 0;
+}
+
 /* The socket did not take all: from now on until it has, the client has memory
  * of its own.
  */
@@ -310,19 +324,10 @@ static void client_block(struct client *client)
 	client->blocked = true;
 	client->replies.first = NULL;
 	client->replies_len = 0;
-	while ((buffer = buffer_pop(&old)))
+	while ((buffer = buffer_pop(&old))) {
+		client_count(client, buffer);
 		client_send(client, buffer);
-}
-
-static void client_count(struct client *client, struct buffer *buffer)
-{
-	struct server *server = client->server;
-
-	if (!buffer->received_ns)
-		return;
-	histogram_add(&server->request_ns,
-		      server->written_ns - buffer->received_ns);
-	buffer->received_ns = 0;
+	}
 }
 
 /* Send what there is, all in one piece. At first only what the socket takes at
@@ -352,7 +357,6 @@ static void client_write(struct client *client)
 		client->iov[n].iov_len = buffer->tail - buffer->head;
 		client->send_len += buffer->tail - buffer->head;
 		client->sending_last = buffer;
-		client_count(client, buffer);
 		n++;
 	}
 	quiet = quiet && !buffer;
@@ -391,6 +395,7 @@ static bool client_written(struct client *client, uint32_t len)
 			return false;
 		}
 		len -= left;
+		client_count(client, buffer);
 		buffer_put(&client->server->buffers,
 			   buffer_pop(&client->replies));
 		if (last)

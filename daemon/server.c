@@ -236,7 +236,6 @@ int server_run(struct server *server)
 		consumers_run(server);
 		/* Not before what is still under way has been seen to. */
 		wait = list_empty(&server->sent);
-		server->written_ns = loop_now_exactly();
 		clients_turn(server);
 		/* Whoever waits for a buffer gets one that was just sent. */
 		if (!list_empty(&server->starved) &&
@@ -245,7 +244,8 @@ int server_run(struct server *server)
 		wait = !(ops->turn && ops->turn(server->engine)) && wait &&
 		       list_empty(&server->ready) && list_empty(&server->due);
 		buffers_turn(&server->buffers);
-		histogram_add(&server->turn_ns, loop_now_exactly() - began_ns);
+		server->written_ns = loop_now_exactly();
+		histogram_add(&server->turn_ns, server->written_ns - began_ns);
 		if (server->number)
 			round_turn(server);
 		else

@@ -64,7 +64,7 @@ struct server_stat {
  * @dead: clients that have ended and wait for their last completion, by @all
  * @due: queues with something for their consumer, by their @due
  * @turn_ns: as in struct expiry_server_stat; likewise @batch, @request_ns
- * @written_ns: when this turn's answers are handed to the kernel
+ * @written_ns: when the turn before had its answers ready for the kernel
  * @stop: asked to
  */
 struct server {
