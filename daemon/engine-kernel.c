@@ -204,6 +204,7 @@ static void submit_rest(struct kernel_queue *queue, struct engine_io *io)
 	io_uring_prep_rw(IORING_OP_URING_CMD, sqe, queue->fd, NULL, 0, 0);
 	sqe->cmd_op = EXPIRY_IOC_SUBMIT;
 	memcpy(sqe->cmd, &batch, sizeof(batch));
+	queue->base.engine->asked = true;
 }
 
 static void submit_done(struct loop_op *op, int result, uint32_t flags)
@@ -305,6 +306,7 @@ static int kernel_collect(struct engine_queue *base, struct engine_io *io)
 			   io->count * sizeof(*io->records), -1);
 	if (queue->in_vain < READS_IN_VAIN)
 		sqe->rw_flags = RWF_NOWAIT;
+	base->engine->asked = true;
 	return -EINPROGRESS;
 }
 

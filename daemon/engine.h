@@ -24,10 +24,13 @@ struct budget;
  * struct engine - an engine that is open; each has its own around this
  * @ops: its functions
  * @loop: its time and its ring
+ * @asked: what the kernel can most likely do as soon as it is submitted waits
+ *	for that; the daemon's to clear
  */
 struct engine {
 	const struct engine_ops *ops;
 	struct loop *loop;
+	bool asked;
 };
 
 /**

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The loop: one io_uring, one thread, one io_uring_enter() a turn.
+ * The loop: one io_uring, one thread, one io_uring_enter() a turn; one more
+ * where the module is asked, see server.c.
  */
 #ifndef DAEMON_LOOP_H
 #define DAEMON_LOOP_H

@@ -2,7 +2,8 @@
 /*
  * One turn of the server: what completed is noted by the loop, then requests
  * are processed, expirations handed out, and everything that came of it is
- * submitted at once with the wait for the next turn.
+ * submitted at once with the wait for the next turn. What the module was asked
+ * goes first, since most often its answer is there at once.
  */
 #include <errno.h>
 #include <string.h>
@@ -216,24 +217,37 @@ void server_reconfigure(struct server *server, const struct config *config)
 	listener_resume(server);
 }
 
+/* Do what can be done about what completed. */
+static void server_work(struct server *server)
+{
+	server->engine->asked = false;
+	if (server->loop.settled)
+		clients_sent(server);
+	clients_process(server);
+	consumers_run(server);
+}
+
 int server_run(struct server *server)
 {
-	const struct engine_ops *ops = server->engine->ops;
+	struct engine *engine = server->engine;
+	const struct engine_ops *ops = engine->ops;
 	uint64_t began_ns;
 	bool wait = false;
 	int r;
 
 	while (!server->stop) {
 		r = loop_turn(&server->loop, wait);
-		if (r < 0) {
-			log_err("io_uring: %s", strerror(-r));
-			return r;
-		}
+		if (r < 0)
+			goto broken;
 		began_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
-		if (server->loop.settled)
-			clients_sent(server);
-		clients_process(server);
-		consumers_run(server);
+		server_work(server);
+		/* What the module does at once is answered in this turn. */
+		if (engine->asked) {
+			r = loop_turn(&server->loop, false);
+			if (r < 0)
+				goto broken;
+			server_work(server);
+		}
 		/* Not before what is still under way has been seen to. */
 		wait = list_empty(&server->sent);
 		clients_turn(server);
@@ -241,7 +255,7 @@ int server_run(struct server *server)
 		if (!list_empty(&server->starved) &&
 		    !list_empty(&server->sent))
 			wait = false;
-		wait = !(ops->turn && ops->turn(server->engine)) && wait &&
+		wait = !(ops->turn && ops->turn(engine)) && wait &&
 		       list_empty(&server->ready) && list_empty(&server->due);
 		buffers_turn(&server->buffers);
 		server->written_ns = loop_now_exactly();
@@ -254,6 +268,10 @@ int server_run(struct server *server)
 	/* What has been answered in this turn still goes out. */
 	io_uring_submit(&server->loop.ring);
 	return 0;
+
+broken:
+	log_err("io_uring: %s", strerror(-r));
+	return r;
 }
 
 void server_stop(struct server *server)

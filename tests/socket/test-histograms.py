@@ -48,6 +48,19 @@ def test_requests_and_turns_are_counted():
         assert not turns_after[-1] and not requests_after[-1]
 
 
+def test_a_batch_takes_one_turn():
+    """The module's answer, too, goes out in the turn in which it was asked."""
+    rounds = 200
+    with Daemon() as daemon, attach(daemon.path) as connection:
+        before, _, _ = histograms(connection)
+        for _ in range(rounds):
+            connection.batch([arm(HOUR)] * 16)
+        after, _, _ = histograms(connection)
+        turns = sum(after) - sum(before)
+        # Now and then work is left over for another turn.
+        assert turns <= rounds + rounds // 4 + 5, turns
+
+
 def test_smallest_buffers_hold_an_answer():
     with Daemon("buffer_size = 2048\n") as daemon, \
             attach(daemon.path) as connection:

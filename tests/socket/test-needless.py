@@ -24,8 +24,10 @@ COUNTER = os.path.join(ROOT, "build", "tests", "socket", "count-calls.so")
 CALLS = ("malloc", "calloc", "realloc", "free", "aligned_alloc", "mmap",
          "munmap", "madvise")
 
-# Turns from requests to answers: the module answers by the ring, too.
-TURNS = 1 if ENGINE == "embedded" else 3
+# Calls from requests to answers: the module is asked by one of its own. Where
+# timers are due it is another to read them.
+TURNS = 1 if ENGINE == "embedded" else 2
+TURNS_DUE = 1 if ENGINE == "embedded" else 3
 
 # Where the kernel's clock cannot be read from memory, asking it is a call.
 CLOCK = "clock_gettime"
@@ -179,7 +181,7 @@ def test_expirations_take_one_system_call_a_buffer():
                 traffic.trip(due)
                 consumer.take(BATCH * SIZE)
         # One to take the batch, one to look for more of what is due.
-        trace.check(TURNS * (3 * count // BATCH + 5))
+        trace.check(TURNS_DUE * (3 * count // BATCH + 5))
 
 
 def test_at_rest_there_is_no_system_call():
