@@ -25,6 +25,7 @@ $(BENCH_DAEMON)/echo: LIBS = $(URING_LIBS) $(SYSTEMD_LIBS)
 $(addprefix $(BENCH_DAEMON)/,expiry overload punctual): $(BENCH_DAEMON)/%: \
 	$(B)/obj/plain/bench/daemon/%.o $(call objects,plain, \
 	bench/daemon/wire.c bench/mix.c $(BENCH_SUBJECT))
+$(BENCH_DAEMON)/overload: $(call objects,plain,bench/daemon/watch.c)
 
 $(BENCH_DAEMON)/redis $(BENCH_DAEMON)/beanstalk: $(BENCH_DAEMON)/%: \
 	$(B)/obj/plain/bench/daemon/%.o $(call objects,plain,$(BENCH_SUBJECT))

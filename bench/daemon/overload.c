@@ -4,13 +4,15 @@
  * rate whatever becomes of those before. One that a connection's socket does
  * not take is dropped and counted: that is how a server which takes no more
  * than it can do says so. All that a socket took must be answered. Meanwhile
- * timers fall due in the same queue, to see whether they stay on time.
+ * timers fall due in the same queue, and as many of a timerfd, each waited for
+ * by a process of its own, to see whether they stay on time.
  *
- *	overload --socket PATH [--timers N] [--seconds S]
+ *	overload --socket PATH [--timers N] [--seconds S] [--rounds N]
  *
- * prints one JSON object for each offered load: as much as the sockets take (0),
- * then parts and multiples of what was answered then; in the end once more the
- * rate below that while many timers fall due at once.
+ * Load 1 is what is answered when as much is offered as the sockets take (all).
+ * Each round offers every load once, for S seconds, the next round in the
+ * opposite order; one of them is offered while very many timers of another
+ * queue fall due at once. Prints one JSON object for each load of each round.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -21,19 +23,21 @@
 #include "bench/bench.h"
 #include "bench/daemon/subject.h"
 #include "bench/daemon/traffic.h"
+#include "bench/daemon/watch.h"
 #include "bench/daemon/wire.h"
 
 #define QUEUE		"bench"
+#define STORM_QUEUE	"storm"
 #define BATCH		64U
 #define BYTES		(BATCH * sizeof(struct expiry_record))
 #define CONNECTIONS	32U
 #define IN_FLIGHT	1024U		/* batches; a socket takes fewer */
 #define FAR_NS		(3600 * NSEC_PER_SEC)
 #define MSEC		1000000ULL
-#define PROBE_NS	(2 * MSEC)	/* between two timers that are watched */
-#define AHEAD_NS	(100 * MSEC)	/* armed so long before they are due */
-#define STORM		1000000U	/* timers that fall due at once */
+#define WATCH_NS	MSEC		/* between two timers that are watched */
+#define STORM		100000U		/* timers that fall due at once */
 #define SAMPLES		(1U << 22)
+#define CALIBRATIONS	5
 
 /**
  * struct source - a connection that work is offered to
@@ -54,42 +58,50 @@ struct source {
 
 static struct source sources[CONNECTIONS];
 static struct expiry_record request[BATCH];
-static struct consumer consumer = { .fd = -1 };
-static int prober = -1;
+static int producer = -1, storm_producer = -1;
+static struct watch queue_watch, timerfd_watch, storm_watch;
 static uint64_t nr_refused, nr_answered;
 static uint64_t *latency, nr_latency;
-static uint64_t *late, nr_late;
 
-/* The watched ones have a cookie. */
-static void note(const struct expiry_record *record, uint64_t now_ns)
-{
-	if (record->cookie && nr_late < SAMPLES)
-		late[nr_late++] = now_ns - record->deadline_ns;
-}
+/* ------------------------------------------------------------------------
+ * Timers
+ */
 
-/* @nr timers by batches of 512, due from @from_ns on. */
-static void arm(int fd, uint32_t nr, uint64_t from_ns, uint64_t spread_ns)
+/* @nr timers by batches of 512, due from @from_ns on, at random within
+ * @spread_ns or (@every_ns other than 0) one after the other.
+ */
+static void arm(int fd, uint32_t nr, uint64_t from_ns, uint64_t spread_ns,
+		uint64_t every_ns)
 {
 	static struct expiry_record records[512];
 	static uint64_t random = 1;
-	uint32_t i, done;
+	uint32_t i, done, count;
 
-	for (done = 0; done < nr; done += 512) {
-		for (i = 0; i < 512; i++)
+	for (done = 0; done < nr; done += count) {
+		count = nr - done < 512 ? nr - done : 512;
+		for (i = 0; i < count; i++)
 			records[i] = (struct expiry_record) {
 				.op = EXPIRY_OP_ARM,
-				.deadline_ns = from_ns +
-					bench_below(&random, spread_ns),
+				.deadline_ns = from_ns + (every_ns ?
+					(done + i) * every_ns :
+					bench_below(&random, spread_ns)),
 			};
-		wire_send(fd, records, 512);
-		wire_receive(fd, records, 512);
+		wire_send(fd, records, count);
+		wire_receive(fd, records, count);
+		for (i = 0; i < count; i++)
+			if (records[i].status)
+				die("ARM is refused: %d", records[i].status);
 	}
-	/* Timers of its own, to be refreshed: their number stays what it is. */
-	for (i = 0; i < BATCH; i++) {
+	/* Some of them, to be refreshed: their number stays what it is. */
+	for (i = 0; i < BATCH && spread_ns == FAR_NS; i++) {
 		request[i] = records[i];
 		request[i].op = EXPIRY_OP_REFRESH;
 	}
 }
+
+/* ------------------------------------------------------------------------
+ * Requests
+ */
 
 static bool source_push(struct source *source)
 {
@@ -149,30 +161,6 @@ static void source_receive(struct source *source)
 		source_push(source);
 }
 
-static void consumer_look(void)
-{
-	char byte;
-
-	if (recv(consumer.fd, &byte, 1, MSG_PEEK | MSG_DONTWAIT) > 0)
-		consumer_take(&consumer, note);
-}
-
-static void probe(uint64_t now_ns)
-{
-	struct expiry_record record = {
-		.op = EXPIRY_OP_ARM,
-		.deadline_ns = now_ns + AHEAD_NS,
-		.cookie = 1,
-	};
-	char answers[4096];
-
-	if (send(prober, &record, sizeof(record),
-		 MSG_NOSIGNAL | MSG_DONTWAIT) < 0 && errno != EAGAIN)
-		die("send: %m");
-	while (recv(prober, answers, sizeof(answers), MSG_DONTWAIT) > 0)
-		;
-}
-
 /* ------------------------------------------------------------------------
  * One load
  */
@@ -184,24 +172,30 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-static double part(uint64_t *samples, uint64_t nr, double share)
+static double part(uint64_t *values, uint64_t nr, double share)
 {
-	return nr ? samples[(uint64_t)((nr - 1) * share)] / 1e3 : 0;
+	return nr ? values[(uint64_t)((nr - 1) * share)] / 1e3 : 0;
 }
 
-/* Returns the goodput; @rate: requests a second, 0 = all that is taken. */
-static double offer(const char *name, double rate, double seconds)
+static void print_late(const char *name, const struct watch *watch)
 {
-	uint64_t began_ns = bench_now(), now_ns = began_ns, probe_ns = began_ns;
-	uint64_t end_ns = began_ns + seconds * NSEC_PER_SEC;
-	uint64_t offered = 0, dropped = 0, due;
-	uint32_t i, turn = 0;
-	double goodput;
+	uint32_t i;
 
-	nr_answered = 0;
-	nr_refused = 0;
-	nr_latency = 0;
-	nr_late = 0;
+	printf(", \"%s\": [", name);
+	for (i = 0; i < watch->nr; i++)
+		printf("%s%.1f", i ? ", " : "", watch->late_ns[i] / 1e3);
+	printf("]");
+}
+
+/* Open-loop: @rate requests a second, 0 = all that is taken. Returns how many
+ * batches the sockets did not take; @*offeredp of how many.
+ */
+static uint64_t generate(double rate, uint64_t began_ns, uint64_t end_ns,
+			 uint64_t *offeredp)
+{
+	uint64_t now_ns = began_ns, offered = 0, dropped = 0, due;
+	uint32_t i, turn = 0;
+
 	while (now_ns < end_ns) {
 		due = rate ? (now_ns - began_ns) / 1e9 * rate / BATCH :
 			     offered + 8 * CONNECTIONS;
@@ -211,40 +205,116 @@ static double offer(const char *name, double rate, double seconds)
 		for (i = 0; i < CONNECTIONS; i++)
 			if (sources[i].sent > sources[i].done)
 				source_receive(&sources[i]);
-		consumer_look();
 		now_ns = bench_now();
-		if (now_ns - probe_ns >= PROBE_NS) {
-			probe_ns += PROBE_NS;
-			probe(now_ns);
-		}
 	}
-	goodput = nr_answered / ((now_ns - began_ns) / 1e9);
+	*offeredp = offered;
+	return dropped;
+}
 
-	/* All that was taken is answered: nothing is met by silence. */
-	end_ns = bench_now() + 10 * NSEC_PER_SEC;
+/* All that was taken is answered: nothing is met by silence. */
+static void drain(void)
+{
+	uint64_t end_ns = bench_now() + 10 * NSEC_PER_SEC;
+	uint32_t i;
+
 	for (i = 0; i < CONNECTIONS; i++)
 		while (sources[i].sent > sources[i].done || sources[i].left) {
 			source_receive(&sources[i]);
 			if (bench_now() > end_ns)
 				die("what was taken is not answered");
 		}
-	end_ns = bench_now() + 2 * AHEAD_NS;
-	while (bench_now() < end_ns)
-		consumer_look();
+}
+
+/* Returns the goodput. */
+static double offer(const char *name, double rate, double seconds,
+		    uint32_t round, bool storm)
+{
+	uint32_t watched = seconds * NSEC_PER_SEC / WATCH_NS;
+	uint64_t began_ns = bench_now() + (100 + storm * 100) * MSEC;
+	uint64_t storm_ns = began_ns + seconds / 4 * NSEC_PER_SEC;
+	uint64_t end_ns = began_ns + seconds * NSEC_PER_SEC;
+	uint64_t offered, dropped;
+	double goodput;
+
+	arm(producer, watched, began_ns, 0, WATCH_NS);
+	if (storm)
+		arm(storm_producer, STORM, storm_ns, MSEC, 0);
+	if (bench_now() > began_ns)
+		die("timers were not armed in time");
+	watch_begin(&queue_watch, began_ns, WATCH_NS, watched);
+	watch_begin(&timerfd_watch, began_ns + WATCH_NS / 2, WATCH_NS, watched);
+	if (storm)
+		watch_begin(&storm_watch, storm_ns, 0, STORM);
+	while (bench_now() < began_ns)
+		;
+
+	nr_answered = 0;
+	nr_refused = 0;
+	nr_latency = 0;
+	dropped = generate(rate, began_ns, end_ns, &offered);
+	goodput = nr_answered / ((bench_now() - began_ns) / 1e9);
+	drain();
+	watch_end(&queue_watch);
+	watch_end(&timerfd_watch);
+	if (storm)
+		watch_end(&storm_watch);
 
 	qsort(latency, nr_latency, sizeof(*latency), compare);
-	qsort(late, nr_late, sizeof(*late), compare);
-	printf("{\"load\": \"%s\", \"offered\": %.0f, \"goodput\": %.0f, "
-	       "\"dropped\": %.3f, \"refused\": %llu, \"p50_us\": %.1f, "
-	       "\"p99_us\": %.1f, \"watched\": %llu, \"late_p50_us\": %.1f, "
-	       "\"late_p99_us\": %.1f, \"late_max_us\": %.1f}\n", name,
+	printf("{\"load\": \"%s\", \"round\": %u, \"offered\": %.0f, "
+	       "\"goodput\": %.0f, \"dropped\": %.3f, \"refused\": %llu, "
+	       "\"p50_us\": %.1f, \"p99_us\": %.1f", name, round,
 	       rate ? rate : (double)offered * BATCH / seconds, goodput,
 	       (double)dropped / offered, (unsigned long long)nr_refused,
-	       part(latency, nr_latency, 0.5), part(latency, nr_latency, 0.99),
-	       (unsigned long long)nr_late, part(late, nr_late, 0.5),
-	       part(late, nr_late, 0.99), part(late, nr_late, 1));
+	       part(latency, nr_latency, 0.5), part(latency, nr_latency, 0.99));
+	print_late("late_us", &queue_watch);
+	print_late("timerfd_us", &timerfd_watch);
+	printf("}\n");
 	fflush(stdout);
 	return goodput;
+}
+
+static const struct {
+	const char *name;
+	double factor;
+	bool storm;
+} loads[] = {
+	{ "all", 0, false }, { "0.1", 0.1, false }, { "0.5", 0.5, false },
+	{ "0.8", 0.8, false }, { "0.8, a storm", 0.8, true },
+	{ "1", 1, false }, { "2", 2, false }, { "5", 5, false },
+	{ "10", 10, false },
+};
+
+#define LOADS	(sizeof(loads) / sizeof(*loads))
+
+static double calibrate(double seconds)
+{
+	double found[CALIBRATIONS];
+	uint64_t began_ns, offered;
+	uint32_t i;
+
+	for (i = 0; i < CALIBRATIONS; i++) {
+		nr_answered = 0;
+		began_ns = bench_now();
+		generate(0, began_ns, began_ns + seconds * NSEC_PER_SEC,
+			 &offered);
+		found[i] = nr_answered / ((bench_now() - began_ns) / 1e9);
+		drain();
+	}
+	return bench_median(found, CALIBRATIONS).median;
+}
+
+static void measure(double seconds, uint32_t rounds)
+{
+	double capacity = calibrate(seconds);
+	uint32_t i, round;
+
+	for (round = 0; round < rounds; round++)
+		for (i = 0; i < LOADS; i++) {
+			uint32_t n = round & 1 ? LOADS - 1 - i : i;
+
+			offer(loads[n].name, capacity * loads[n].factor,
+			      seconds, round, loads[n].storm);
+		}
 }
 
 int main(int argc, char **argv)
@@ -253,18 +323,12 @@ int main(int argc, char **argv)
 		{ "socket", required_argument, NULL, 's' },
 		{ "timers", required_argument, NULL, 't' },
 		{ "seconds", required_argument, NULL, 'S' },
+		{ "rounds", required_argument, NULL, 'r' },
 		{ 0 },
 	};
-	static const struct {
-		const char *name;
-		double factor;
-	} loads[] = {
-		{ "0.5", 0.5 }, { "0.8", 0.8 }, { "1", 1 }, { "2", 2 },
-		{ "5", 5 }, { "10", 10 },
-	};
-	double seconds = 2, capacity;
 	const char *path = EXPIRY_SOCKET_DEFAULT;
-	uint32_t i, timers = 1000000;
+	uint32_t i, timers = 1000000, rounds = 1;
+	double seconds = 0.5;
 	int c;
 
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
@@ -278,26 +342,22 @@ int main(int argc, char **argv)
 		case 'S':
 			seconds = strtod(optarg, NULL);
 			break;
+		case 'r':
+			rounds = strtoul(optarg, NULL, 10);
+			break;
 		default:
 			return 2;
 		}
 	}
+	watch_queue(&queue_watch, path, QUEUE);
+	watch_queue(&storm_watch, path, STORM_QUEUE);
+	watch_timerfd(&timerfd_watch);
 	latency = subject_map((uint64_t)SAMPLES * sizeof(*latency));
-	late = subject_map((uint64_t)SAMPLES * sizeof(*late));
-	prober = wire_attach(path, QUEUE, 0);
-	arm(prober, timers, bench_now() + FAR_NS, FAR_NS);
-	consumer_attach(&consumer, path, QUEUE, 65536);
-	consumer.any_order = true;
+	producer = wire_attach(path, QUEUE, 0);
+	storm_producer = wire_attach(path, STORM_QUEUE, 0);
+	arm(producer, timers, bench_now() + FAR_NS, FAR_NS, 0);
 	for (i = 0; i < CONNECTIONS; i++)
 		sources[i].fd = wire_attach(path, QUEUE, 0);
-
-	capacity = offer("all", 0, seconds);
-	for (i = 0; i < sizeof(loads) / sizeof(*loads); i++)
-		offer(loads[i].name, capacity * loads[i].factor, seconds);
-	/* Half-way through, a storm. */
-	arm(prober, STORM, bench_now() + (2 + seconds / 2) * NSEC_PER_SEC,
-	    MSEC);
-	arm(prober, 512, bench_now() + FAR_NS, FAR_NS);
-	offer("0.8, a storm", capacity * 0.8, seconds);
+	measure(seconds, rounds);
 	return 0;
 }

@@ -1,0 +1,145 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <signal.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <sys/prctl.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+#include "bench/daemon/watch.h"
+#include "bench/daemon/wire.h"
+
+#define CREDIT	(1U << 20)
+
+/* What is waited for, as it goes through the pipe. */
+struct order {
+	uint64_t first_ns;
+	uint64_t every_ns;
+	uint32_t nr;
+};
+
+/* Of the process that watches. */
+static uint64_t *samples;
+static uint32_t nr_samples;
+
+static void note(const struct expiry_record *record, uint64_t now_ns)
+{
+	if (nr_samples < WATCH_SAMPLES)
+		samples[nr_samples++] = now_ns - record->deadline_ns;
+}
+
+static void wait_for_queue(struct consumer *consumer, const struct order *order)
+{
+	while (nr_samples < order->nr)
+		consumer_take(consumer, note);
+}
+
+/* A deadline that has passed when its turn comes is late by all of that, as it
+ * is where several expirations come together.
+ */
+static void wait_for_timerfd(int fd, const struct order *order)
+{
+	uint32_t i;
+
+	for (i = 0; i < order->nr; i++) {
+		uint64_t due_ns = order->first_ns + i * order->every_ns, ticks;
+		struct itimerspec when = {
+			.it_value.tv_sec = due_ns / NSEC_PER_SEC,
+			.it_value.tv_nsec = due_ns % NSEC_PER_SEC,
+		};
+
+		if (timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL) < 0 ||
+		    read(fd, &ticks, sizeof(ticks)) != sizeof(ticks))
+			die("timerfd: %m");
+		samples[nr_samples++] = bench_now() - due_ns;
+	}
+}
+
+/* @path: NULL = a timerfd. Never returns. */
+static void serve(const char *path, const char *name, int order_fd, int done_fd)
+{
+	struct consumer consumer;
+	struct order order;
+	int fd = -1;
+
+	if (path) {
+		consumer_attach(&consumer, path, name, CREDIT);
+		consumer.any_order = true;
+	} else {
+		fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
+	}
+	if (write(done_fd, "", 1) != 1)
+		die("pipe: %m");
+	while (read(order_fd, &order, sizeof(order)) == sizeof(order)) {
+		nr_samples = 0;
+		if (path)
+			wait_for_queue(&consumer, &order);
+		else
+			wait_for_timerfd(fd, &order);
+		if (write(done_fd, "", 1) != 1)
+			die("pipe: %m");
+	}
+	_exit(0);
+}
+
+static void watch_start(struct watch *watch, const char *path, const char *name)
+{
+	size_t size = WATCH_SAMPLES * sizeof(*watch->late_ns);
+	int order[2], done[2];
+	pid_t child;
+
+	*watch = (struct watch) { 0 };
+	watch->late_ns = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
+	if (watch->late_ns == MAP_FAILED || pipe(order) < 0 || pipe(done) < 0)
+		die("watcher: %m");
+	child = fork();
+	if (child < 0)
+		die("fork: %m");
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		close(order[1]);
+		close(done[0]);
+		samples = watch->late_ns;
+		serve(path, name, order[0], done[1]);
+	}
+	close(order[0]);
+	close(done[1]);
+	watch->order = order[1];
+	watch->done = done[0];
+	/* It is there. */
+	watch_end(watch);
+}
+
+void watch_queue(struct watch *watch, const char *path, const char *name)
+{
+	watch_start(watch, path, name);
+}
+
+void watch_timerfd(struct watch *watch)
+{
+	watch_start(watch, NULL, NULL);
+}
+
+void watch_begin(struct watch *watch, uint64_t first_ns, uint64_t every_ns,
+		 uint32_t nr)
+{
+	struct order order = {
+		.first_ns = first_ns,
+		.every_ns = every_ns,
+		.nr = nr < WATCH_SAMPLES ? nr : WATCH_SAMPLES,
+	};
+
+	watch->nr = order.nr;
+	if (write(watch->order, &order, sizeof(order)) != sizeof(order))
+		die("pipe: %m");
+}
+
+void watch_end(struct watch *watch)
+{
+	char byte;
+
+	if (read(watch->done, &byte, 1) != 1)
+		die("a watcher ended");
+}
