@@ -517,13 +517,20 @@ void client_update(struct client *client)
 		consumer_kick(client->queue);
 }
 
+void clients_write(struct server *server)
+{
+	struct list *entry;
+
+	while ((entry = list_pop(&server->writers)))
+		client_write(container_of(entry, struct client, writer));
+}
+
 void clients_turn(struct server *server)
 {
 	uint32_t buffers = server->buffers.nr_free;
 	struct list *entry;
 
-	while ((entry = list_pop(&server->writers)))
-		client_write(container_of(entry, struct client, writer));
+	clients_write(server);
 
 	/* First come, first served, and no more than there is for. */
 	while (buffers && (entry = list_pop(&server->starved))) {

@@ -156,6 +156,9 @@ void client_update(struct client *client);
 /* What was sent quietly before this turn and did not complain is sent. */
 void clients_sent(struct server *server);
 
+/* Send what there is to be sent. */
+void clients_write(struct server *server);
+
 /* At the end of a turn: send, receive again, forget the dead. */
 void clients_turn(struct server *server);
 

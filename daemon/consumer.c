@@ -18,11 +18,6 @@
 #include "daemon/queue.h"
 #include "daemon/server.h"
 
-/* Expirations handed out in one turn, so that a storm of them starves nobody
- * who has a request.
- */
-#define TURN_EXPIRATIONS	2048
-
 void consumer_kick(struct queue *queue)
 {
 	if (!queue->consumer || queue->reading)
@@ -211,7 +206,7 @@ static uint32_t consumer_run(struct queue *queue)
 	return r > 0 ? r : 1;
 }
 
-void consumers_run(struct server *server)
+uint32_t consumers_run(struct server *server, uint32_t budget)
 {
 	uint32_t full = server->buffers.size / sizeof(struct expiry_record);
 	uint32_t done = 0, before;
@@ -226,13 +221,14 @@ void consumers_run(struct server *server)
 		before = done;
 		list_init(&now);
 		list_splice(&now, &server->due);
-		while (done < TURN_EXPIRATIONS && (entry = list_pop(&now)))
+		while (done < budget && (entry = list_pop(&now)))
 			done += consumer_run(container_of(entry, struct queue,
 							  due));
 		list_splice(&now, &server->due);
 		list_splice(&server->due, &now);
-	} while (done < TURN_EXPIRATIONS && done - before >= full &&
+	} while (done < budget && done - before >= full &&
 		 !list_empty(&server->due));
+	return done < budget ? budget - done : 0;
 }
 
 void consumers_clock_set(struct server *server)

@@ -148,8 +148,13 @@ void consumer_credit(struct queue *queue, uint32_t credit);
 /* The consumer is gone. */
 void consumer_leave(struct queue *queue);
 
-/* Hand out what is due, within this turn's budget. */
-void consumers_run(struct server *server);
+/* Expirations handed out in one turn, so that a storm of them starves nobody
+ * who has a request.
+ */
+#define TURN_EXPIRATIONS	2048
+
+/* Hand out what is due, about @budget expirations. Returns what is left of it. */
+uint32_t consumers_run(struct server *server, uint32_t budget);
 
 /* CLOCK_REALTIME was set: tell the consumers whom it concerns. */
 void consumers_clock_set(struct server *server);

@@ -217,14 +217,33 @@ void server_reconfigure(struct server *server, const struct config *config)
 	listener_resume(server);
 }
 
+/* What fell due while the turn before lasted does not wait for the requests of
+ * this one, too. Returns how many expirations may follow behind those.
+ */
+static uint32_t server_expire(struct server *server)
+{
+	uint32_t left = TURN_EXPIRATIONS;
+
+	if (list_empty(&server->ready) ||
+	    (list_empty(&server->due) && list_empty(&server->writers)))
+		return left;
+	left = consumers_run(server, left);
+	clients_write(server);
+	io_uring_submit(&server->loop.ring);
+	return left;
+}
+
 /* Do what can be done about what completed. */
 static void server_work(struct server *server)
 {
+	uint32_t left;
+
 	server->engine->asked = false;
 	if (server->loop.settled)
 		clients_sent(server);
+	left = server_expire(server);
 	clients_process(server);
-	consumers_run(server);
+	consumers_run(server, left);
 }
 
 int server_run(struct server *server)
