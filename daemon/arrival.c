@@ -77,7 +77,6 @@ static void arrival_end(struct server *server, struct arrival *arrival)
 	share_put(&server->shards->connections, 1);
 	share_put(&arrival->account->connections, 1);
 	arrival_free(arrival);
-	listener_resume(server);
 }
 
 static void arrival_lands(struct server *server, struct mail *mail)

@@ -88,7 +88,6 @@ static void client_free(struct client *client)
 	client->user->connections--;
 	user_put(&server->users, client->user);
 	pool_put(&server->client_pool, client);
-	listener_resume(server);
 }
 
 /* No more is done for it. Its place as a consumer is free at once; the rest

@@ -2,6 +2,8 @@
 #include <errno.h>
 #include <signal.h>
 #include <string.h>
+#include <sys/eventfd.h>
+#include <sys/poll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/un.h>
@@ -12,6 +14,12 @@
 #include "daemon/server.h"
 
 #define LISTEN_BACKLOG	4096
+
+/* Refused in one turn from the reserve, and how long to wait where even that
+ * does not do.
+ */
+#define TURN_REFUSALS	16
+#define REFUSAL_PAUSE_NS	100000000
 
 /* How long a socket that is in use may take to become free. */
 #define PROBE_TRIES	10
@@ -74,6 +82,89 @@ static void admit(struct server *server, int fd)
 	}
 }
 
+/* ------------------------------------------------------- without descriptors */
+
+static bool is_shortage(int error)
+{
+	return error == EMFILE || error == ENFILE || error == ENOBUFS ||
+	       error == ENOMEM;
+}
+
+static bool somebody_waits(const struct listener *listener)
+{
+	struct pollfd poll_fd = { .fd = listener->fd, .events = POLLIN };
+
+	return poll(&poll_fd, 1, 0) > 0;
+}
+
+/* Give up the reserve for the next one's connection, say that there is no
+ * place, and take it back. Returns false if that does not do either.
+ */
+static bool refuse_from_reserve(struct listener *listener, int error)
+{
+	struct log_about refused = {
+		.id = LOG_CLIENT_REFUSED,
+		.peer = true,
+		.error = error,
+	};
+	socklen_t len = sizeof(struct ucred);
+	struct ucred peer = { 0 };
+	int fd;
+
+	if (listener->reserve >= 0)
+		close(listener->reserve);
+	fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+	if (fd >= 0) {
+		getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len);
+		refused.uid = peer.uid;
+		refused.pid = peer.pid;
+		log_peer(&refused, "client of pid %d, uid %u refused: %s",
+			 (int)peer.pid, (unsigned int)peer.uid,
+			 strerror(error));
+		connection_refuse(listener->server, fd, -EBUSY);
+	}
+	listener->reserve = eventfd(0, EFD_CLOEXEC);
+	return fd >= 0;
+}
+
+static void listener_wait(struct listener *listener, bool pause)
+{
+	struct io_uring_sqe *sqe = loop_sqe(&listener->server->loop,
+					    &listener->wait);
+
+	if (pause)
+		io_uring_prep_timeout(sqe, &listener->pause, 0, 0);
+	else
+		io_uring_prep_poll_add(sqe, listener->fd, POLLIN);
+}
+
+/* There may be descriptors again: that is found out by trying. */
+static void listener_waited(struct loop_op *op, int result, uint32_t flags)
+{
+	struct listener *listener = container_of(op, struct listener, wait);
+	int i, fd, r;
+
+	(void)flags;
+	if (result == -ECANCELED)
+		return;
+	for (i = 0; i < TURN_REFUSALS && somebody_waits(listener); i++) {
+		fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
+		if (fd >= 0) {
+			admit(listener->server, fd);
+			listener_accept(listener);
+			return;
+		}
+		r = -errno;
+		if (is_shortage(-r) && !refuse_from_reserve(listener, -r)) {
+			log_peer(NULL, "cannot accept connections: %s",
+				 strerror(-r));
+			listener_wait(listener, true);
+			return;
+		}
+	}
+	listener_wait(listener, false);
+}
+
 static void listener_accepted(struct loop_op *op, int result, uint32_t flags)
 {
 	struct listener *listener = container_of(op, struct listener, op);
@@ -82,46 +173,12 @@ static void listener_accepted(struct loop_op *op, int result, uint32_t flags)
 		listener->accepting = false;
 	if (result >= 0)
 		admit(listener->server, result);
-
-	switch (result) {
-	case -ECANCELED:
+	if (listener->accepting || result == -ECANCELED)
 		return;
-	case -EMFILE:
-	case -ENFILE:
-	case -ENOBUFS:
-	case -ENOMEM:
-		if (!atomic_exchange(&listener->short_of, true))
-			log_warning("cannot accept connections: %s",
-				    strerror(-result));
-		return;
-	default:
-		if (!listener->accepting)
-			listener_accept(listener);
-	}
-}
-
-static void resume(struct server *server, struct mail *mail)
-{
-	struct listener *listener = &server->listener;
-
-	(void)mail;
-	if (!atomic_load(&listener->short_of) || listener->accepting)
-		return;
-	atomic_store(&listener->short_of, false);
-	listener_accept(listener);
-}
-
-void listener_resume(struct server *server)
-{
-	struct server *first = server->shards->servers[0];
-
-	if (!atomic_load_explicit(&first->listener.short_of,
-				  memory_order_relaxed))
-		return;
-	if (server == first)
-		resume(first, NULL);
+	if (is_shortage(-result))
+		listener_wait(listener, false);
 	else
-		mail_post(&first->mailbox, &first->listener.resume);
+		listener_accept(listener);
 }
 
 /* 0 = nobody answers at the address, -EADDRINUSE = somebody does, or -errno.
@@ -213,8 +270,10 @@ int listener_init(struct listener *listener, struct server *server)
 	*listener = (struct listener) {
 		.server = server,
 		.fd = -1,
+		.reserve = eventfd(0, EFD_CLOEXEC),
 		.op.done = listener_accepted,
-		.resume.deliver = resume,
+		.wait.done = listener_waited,
+		.pause.tv_nsec = REFUSAL_PAUSE_NS,
 	};
 	if (server->shards->store.listener >= 0) {
 		listener->fd = server->shards->store.listener;
@@ -236,6 +295,9 @@ void listener_deinit(struct listener *listener)
 	if (listener->fd >= 0)
 		close(listener->fd);
 	listener->fd = -1;
+	if (listener->reserve >= 0)
+		close(listener->reserve);
+	listener->reserve = -1;
 	if (listener->made)
 		unlink(listener->server->config.socket);
 	listener->made = false;

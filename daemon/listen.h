@@ -9,7 +9,6 @@
 #include <stdbool.h>
 
 #include "daemon/loop.h"
-#include "daemon/mailbox.h"
 
 struct server;
 
@@ -19,26 +18,24 @@ struct server;
  * @made: it is ours to remove, at the configured path
  * @op: the multishot accept
  * @accepting: it is under way
- * @short_of: descriptors or memory; a connection or a queue that ends makes it
- *	resume, in whatever thread, by posting @resume
+ * @wait: under way instead while descriptors or memory are short: for somebody
+ *	who wants in, or for @pause
+ * @reserve: a descriptor that is there to be given up for one who has to be
+ *	told that there is no other; -1 = that did not come back yet
  */
 struct listener {
 	struct server *server;
 	int fd;
+	int reserve;
 	bool made;
 	bool accepting;
-	atomic_bool short_of;
 	struct loop_op op;
-	struct mail resume;
+	struct loop_op wait;
+	struct __kernel_timespec pause;
 };
 
 /* Take the socket from systemd, or make it. Says on stderr what went wrong. */
 int listener_init(struct listener *listener, struct server *server);
 void listener_deinit(struct listener *listener);
-
-/* For any server: have the first one accept, if that was stopped for want of
- * something.
- */
-void listener_resume(struct server *server);
 
 #endif /* DAEMON_LISTEN_H */

@@ -99,7 +99,6 @@ static void queue_free(struct queue *queue)
 		return;
 	}
 	queue_forget(queue);
-	listener_resume(server);
 }
 
 void queues_deinit(struct queues *queues)

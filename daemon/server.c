@@ -140,6 +140,7 @@ int server_init(struct server *server, struct shards *shards, uint32_t number,
 		.config = *config,
 		.loop.ring.ring_fd = -1,
 		.listener.fd = -1,
+		.listener.reserve = -1,
 		.clock.fd = -1,
 		.mailbox.fd = -1,
 		.recount.deliver = users_recount,
@@ -214,7 +215,6 @@ void server_reconfigure(struct server *server, const struct config *config)
 	server->client_pool.nr_max = server->config.connections;
 	server->queues.pool.nr_max = server_queues_max(server);
 	server->users.pool.nr_max = users_max(server);
-	listener_resume(server);
 }
 
 /* What fell due while the turn before lasted does not wait for the requests of

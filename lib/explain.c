@@ -23,7 +23,7 @@ static const struct explanation explanations[] = {
 	{ EXPIRY_OP_HELLO, EACCES,
 	  "it belongs to another user; ask to be allowed to use it (group expiry), or take another queue" },
 	{ EXPIRY_OP_HELLO, EBUSY,
-	  "the queue has a consumer already; end that one, or attach without consuming" },
+	  "the queue has a consumer already: end that one, or attach without consuming; or the daemon has no place for one more connection: try again later" },
 	{ EXPIRY_OP_HELLO, ENOENT,
 	  "nothing is there; start the daemon with: systemctl start expiryd" },
 	{ EXPIRY_OP_HELLO, ECONNREFUSED,

@@ -49,11 +49,12 @@ class Daemon:
     @threads: how many it has, None = as configured
     @hang: let the manager not read before it is told to
     @journal: tell it that its standard error is the journal
+    @files: descriptors it may have
     """
 
     def __init__(self, config=None, options=(), engine=ENGINE, listen=None,
                  path=None, stored=(), environment=None, journal=False,
-                 user=None, hang=False, threads=THREADS):
+                 user=None, hang=False, threads=THREADS, files=None):
         self.folder = tempfile.mkdtemp(prefix="expiryd-")
         os.chmod(self.folder, 0o755)
         self.path = path or os.path.join(self.folder, "socket")
@@ -94,6 +95,9 @@ class Daemon:
             command = [sys.executable, "-c", HAND_OVER,
                        ":".join(name for name, _ in handed),
                        ",".join(str(fd) for fd in fds)] + command
+        if files:
+            command = ["sh", "-c", 'ulimit -n %d; exec "$@"' % files,
+                       "sh"] + command
         with open(self.log_path, "wb") as log:
             if journal:
                 entry = os.fstat(log.fileno())

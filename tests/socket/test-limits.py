@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 
 import tap
-from client import (ACK, ACKING, CANCEL, CONSUME, DROP, HOUR, KEYED, Closed,
+from client import (ACK, ACKING, CANCEL, CONSUME, DROP, HELLO, HOUR, KEYED, Closed,
                     Connection, Record, arm, attach, scaled, wait_for)
 from daemon import ENGINE, PROGRAM, Daemon, as_user
 
@@ -50,6 +50,47 @@ def test_connections_per_user():
         assert held[0].stat().refused_connections == 1
         for connection in held:
             connection.close()
+
+
+def test_who_finds_no_descriptor_hears_so():
+    with Daemon(files=40) as daemon:
+        held = []
+        while True:
+            one = accepted(daemon.path)
+            if not one:
+                break
+            held.append(one)
+        assert 1 < len(held) < 40, len(held)
+        for _ in range(39):
+            with Connection(daemon.path) as refused:
+                reply = refused.reply()
+                assert reply.op == HELLO, reply
+                assert reply.status == -errno.EBUSY, reply
+                assert refused.ended() == []
+        assert held[0].request(arm(HOUR)).status == 0
+        stat = held[0].stat()
+        assert stat.refused_connections == 40, stat
+        # Several at once, of whom some wait while others are told.
+        many = [Connection(daemon.path) for _ in range(100)]
+        assert [refused.reply().status for refused in many] == \
+            [-errno.EBUSY] * 100
+        for refused in many:
+            refused.close()
+        said = [line for line in daemon.log().splitlines()
+                if os.strerror(errno.EMFILE) in line]
+        assert said and "pid %d, uid %d refused" % (
+            os.getpid(), os.getuid()) in said[0], daemon.log()
+        assert len(said) < 40, "%d lines" % len(said)
+        # One has left: its place is taken at once, and then there is none.
+        held.pop().close()
+        again = wait_for(lambda: accepted(daemon.path))
+        assert again, "none after one has left"
+        assert accepted(daemon.path) is None
+        before = daemon.open_files()
+        for connection in held + [again]:
+            connection.close()
+        assert wait_for(lambda: daemon.open_files() == before - len(held) - 1)
+        attach(daemon.path).close()
 
 
 def test_queues_per_user():
