@@ -57,6 +57,7 @@ enum client_state {
  * @more: its last buffer was full: there may be more in the socket
  * @starving: found no buffer in the ring
  * @eof: it will send no more
+ * @overdue: requests of it were refused for having waited, which was said
  * @carry: the beginning of a record, @carry_len bytes of it
  * @received: buffers of requests, @nr_received of them; the first may be
  *	processed in part
@@ -86,6 +87,7 @@ struct client {
 	bool more;
 	bool starving;
 	bool eof;
+	bool overdue;
 	bool busy;
 	bool batch_done;
 	bool sending;

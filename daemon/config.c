@@ -79,6 +79,7 @@ static const struct config_key config_keys[] = {
 	FIXED(memory, 0, 0, UINT64_MAX),
 	FIXED(records_in_flight, 4096, 64, 1 << 16),
 	LIMIT(credit_max, 1 << 20, 1, UINT32_MAX),
+	LIMIT(busy_after, 4000, 0, 3600000),
 	LIMIT(kept_queues, 3000, 0, 1 << 20),
 	LIMIT(kept_queues_per_user, 1500, 0, 1 << 20),
 	FIXED(buffers, 256, 4, 1 << 14),

@@ -35,6 +35,7 @@ struct config {
 	uint64_t memory;
 	uint64_t records_in_flight;
 	uint64_t credit_max;
+	uint64_t busy_after;
 	uint64_t kept_queues;
 	uint64_t kept_queues_per_user;
 

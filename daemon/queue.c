@@ -168,6 +168,7 @@ static int queue_new(struct server *server, struct client *client,
 					   config_layout(&server->config),
 					   &queue->engine_queue);
 	if (r < 0) {
+		counter_add(&server->stat.refused_queues, 1);
 		share_put(&shards->queues, 1);
 		goto err_account;
 	}

@@ -35,6 +35,29 @@ static void client_broke(struct client *client, const char *why)
 	client_leave(client, why, EPROTO);
 }
 
+/* Whether the requests in @buffer have waited for so long that doing them would
+ * only make those behind them wait as long. What the client itself held up by
+ * not reading is in private memory and has no time of arrival.
+ */
+static bool is_overdue(const struct client *client, const struct buffer *buffer)
+{
+	struct server *server = client->server;
+	uint64_t after_ns = server->config.busy_after * 1000000;
+
+	return after_ns && buffer->received_ns &&
+	       loop_now(&server->loop, CLOCK_MONOTONIC) -
+	       buffer->received_ns > after_ns;
+}
+
+/* What is work and can be asked for again as it is. What gives something back
+ * (CANCEL, ACK, CLEAR, CREDIT, DROP) is done however late it is.
+ */
+static bool is_refusable(uint8_t op)
+{
+	return op == EXPIRY_OP_ARM || op == EXPIRY_OP_REFRESH ||
+	       op == EXPIRY_OP_QUERY || op == EXPIRY_OP_SCAN;
+}
+
 static bool is_own(uint8_t op)
 {
 	return op >= EXPIRY_OP_HELLO && op <= EXPIRY_OP_DROP;
@@ -132,6 +155,8 @@ static void sum_server_stat(const struct server *server,
 	stat->refused_connections += counter_read(&one->refused_connections);
 	stat->refused_queues += counter_read(&one->refused_queues);
 	stat->refused_timers += counter_read(&one->refused_timers);
+	stat->refused_busy += counter_read(&one->refused_busy);
+	stat->refused_credit += counter_read(&one->refused_credit);
 	stat->closed_protocol += counter_read(&one->closed_protocol);
 	histogram_sum(&server->turn_ns, stat->turn_ns);
 	histogram_sum(&server->batch, stat->batch);
@@ -246,13 +271,18 @@ static bool do_own(struct client *client, struct buffer *buffer)
 /* How many of the next records are one run for the engine; *@armsp of them are
  * ARM.
  */
-static uint32_t run_length(const struct buffer *buffer, uint32_t *armsp)
+static uint32_t run_length(const struct buffer *buffer, bool overdue,
+			   uint32_t *armsp)
 {
 	const struct expiry_record *record = (const void *)buffer->head;
 	uint32_t max = (buffer->tail - buffer->head) / RECORD, n, arms = 0;
 
-	for (n = 0; n < max && !is_own(record[n].op); n++)
+	for (n = 0; n < max; n++) {
+		if (is_own(record[n].op) ||
+		    (overdue && is_refusable(record[n].op)))
+			break;
 		arms += record[n].op == EXPIRY_OP_ARM;
+	}
 	*armsp = arms;
 	return n;
 }
@@ -281,14 +311,14 @@ void client_batch_done(struct engine_io *io, int result)
 }
 
 /* Hand the next run to the engine, where it may be @busy for a while. */
-static void do_run(struct client *client, struct buffer *buffer)
+static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 {
 	const struct engine_ops *ops = client->server->engine->ops;
 	struct engine_io *batch = &client->batch;
 	int r;
 
 	batch->records = (void *)buffer->head;
-	batch->count = run_length(buffer, &client->batch_timers);
+	batch->count = run_length(buffer, overdue, &client->batch_timers);
 	if (!client->queue) {
 		run_done(client, -ENOENT);
 		return;
@@ -309,6 +339,32 @@ static void do_run(struct client *client, struct buffer *buffer)
 	}
 	queue_done(client->queue, client->batch_timers);
 	run_done(client, r);
+}
+
+/* ------------------------------------------------------------------ overload */
+
+/* The next request is answered without being done: its own record is all the
+ * answer needs, so there is always room for it.
+ */
+static void refuse_busy(struct client *client, struct buffer *buffer)
+{
+	const struct log_about busy = {
+		.queue = client->queue && client->queue->name[0] ?
+			 client->queue->name : NULL,
+		.peer = true,
+		.uid = client->user->uid,
+		.pid = client->pid,
+		.error = EBUSY,
+	};
+
+	if (!client->overdue)
+		log_peer(&busy,
+			 "requests of pid %d, uid %u refused: they waited for more than %llu ms",
+			 (int)client->pid, (unsigned int)client->user->uid,
+			 (unsigned long long)client->server->config.busy_after);
+	client->overdue = true;
+	counter_add(&client->server->stat.refused_busy, 1);
+	reply_status(buffer, -EBUSY);
 }
 
 /* ------------------------------------------------------------------- buffers */
@@ -356,6 +412,7 @@ static void finish(struct client *client, struct buffer *buffer)
 uint32_t client_process(struct client *client)
 {
 	struct buffer *buffer = client->received.first;
+	bool overdue;
 	uint32_t records;
 	char *start;
 
@@ -363,6 +420,9 @@ uint32_t client_process(struct client *client)
 		return 0;
 	if (!buffer->reply_tail)
 		begin(client, buffer);
+	overdue = is_overdue(client, buffer);
+	if (!overdue)
+		client->overdue = false;
 	start = buffer->head;
 	if (client->batch_done) {
 		client->batch_done = false;
@@ -376,11 +436,18 @@ uint32_t client_process(struct client *client)
 		if (client->state == CLIENT_HELLO) {
 			client_hello(client, record);
 			reply(buffer, 1);
+		} else if (overdue && is_refusable(record->op)) {
+			refuse_busy(client, buffer);
 		} else if (!is_own(record->op)) {
-			do_run(client, buffer);
-		} else if (client_full(client) || !do_own(client, buffer)) {
+			do_run(client, buffer, overdue);
+		} else if (client_full(client)) {
 			/* Long replies stand before this one. */
 			break;
+		} else if (!do_own(client, buffer)) {
+			/* No room yet; after a while no answer but this. */
+			if (!overdue)
+				break;
+			refuse_busy(client, buffer);
 		}
 	}
 	records = (buffer->head - start) / RECORD;

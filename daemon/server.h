@@ -31,6 +31,7 @@
  * @records: requests answered
  * @expirations: handed to consumers
  * @refused_connections: for a limit; likewise @refused_queues, @refused_timers
+ * @refused_busy: requests answered -EBUSY
  * @refused_credit: times that credit was cut to its limit
  * @closed_protocol: clients ended for breaking the protocol
  * @lateness_max_ns: of all expirations, those delivered again left out
@@ -41,6 +42,7 @@ struct server_stat {
 	counter_t refused_connections;
 	counter_t refused_queues;
 	counter_t refused_timers;
+	counter_t refused_busy;
 	counter_t refused_credit;
 	counter_t closed_protocol;
 	counter_t lateness_max_ns;

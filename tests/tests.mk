@@ -76,6 +76,14 @@ $(B)/tests/socket/count-calls.so: tests/socket/count-calls.c
 	$(call say,LINK,$@)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -shared \
 		-fPIC -o $@ $< -ldl
 
+# The daemon with an engine that takes its time.
+$(B)/tests/socket/expiryd-slow: $(call objects,plain,\
+		tests/socket/slow-engine.c \
+		$(filter-out daemon/engine-kernel.c,$(DAEMON)) $(CORE))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(URING_LIBS) \
+		$(SYSTEMD_LIBS)
+
 $(B)/tests/lib/test-local-time: $(call objects,p12,\
 		tests/lib/test-local-time.c tools/local-time.c tools/parse-time.c)
 	@mkdir -p $(@D)
@@ -120,5 +128,6 @@ check-bench: $(PAPER_TESTS) $(HEAP_TESTS) $(TIMERS_TESTS) ## what the benchmarks
 check-lib: all $(LIB_PROGRAMS) ## libexpiry and expiryctl on the embedded engine
 	@$(RUN_TESTS) $(LIB_PROGRAMS) $(wildcard tests/lib/*.sh tests/lib/*.py)
 
-check-socket: all $(B)/tests/socket/count-calls.so ## the daemon as an independent client sees it
+check-socket: all $(B)/tests/socket/count-calls.so \
+		$(B)/tests/socket/expiryd-slow ## the daemon as an independent client sees it
 	@$(RUN_TESTS) $(wildcard tests/socket/test-*.py)

@@ -30,6 +30,10 @@ static const struct metric server_metrics[] = {
 	       "Queues refused for a limit."),
 	METRIC("refused_timers", refused_timers, true,
 	       "Timers refused for a limit."),
+	METRIC("refused_busy", refused_busy, true,
+	       "Requests refused for having waited too long."),
+	METRIC("refused_credit", refused_credit, true,
+	       "Times that credit was cut to its limit."),
 	METRIC("closed_protocol", closed_protocol, true,
 	       "Connections ended for breaking the protocol."),
 #undef METRIC

@@ -48,10 +48,11 @@ static void print_server(const struct ctl *ctl,
 	printf("  requests     %" PRIu64 "\n", (uint64_t)server->records);
 	printf("  expirations  %" PRIu64 "\n", (uint64_t)server->expirations);
 	printf("  refused      %" PRIu64 " connections, %" PRIu64
-	       " queues, %" PRIu64 " timers\n",
+	       " queues, %" PRIu64 " timers, %" PRIu64 " requests when busy\n",
 	       (uint64_t)server->refused_connections,
 	       (uint64_t)server->refused_queues,
-	       (uint64_t)server->refused_timers);
+	       (uint64_t)server->refused_timers,
+	       (uint64_t)server->refused_busy);
 	printf("  ended        %" PRIu64 " connections, for breaking the protocol\n",
 	       (uint64_t)server->closed_protocol);
 }
@@ -92,6 +93,8 @@ static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
 		       ", \"refused_connections\": %" PRIu64
 		       ", \"refused_queues\": %" PRIu64
 		       ", \"refused_timers\": %" PRIu64
+		       ", \"refused_busy\": %" PRIu64
+		       ", \"refused_credit\": %" PRIu64
 		       ", \"closed_protocol\": %" PRIu64,
 		       engine_text(server->engine),
 		       server->engine == EXPIRY_ENGINE_KERNEL ? "loaded" :
@@ -101,6 +104,8 @@ static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
 		       (uint64_t)server->refused_connections,
 		       (uint64_t)server->refused_queues,
 		       (uint64_t)server->refused_timers,
+		       (uint64_t)server->refused_busy,
+		       (uint64_t)server->refused_credit,
 		       (uint64_t)server->closed_protocol);
 	if (ctl->queue || ctl->device) {
 		if (ctl->queue)

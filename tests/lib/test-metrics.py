@@ -56,6 +56,8 @@ def test_daemon():
         values = metrics(daemon)
         assert values["expiry_connections", None] == 2
         assert values["expiry_requests_total", None] >= 20
+        for what in "connections", "queues", "timers", "busy", "credit":
+            assert values["expiry_refused_%s_total" % what, None] == 0, what
         sizes = buckets(values, "expiry_batch_requests")
         assert (1.0, 20) in sizes and (0.0, 0) in sizes, sizes
         for name in "turn_seconds", "batch_requests", "request_seconds":

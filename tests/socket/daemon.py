@@ -50,11 +50,13 @@ class Daemon:
     @hang: let the manager not read before it is told to
     @journal: tell it that its standard error is the journal
     @files: descriptors it may have
+    @program: another than is tested otherwise
     """
 
     def __init__(self, config=None, options=(), engine=ENGINE, listen=None,
                  path=None, stored=(), environment=None, journal=False,
-                 user=None, hang=False, threads=THREADS, files=None):
+                 user=None, hang=False, threads=THREADS, files=None,
+                 program=PROGRAM):
         self.folder = tempfile.mkdtemp(prefix="expiryd-")
         os.chmod(self.folder, 0o755)
         self.path = path or os.path.join(self.folder, "socket")
@@ -66,10 +68,9 @@ class Daemon:
             self.manager.hang()
         self.config_path = os.path.join(self.folder, "config")
 
-        program = PROGRAM
         if user is not None:
             # The checkout may be where nobody else can look.
-            program = shutil.copy(PROGRAM, self.folder)
+            program = shutil.copy(program, self.folder)
         command = [program, "--engine", engine]
         if threads is not None:
             command += ["--threads", str(threads)]

@@ -1,0 +1,82 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The embedded engine as if its memory had to come back from swap first: what is
+ * submitted or collected is done, but comes back after EXPIRY_SLOW_MS. It takes
+ * the kernel engine's place when it is linked with the rest of the daemon.
+ */
+#include <errno.h>
+#include <stdlib.h>
+
+#include "daemon/arena.h"
+#include "daemon/engine.h"
+#include "daemon/util.h"
+
+#define SLOW_MS	300
+
+static struct __kernel_timespec delay;
+static struct engine_ops slow_ops;
+static struct budget unlimited = { .pages_max = UINT64_MAX };
+
+/* @io's result waits in its progress. */
+static void slow_done(struct loop_op *op, int result, uint32_t flags)
+{
+	struct engine_io *io = container_of(op, struct engine_io, op);
+
+	(void)result;
+	(void)flags;
+	io->done(io, io->progress);
+}
+
+static int slow_down(struct engine_queue *queue, struct engine_io *io,
+		     int result)
+{
+	struct io_uring_sqe *sqe;
+
+	if (result < 0)
+		return result;
+	io->op.done = slow_done;
+	io->progress = result;
+	sqe = loop_sqe(queue->engine->loop, &io->op);
+	io_uring_prep_timeout(sqe, &delay, 0, 0);
+	return -EINPROGRESS;
+}
+
+static int slow_submit(struct engine_queue *queue, struct engine_io *io)
+{
+	return slow_down(queue, io, engine_embedded.submit(queue, io));
+}
+
+static int slow_collect(struct engine_queue *queue, struct engine_io *io)
+{
+	int r = engine_embedded.collect(queue, io);
+
+	return r ? slow_down(queue, io, r) : 0;
+}
+
+static int slow_open(struct engine **enginep, struct loop *loop,
+		     const char *device, struct budget *memory)
+{
+	const char *text = getenv("EXPIRY_SLOW_MS");
+	uint64_t ms = text ? strtoull(text, NULL, 10) : SLOW_MS;
+	int r;
+
+	/* The kernel engine's caller has none. */
+	(void)memory;
+	r = engine_embedded.open(enginep, loop, device, &unlimited);
+	if (r < 0)
+		return r;
+	delay.tv_sec = ms / 1000;
+	delay.tv_nsec = ms % 1000 * 1000000;
+	slow_ops = engine_embedded;
+	slow_ops.name = "slow";
+	slow_ops.submit = slow_submit;
+	slow_ops.collect = slow_collect;
+	(*enginep)->ops = &slow_ops;
+	return 0;
+}
+
+const struct engine_ops engine_kernel = {
+	.name = "slow",
+	.kind = EXPIRY_ENGINE_EMBEDDED,
+	.open = slow_open,
+};

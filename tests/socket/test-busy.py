@@ -1,0 +1,138 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Nobody waits unheard: what an engine that hangs holds up is answered -EBUSY,
+and nothing of it was done."""
+
+import errno
+import os
+import time
+
+import tap
+from client import (ACK, ACKING, ARM, CANCEL, CONSUME, HOUR, QUERY, REFRESH,
+                    SCAN, SIZE, STAT, Record, arm, attach, pack,
+                    unpack_stat)
+from daemon import ROOT, Daemon
+
+SLOW = os.path.join(ROOT, "build", "tests", "socket", "expiryd-slow")
+CLEAR = 6
+BUSY = -errno.EBUSY
+
+
+def slow(milliseconds, config):
+    """A daemon whose engine takes so long for each batch; one thread, for
+    each has buffers of its own."""
+    if not os.path.exists(SLOW):
+        raise tap.Skip("no " + SLOW)
+    return Daemon(config, engine="kernel", program=SLOW, threads=1,
+                  environment={"EXPIRY_SLOW_MS": str(milliseconds)})
+
+
+def behind(connection, *records):
+    """The replies to what arrives with a batch that the engine takes its time
+    for (STAT is what ends the batch)."""
+    connection.send(arm(HOUR), Record(STAT), *records)
+    first, stat = connection.replies(2)
+    assert first.status == 0 and stat.op == STAT, (first, stat)
+    connection.take(stat.period * SIZE)
+    return connection.replies(len(records))
+
+
+def test_what_waited_too_long_is_refused_and_not_done():
+    with slow(500, "busy_after = 50\n") as daemon, \
+            attach(daemon.path) as queue:
+        first = queue.request(arm(HOUR, 1))
+        replies = behind(queue, arm(HOUR, 7), arm(2 * HOUR, 8),
+                         Record(REFRESH, id=first.id, deadline=5),
+                         Record(QUERY, id=first.id, cookie=9),
+                         Record(SCAN, period=10))
+        assert [r.status for r in replies] == [BUSY] * 5, replies
+        assert [r.op for r in replies] == [ARM, ARM, REFRESH, QUERY, SCAN]
+        # As they were sent, so that they can be sent again.
+        assert replies[0].cookie == 7 and replies[0].id == 0, replies[0]
+        assert replies[3].cookie == 9, replies[3]
+        stat = queue.stat()
+        assert stat.armed == 2, stat
+        assert stat.refused_busy == 5, stat
+        assert queue.request(Record(QUERY, id=first.id)).cookie == 1
+        said = [line for line in daemon.log().splitlines() if "50 ms" in line]
+        assert len(said) == 1 and "pid %d, uid %d" % (
+            os.getpid(), os.getuid()) in said[0], daemon.log()
+
+
+def test_what_gives_back_is_done_however_late():
+    with slow(500, "busy_after = 50\n") as daemon, \
+            attach(daemon.path, flags=CONSUME | ACKING) as queue:
+        first, second = (queue.request(arm(0, i)) for i in range(2))
+        queue.credit(1)
+        assert queue.expiration().cookie == 0
+        replies = behind(queue, Record(CANCEL, id=second.id), arm(HOUR),
+                         Record(ACK, id=first.id), arm(HOUR), Record(STAT))
+        assert [r.status for r in replies] == [0, BUSY, 0, BUSY, 0], replies
+        stat = unpack_stat(queue.take(replies[-1].period * SIZE))
+        assert stat.armed == 1 and stat.unacked == 0, stat
+        replies = behind(queue, Record(CLEAR))
+        assert replies[0].status == 0 and replies[0].cookie == 2, replies
+        assert queue.stat().refused_busy == 2
+
+
+def test_by_default_it_takes_four_seconds_and_0_is_never():
+    for config, milliseconds, status in (
+            ("", 1000, 0), ("busy_after = 0\n", 300, 0), ("", 4500, BUSY)):
+        with slow(milliseconds, config) as daemon, \
+                attach(daemon.path) as queue:
+            replies = behind(queue, arm(HOUR))
+            assert replies[0].status == status, (config, replies)
+            assert queue.stat().refused_busy == (status != 0)
+
+
+def test_no_room_for_an_answer_is_said():
+    """Each buffer that a long answer could be written to is with the engine."""
+    config = "busy_after = 100\nbuffers = 4\n"
+    with slow(1500, config) as daemon, attach(daemon.path) as watch:
+        consumers = [attach(daemon.path, "q%d" % i, CONSUME) for i in range(3)]
+        for consumer in consumers:
+            consumer.credit(10)
+            consumer.send(arm(0))
+        for consumer in consumers:
+            assert consumer.reply().status == 0
+        began = time.monotonic()
+        assert watch.request(Record(SCAN, period=10)).status == BUSY
+        assert watch.request(Record(STAT)).status == BUSY
+        assert time.monotonic() - began < 1, "not before there was room"
+        for consumer in consumers:
+            assert consumer.expiration().op == 16
+            consumer.close()
+        assert watch.stat().refused_busy == 2
+
+
+def test_who_does_not_read_is_not_refused():
+    with Daemon("busy_after = 200\nrecords_in_flight = 64\n") as daemon, \
+            attach(daemon.path) as lazy, attach(daemon.path) as other:
+        # Long replies, so that it is full with a buffer done by half.
+        sent = flood(lazy, pack(([arm(HOUR)] * 15 +
+                                 [Record(SCAN, period=400)]) * 32), 0.5)
+        assert other.stat().records < sent // SIZE
+        lazy.socket.settimeout(30)
+        answered = 0
+        while answered < sent // SIZE:
+            reply = lazy.record()
+            assert reply.status == 0, reply
+            answered += reply.op == ARM or reply.id == 0
+        assert other.stat().refused_busy == 0
+
+
+def flood(connection, data, seconds):
+    """Send until nothing more is taken for so long: bytes sent."""
+    connection.socket.settimeout(0)
+    view, sent, held_since = memoryview(data), 0, time.monotonic()
+    while time.monotonic() - held_since < seconds:
+        try:
+            sent += connection.socket.send(view[sent % len(data):])
+            held_since = time.monotonic()
+        except BlockingIOError:
+            time.sleep(0.005)
+    return sent
+
+
+if __name__ == "__main__":
+    tap.main()
