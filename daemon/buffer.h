@@ -88,6 +88,7 @@ static inline struct buffer *buffer_pop(struct buffer_queue *queue)
  * @size: of each one's data
  * @nr_ring: power of two
  * @nr_free: of the ring's, those the kernel may fill
+ * @nr_lent: of the ring's, those an engine is at work on
  * @returned: of those, not yet shown to the kernel
  */
 struct buffers {
@@ -100,6 +101,7 @@ struct buffers {
 	uint32_t nr_ring;
 	uint32_t nr_spare;
 	uint32_t nr_free;
+	uint32_t nr_lent;
 	uint32_t returned;
 };
 
@@ -124,6 +126,15 @@ struct buffer *buffer_private(uint32_t size);
 /* A private copy of @buffer, which is put back; or NULL (and it is not). */
 struct buffer *buffer_privatize(struct buffers *buffers,
 				struct buffer *buffer);
+
+/* So many of the ring's are never lent to an engine: it may keep what it has for
+ * as long as memory takes to come back from swap, and meanwhile everybody else is
+ * to be heard.
+ */
+static inline uint32_t buffers_reserve(const struct buffers *buffers)
+{
+	return buffers->nr_ring / 4;
+}
 
 /* Put a buffer back where it belongs; NULL is allowed. */
 void buffer_put(struct buffers *buffers, struct buffer *buffer);

@@ -16,6 +16,7 @@
 
 static void client_received(struct loop_op *op, int result, uint32_t flags);
 static void client_sent(struct loop_op *op, int result, uint32_t flags);
+static bool client_privatize(struct client *client);
 
 /* -------------------------------------------------------------- life, death */
 
@@ -212,6 +213,10 @@ static void client_received(struct loop_op *op, int result, uint32_t flags)
 		buffer->received_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
 		buffer_push(&client->received, buffer);
 		client->nr_received++;
+		/* It can wait elsewhere for the engine to be done. */
+		if (client->busy && server->buffers.nr_free <
+				    buffers_reserve(&server->buffers))
+			client_privatize(client);
 		client->more = (uint32_t)result == server->buffers.size;
 		if (!client->receiving && client->greedy && !client->more)
 			client->greedy = false;

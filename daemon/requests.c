@@ -303,6 +303,8 @@ void client_batch_done(struct engine_io *io, int result)
 {
 	struct client *client = container_of(io, struct client, batch);
 
+	if (client->received.first->kind == BUFFER_RING)
+		client->server->buffers.nr_lent--;
 	client->ops--;
 	queue_done(client->queue, client->batch_timers);
 	client->batch_result = result;
@@ -333,6 +335,8 @@ static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 	histogram_add(&client->server->batch, batch->count);
 	r = ops->submit(client->queue->engine_queue, batch);
 	if (r == -EINPROGRESS) {
+		if (buffer->kind == BUFFER_RING)
+			client->server->buffers.nr_lent++;
 		client->busy = true;
 		client->ops++;
 		return;
@@ -359,7 +363,7 @@ static void refuse_busy(struct client *client, struct buffer *buffer)
 
 	if (!client->overdue)
 		log_peer(&busy,
-			 "requests of pid %d, uid %u refused: they waited for more than %llu ms",
+			 "requests of pid %d, uid %u refused: they are held up (busy_after is %llu ms)",
 			 (int)client->pid, (unsigned int)client->user->uid,
 			 (unsigned long long)client->server->config.busy_after);
 	client->overdue = true;
@@ -392,6 +396,31 @@ static void begin(struct client *client, struct buffer *buffer)
 	buffer->reply_tail = buffer->head;
 }
 
+/* The first buffer, which may go to the engine: a private copy of it where the
+ * engine has as many of the ring's as it may; NULL if there is no memory for
+ * that.
+ */
+static struct buffer *to_be_lent(struct client *client)
+{
+	struct buffers *buffers = &client->server->buffers;
+	struct buffer *buffer = client->received.first, *copy;
+	uint64_t received_ns = buffer->received_ns;
+	bool last = buffer == client->received.last;
+
+	if (buffer->kind != BUFFER_RING ||
+	    buffers->nr_lent + buffers_reserve(buffers) < buffers->nr_ring)
+		return buffer;
+	copy = buffer_privatize(buffers, buffer);
+	if (!copy)
+		return NULL;
+	copy->received_ns = received_ns;
+	copy->next = buffer->next;
+	client->received.first = copy;
+	if (last)
+		client->received.last = copy;
+	return copy;
+}
+
 /* All its records are done: send it, or put it back if it has no reply. */
 static void finish(struct client *client, struct buffer *buffer)
 {
@@ -411,7 +440,7 @@ static void finish(struct client *client, struct buffer *buffer)
 
 uint32_t client_process(struct client *client)
 {
-	struct buffer *buffer = client->received.first;
+	struct buffer *buffer = client->received.first, *lent = buffer;
 	bool overdue;
 	uint32_t records;
 	char *start;
@@ -420,7 +449,11 @@ uint32_t client_process(struct client *client)
 		return 0;
 	if (!buffer->reply_tail)
 		begin(client, buffer);
-	overdue = is_overdue(client, buffer);
+	if (!client->batch_done)
+		lent = to_be_lent(client);
+	if (lent)
+		buffer = lent;
+	overdue = !lent || is_overdue(client, buffer);
 	if (!overdue)
 		client->overdue = false;
 	start = buffer->head;

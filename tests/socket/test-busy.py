@@ -105,6 +105,22 @@ def test_no_room_for_an_answer_is_said():
         assert watch.stat().refused_busy == 2
 
 
+def test_an_engine_that_hangs_does_not_take_every_buffer():
+    with slow(3000, "buffers = 4\n") as daemon:
+        stuck = [attach(daemon.path) for _ in range(12)]
+        for number, queue in enumerate(stuck):
+            queue.send(*[arm(HOUR, number)] * 600)
+        time.sleep(0.2)
+        began = time.monotonic()
+        with attach(daemon.path) as other:
+            assert other.stat().connections == len(stuck) + 1
+        assert time.monotonic() - began < 2, "unheard while the engine hung"
+        for number, queue in enumerate(stuck):
+            assert all(r.status == 0 and r.cookie == number
+                       for r in queue.replies(600))
+            queue.close()
+
+
 def test_who_does_not_read_is_not_refused():
     with Daemon("busy_after = 200\nrecords_in_flight = 64\n") as daemon, \
             attach(daemon.path) as lazy, attach(daemon.path) as other:
