@@ -36,7 +36,10 @@ $(addprefix $(BENCH_DAEMON)/,local-timerfd local-libevent local-libev): \
 $(BENCH_DAEMON)/local-libevent: LIBS = -levent
 $(BENCH_DAEMON)/local-libev: LIBS = -lev -lm
 
-.PHONY: bench bench-overload
+.PHONY: bench bench-lateness bench-overload
+bench-lateness: all $(BENCH_DAEMON)/punctual ## how late expirations come, beside a timerfd's
+	@bench/daemon/run --lateness
+
 bench-overload: all $(BENCH_DAEMON)/overload ## goodput and punctuality from half to ten times its capacity
 	@bench/daemon/overload-run
 

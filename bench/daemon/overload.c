@@ -177,16 +177,6 @@ static double part(uint64_t *values, uint64_t nr, double share)
 	return nr ? values[(uint64_t)((nr - 1) * share)] / 1e3 : 0;
 }
 
-static void print_late(const char *name, const struct watch *watch)
-{
-	uint32_t i;
-
-	printf(", \"%s\": [", name);
-	for (i = 0; i < watch->nr; i++)
-		printf("%s%.1f", i ? ", " : "", watch->late_ns[i] / 1e3);
-	printf("]");
-}
-
 /* Open-loop: @rate requests a second, 0 = all that is taken. Returns how many
  * batches the sockets did not take; @*offeredp of how many.
  */
@@ -266,8 +256,8 @@ static double offer(const char *name, double rate, double seconds,
 	       rate ? rate : (double)offered * BATCH / seconds, goodput,
 	       (double)dropped / offered, (unsigned long long)nr_refused,
 	       part(latency, nr_latency, 0.5), part(latency, nr_latency, 0.99));
-	print_late("late_us", &queue_watch);
-	print_late("timerfd_us", &timerfd_watch);
+	subject_times("late_us", queue_watch.late_ns, queue_watch.nr);
+	subject_times("timerfd_us", timerfd_watch.late_ns, timerfd_watch.nr);
 	printf("}\n");
 	fflush(stdout);
 	return goodput;

@@ -39,6 +39,38 @@ def power(value):
         else text
 
 
+def part(values, share):
+    """The value that @share of them do not exceed."""
+    values = sorted(values)
+    return values[int((len(values) - 1) * share)]
+
+
+QUANTILES = (0.5, 0.99, 0.999, 1)
+
+
+class Lateness:
+    """Expirations and a timerfd's, taken in turns: rows with late_us and
+    timerfd_us. All samples of all rounds make a percentile; how much it is
+    worth is told by what each round makes of it alone."""
+
+    def __init__(self, rows):
+        self.rows = rows
+
+    def quantiles(self, who):
+        values = [value for row in self.rows for value in row[who]]
+        return [part(values, share) for share in QUANTILES]
+
+    def ratio(self, share):
+        """To the timerfd: of all, then the rounds' median, least and most."""
+        def of(rows):
+            late, timerfd = ([value for row in rows for value in row[who]]
+                             for who in ("late_us", "timerfd_us"))
+            return part(late, share) / part(timerfd, share)
+        rounds = [of([row]) for row in self.rows]
+        return of(self.rows), statistics.median(rounds), min(rounds), \
+            max(rounds)
+
+
 class Figures:
     """Medians over rounds of what fits a description."""
 
@@ -48,6 +80,12 @@ class Figures:
     def all(self, field, **what):
         return [row[field] for row in self.rows
                 if all(row.get(key) == value for key, value in what.items())]
+
+    def lateness(self, **what):
+        """None where nothing fits."""
+        rows = [row for row in self.rows
+                if all(row.get(key) == value for key, value in what.items())]
+        return Lateness(rows) if rows else None
 
     def median(self, field, **what):
         values = self.all(field, **what)
@@ -101,19 +139,27 @@ def show_capacity(figures):
            "p99 us"], rows)
 
 
-def show_punctual(figures):
-    rows = []
+def show_late(figures):
+    rows, ratios = [], []
     for timers in sorted({row["timers"] for row in figures.rows}):
-        for op in "timerfd", "late", "timerfd-busy", "late-busy":
-            what = {"timers": timers, "op": op}
-            if not figures.all("p50_us", **what):
+        for op in "late", "late-busy":
+            late = figures.lateness(timers=timers, op=op)
+            if not late:
                 continue
-            rows.append([op.replace("late", "expiryd"), power(timers)] +
-                        ["%.0f" % figures.median(field, **what) for field in
-                         ("p50_us", "p99_us", "p999_us", "max_us")])
+            for who, name in ("timerfd_us", "timerfd"), ("late_us", "expiryd"):
+                rows.append([name + op[4:], power(timers)] +
+                            ["%.0f" % value for value in late.quantiles(who)])
+            ratios.append([op.replace("late", "p99"), power(timers),
+                           "%.2f" % late.ratio(0.99)[0],
+                           "%.2f (%.2f to %.2f)" % late.ratio(0.99)[1:]])
     print("Lateness, us, beside other timers; busy: while another client arms"
-          " and cancels\nat full speed\n")
+          " and cancels\nat full speed; of both in turns, one timer each\n")
     table(["", "others", "p50", "p99", "p99.9", "max"], rows)
+    table(["expiryd of timerfd", "others", "of all", "of each round"], ratios)
+
+
+def show_punctual(figures):
+    show_late(figures)
     rows = []
     for count in sorted(set(figures.all("requests", op="drain"))):
         what = {"op": "drain", "requests": count}
@@ -176,8 +222,8 @@ def aims(results):
     plain = {"batch": 512, "connections": 1}
     trip = {"of": 10**4, "batch": 1, "connections": 1, "op": "arm"}
     last = punctual.median("max_us", op="drain", requests=10**7)
-    late = ratio(punctual.median("p99_us", op="late", timers=10**7),
-                 punctual.median("p99_us", op="timerfd", timers=10**7))
+    late = punctual.lateness(op="late", timers=10**7)
+    late = late.ratio(0.99)[0] if late else None
     return [
         ("capacity at batch 512, 10^4 timers, of the floor",
          ratio(capacity.mixed(subject="expiryd", of=10**4, **plain),
@@ -209,13 +255,23 @@ def show_aims(results):
                                              "ok" if reached else "MISSED"))
 
 
-def show(results):
+def show_machine(results):
     print("engine {engine}, Linux {kernel}, {cpu}, {processors} processors"
           .format(**results["machine"]))
     if "seconds" in results:
         print("medians over rounds in which all took turns; %.0f s in all"
               % results["seconds"])
     print()
+
+
+def show_lateness(results):
+    show_machine(results)
+    show_late(Figures(results["punctual"]))
+    show_aims(results)
+
+
+def show(results):
+    show_machine(results)
     show_capacity(Figures(results["capacity"]))
     show_punctual(Figures(results["punctual"]))
     show_rest(results)
@@ -264,16 +320,13 @@ def capacity_plot(results):
 
 def lateness_plot(results):
     figures = Figures(results["punctual"])
-    fields = "p50_us", "p99_us", "p999_us", "max_us"
     most = max(row["timers"] for row in figures.rows)
     curves = []
-    for op, name in ("timerfd", "a timerfd"), ("late", "expiryd"):
+    for who, name in ("timerfd_us", "a timerfd"), ("late_us", "expiryd"):
         for busy in "", "-busy":
-            what = {"op": op + busy, "timers": most}
-            curves.append((
-                name + (", busy" if busy else ", idle"),
-                [(i, figures.median(field, **what))
-                 for i, field in enumerate(fields)], busy))
+            late = figures.lateness(op="late" + busy, timers=most)
+            curves.append((name + (", busy" if busy else ", idle"),
+                           list(enumerate(late.quantiles(who))), busy))
     values = [value for _, points, _ in curves for _, value in points]
     x = plot.Scale(0, 3, list(enumerate(("p50", "p99", "p99.9", "max"))))
     drawing = plot.Plot(
@@ -287,10 +340,13 @@ def lateness_plot(results):
     return drawing.svg()
 
 
+def plot_to(folders, name, drawing):
+    for folder in folders:
+        path = pathlib.Path(folder) / ("daemon-%s.svg" % name)
+        path.write_text(drawing, encoding="utf-8")
+        print("plot: %s" % os.path.relpath(path))
+
+
 def plots(results, folders):
-    for name, draw in (("capacity", capacity_plot),
-                       ("lateness", lateness_plot)):
-        for folder in folders:
-            path = pathlib.Path(folder) / ("daemon-%s.svg" % name)
-            path.write_text(draw(results), encoding="utf-8")
-            print("plot: %s" % os.path.relpath(path))
+    plot_to(folders, "capacity", capacity_plot(results))
+    plot_to(folders, "lateness", lateness_plot(results))

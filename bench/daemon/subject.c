@@ -17,6 +17,16 @@ void *subject_map(uint64_t size)
 	return memory;
 }
 
+void subject_times(const char *name, const uint64_t *times_ns, uint32_t nr)
+{
+	uint32_t i;
+
+	printf(", \"%s\": [", name);
+	for (i = 0; i < nr; i++)
+		printf("%s%.1f", i ? ", " : "", times_ns[i] / 1e3);
+	printf("]");
+}
+
 static void report(const struct subject *subject, const struct order *order,
 		   const struct traffic_cost *cost)
 {
@@ -24,7 +34,7 @@ static void report(const struct subject *subject, const struct order *order,
 	       "\"connections\": %u, \"requests\": %u, \"done\": %u, "
 	       "\"per_second\": %.0f, "
 	       "\"server_ns\": %.1f, \"client_ns\": %.1f, \"p50_us\": %.1f, "
-	       "\"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f}\n",
+	       "\"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f",
 	       subject->name,
 	       order->op, order->batch, order->connections, order->requests,
 	       cost->done ? cost->done : order->requests,
@@ -33,6 +43,9 @@ static void report(const struct subject *subject, const struct order *order,
 	       (double)cost->client_ns / order->requests,
 	       cost->p50_ns / 1e3, cost->p99_ns / 1e3, cost->p999_ns / 1e3,
 	       cost->max_ns / 1e3);
+	if (subject->more)
+		subject->more();
+	puts("}");
 	fflush(stdout);
 }
 

@@ -32,15 +32,20 @@ struct order {
  * @name: as it is printed
  * @fill: arm @timers timers that do not fall due meanwhile
  * @measure: do as ordered; false: it cannot
+ * @more: print further members of the object, each after a comma; NULL: none
  */
 struct subject {
 	const char *name;
 	void (*fill)(const char *path, uint32_t timers);
 	bool (*measure)(const struct order *order, struct traffic_cost *cost);
+	void (*more)(void);
 };
 
 /* main() of a subject: --socket PATH --timers N. */
 int subject_main(const struct subject *subject, int argc, char **argv);
+
+/* Print @nr times as a member of an object, in microseconds. */
+void subject_times(const char *name, const uint64_t *times_ns, uint32_t nr);
 
 /* Populated memory; ends the program if there is none. */
 void *subject_map(uint64_t size);
