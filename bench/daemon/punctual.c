@@ -6,12 +6,15 @@
  *			after it the first and the last one come (p50, max)
  *	late, late-busy	so many, one at a time: how late each comes; busy: while
  *			another client arms and cancels at full speed. After each
- *			one of a timerfd, without the daemon, so that both meet
- *			the same machine. Prints late_us and timerfd_us, too.
+ *			one of a timerfd, without the daemon, and one of a relay:
+ *			a process that waits for a timerfd and tells by a socket,
+ *			the least that any daemon does. So all three meet the same
+ *			machine. Prints late_us, timerfd_us, relay_us, too.
  */
 #include <signal.h>
 #include <string.h>
 #include <sys/prctl.h>
+#include <sys/socket.h>
 #include <sys/timerfd.h>
 #include <sys/wait.h>
 #include <time.h>
@@ -124,6 +127,39 @@ static uint64_t one_of_a_timerfd(uint64_t deadline_ns)
 	return bench_now() - deadline_ns;
 }
 
+/* The other end of the relay: a deadline comes, and goes back when it is due. */
+static void relay(int fd)
+{
+	uint64_t deadline_ns;
+
+	while (recv(fd, &deadline_ns, sizeof(deadline_ns), 0) > 0) {
+		one_of_a_timerfd(deadline_ns);
+		send(fd, &deadline_ns, sizeof(deadline_ns), MSG_NOSIGNAL);
+	}
+	_exit(0);
+}
+
+static uint64_t one_of_a_relay(uint64_t deadline_ns)
+{
+	static int fd = -1;
+	int pair[2];
+
+	if (fd < 0) {
+		if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
+			die("socketpair: %m");
+		if (!fork()) {
+			close(pair[0]);
+			relay(pair[1]);
+		}
+		close(pair[1]);
+		fd = pair[0];
+	}
+	if (send(fd, &deadline_ns, sizeof(deadline_ns), MSG_NOSIGNAL) < 0 ||
+	    recv(fd, &deadline_ns, sizeof(deadline_ns), 0) <= 0)
+		die("relay: %m");
+	return bench_now() - deadline_ns;
+}
+
 /* Arm and cancel for ever, over a connection of its own to the same queue. */
 static void load(void)
 {
@@ -164,8 +200,13 @@ static void load(void)
 	}
 }
 
-static uint64_t *late, *timerfd_late;
+static uint64_t *late, *timerfd_late, *relay_late;
 static uint32_t nr_late;
+
+static uint64_t soon(void)
+{
+	return bench_now() + MSEC + bench_below(&random_state, 2 * MSEC);
+}
 
 static void lateness(uint32_t nr, bool busy, struct traffic_cost *cost)
 {
@@ -184,11 +225,9 @@ static void lateness(uint32_t nr, bool busy, struct traffic_cost *cost)
 		}
 	}
 	for (nr_late = 0; nr_late < nr; nr_late++) {
-		uint64_t in_ns = MSEC + bench_below(&random_state, 2 * MSEC);
-
-		late[nr_late] = one_of_the_daemon(bench_now() + in_ns);
-		in_ns = MSEC + bench_below(&random_state, 2 * MSEC);
-		timerfd_late[nr_late] = one_of_a_timerfd(bench_now() + in_ns);
+		late[nr_late] = one_of_the_daemon(soon());
+		timerfd_late[nr_late] = one_of_a_timerfd(soon());
+		relay_late[nr_late] = one_of_a_relay(soon());
 	}
 	if (child) {
 		kill(child, SIGKILL);
@@ -203,6 +242,7 @@ static void print_late(void)
 		return;
 	subject_times("late_us", late, nr_late);
 	subject_times("timerfd_us", timerfd_late, nr_late);
+	subject_times("relay_us", relay_late, nr_late);
 }
 
 static void fill(const char *path, uint32_t timers)
@@ -213,6 +253,7 @@ static void fill(const char *path, uint32_t timers)
 	arm_all(timers, bench_now() + FAR_NS, FAR_NS);
 	late = subject_map(SAMPLES * sizeof(*late));
 	timerfd_late = subject_map(SAMPLES * sizeof(*late));
+	relay_late = subject_map(SAMPLES * sizeof(*late));
 }
 
 static bool measure(const struct order *order, struct traffic_cost *cost)

@@ -49,8 +49,8 @@ QUANTILES = (0.5, 0.99, 0.999, 1)
 
 
 class Lateness:
-    """Expirations and a timerfd's, taken in turns: rows with late_us and
-    timerfd_us. All samples of all rounds make a percentile; how much it is
+    """Expirations and others, taken in turns: rows with late_us and
+    timerfd_us (and relay_us). All samples of all rounds make a percentile; how much it is
     worth is told by what each round makes of it alone."""
 
     def __init__(self, rows):
@@ -60,12 +60,12 @@ class Lateness:
         values = [value for row in self.rows for value in row[who]]
         return [part(values, share) for share in QUANTILES]
 
-    def ratio(self, share):
+    def ratio(self, share, other="timerfd_us"):
         """To the timerfd: of all, then the rounds' median, least and most."""
         def of(rows):
-            late, timerfd = ([value for row in rows for value in row[who]]
-                             for who in ("late_us", "timerfd_us"))
-            return part(late, share) / part(timerfd, share)
+            late, others = ([value for row in rows for value in row[who]]
+                            for who in ("late_us", other))
+            return part(late, share) / part(others, share)
         rounds = [of([row]) for row in self.rows]
         return of(self.rows), statistics.median(rounds), min(rounds), \
             max(rounds)
@@ -146,16 +146,20 @@ def show_late(figures):
             late = figures.lateness(timers=timers, op=op)
             if not late:
                 continue
-            for who, name in ("timerfd_us", "timerfd"), ("late_us", "expiryd"):
+            for who, name in (("timerfd_us", "timerfd"), ("relay_us", "relay"),
+                              ("late_us", "expiryd")):
                 rows.append([name + op[4:], power(timers)] +
                             ["%.0f" % value for value in late.quantiles(who)])
-            ratios.append([op.replace("late", "p99"), power(timers),
-                           "%.2f" % late.ratio(0.99)[0],
-                           "%.2f (%.2f to %.2f)" % late.ratio(0.99)[1:]])
+            for who in "timerfd", "relay":
+                ratio = late.ratio(0.99, who + "_us")
+                ratios.append(["of the %s's%s" % (who, op[4:]), power(timers),
+                               "%.2f" % ratio[0],
+                               "%.2f (%.2f to %.2f)" % ratio[1:]])
     print("Lateness, us, beside other timers; busy: while another client arms"
-          " and cancels\nat full speed; of both in turns, one timer each\n")
+          " and cancels\nat full speed; one timer of each in turns; relay: a"
+          " process with a timerfd\nthat tells by a socket\n")
     table(["", "others", "p50", "p99", "p99.9", "max"], rows)
-    table(["expiryd of timerfd", "others", "of all", "of each round"], ratios)
+    table(["p99", "others", "of all", "of each round"], ratios)
 
 
 def show_punctual(figures):
@@ -322,7 +326,8 @@ def lateness_plot(results):
     figures = Figures(results["punctual"])
     most = max(row["timers"] for row in figures.rows)
     curves = []
-    for who, name in ("timerfd_us", "a timerfd"), ("late_us", "expiryd"):
+    for who, name in (("timerfd_us", "a timerfd"), ("late_us", "expiryd"),
+                      ("relay_us", "a relay")):
         for busy in "", "-busy":
             late = figures.lateness(op="late" + busy, timers=most)
             curves.append((name + (", busy" if busy else ", idle"),
