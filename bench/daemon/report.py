@@ -248,9 +248,12 @@ def aims(results):
     ]
 
 
-def show_aims(results):
+def show_aims(results, only=""):
+    """Those whose text has @only in it."""
     print("Figures to reach")
     for what, value, aim, sign in aims(results):
+        if only not in what:
+            continue
         if value is None:
             print("  %-60s not measured" % what)
             continue
@@ -271,7 +274,7 @@ def show_machine(results):
 def show_lateness(results):
     show_machine(results)
     show_late(Figures(results["punctual"]))
-    show_aims(results)
+    show_aims(results, "lateness")
 
 
 def show(results):
