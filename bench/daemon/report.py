@@ -61,14 +61,12 @@ class Lateness:
         return [part(values, share) for share in QUANTILES]
 
     def ratio(self, share, other="timerfd_us"):
-        """To the timerfd: of all, then the rounds' median, least and most."""
+        """To the timerfd: of all; then of each round, in order."""
         def of(rows):
             late, others = ([value for row in rows for value in row[who]]
                             for who in ("late_us", other))
             return part(late, share) / part(others, share)
-        rounds = [of([row]) for row in self.rows]
-        return of(self.rows), statistics.median(rounds), min(rounds), \
-            max(rounds)
+        return of(self.rows), sorted(of([row]) for row in self.rows)
 
 
 class Figures:
@@ -151,10 +149,11 @@ def show_late(figures):
                 rows.append([name + op[4:], power(timers)] +
                             ["%.0f" % value for value in late.quantiles(who)])
             for who in "timerfd", "relay":
-                ratio = late.ratio(0.99, who + "_us")
+                ratio, rounds = late.ratio(0.99, who + "_us")
                 ratios.append(["of the %s's%s" % (who, op[4:]), power(timers),
-                               "%.2f" % ratio[0],
-                               "%.2f (%.2f to %.2f)" % ratio[1:]])
+                               "%.2f" % ratio, "%.2f (%.2f to %.2f)" % (
+                                   statistics.median(rounds), rounds[0],
+                                   rounds[-1])])
     print("Lateness, us, beside other timers; busy: while another client arms"
           " and cancels\nat full speed; one timer of each in turns; relay: a"
           " process with a timerfd\nthat tells by a socket\n")
