@@ -166,7 +166,9 @@ void clients_turn(struct server *server);
 
 /* requests.c --------------------------------------------------------------- */
 
-/* Process the records of the first received buffer. Returns how many. */
+/* Process the records of the first received buffer. Returns what they cost, in
+ * ordinary ones.
+ */
 uint32_t client_process(struct client *client);
 
 /* Process what clients sent, within this turn's budget. */

@@ -20,6 +20,12 @@
  */
 #define TURN_REQUESTS	2048
 
+/* What one request is in that budget beside its own: a SCAN may look at as many
+ * slots as there are in a buffer's rows or more, a STAT is copied.
+ */
+#define SCAN_REQUESTS	512
+#define STAT_REQUESTS	8
+
 #define RECORD	((uint32_t)sizeof(struct expiry_record))
 #define UNITS(size)	(((uint32_t)(size) + RECORD - 1) / RECORD)
 
@@ -233,6 +239,13 @@ static void do_credit(struct client *client, struct buffer *buffer)
 	}
 }
 
+/* What the budget is charged for a request beside itself. */
+static uint32_t extra(const struct expiry_record *request)
+{
+	return request->op == EXPIRY_OP_SCAN ? SCAN_REQUESTS :
+	       request->op == EXPIRY_OP_STAT ? STAT_REQUESTS : 0;
+}
+
 /* Returns false if it cannot be done in this turn. */
 static bool do_own(struct client *client, struct buffer *buffer)
 {
@@ -441,8 +454,8 @@ static void finish(struct client *client, struct buffer *buffer)
 uint32_t client_process(struct client *client)
 {
 	struct buffer *buffer = client->received.first, *lent = buffer;
+	uint32_t records, more = 0;
 	bool overdue;
-	uint32_t records;
 	char *start;
 
 	if (!buffer)
@@ -473,14 +486,19 @@ uint32_t client_process(struct client *client)
 			refuse_busy(client, buffer);
 		} else if (!is_own(record->op)) {
 			do_run(client, buffer, overdue);
-		} else if (client_full(client)) {
+		} else if (client_full(client) || more >= SCAN_REQUESTS) {
 			/* Long replies stand before this one. */
 			break;
-		} else if (!do_own(client, buffer)) {
+		} else {
+			uint32_t cost = extra(record);
+
 			/* No room yet; after a while no answer but this. */
-			if (!overdue)
+			if (do_own(client, buffer))
+				more += cost;
+			else if (overdue)
+				refuse_busy(client, buffer);
+			else
 				break;
-			refuse_busy(client, buffer);
 		}
 	}
 	records = (buffer->head - start) / RECORD;
@@ -489,7 +507,7 @@ uint32_t client_process(struct client *client)
 			      (size_t)(buffer->tail - buffer->head) < RECORD))
 		finish(client, buffer);
 	client_update(client);
-	return records;
+	return records + more;
 }
 
 void clients_process(struct server *server)
