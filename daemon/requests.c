@@ -325,24 +325,41 @@ void client_batch_done(struct engine_io *io, int result)
 	client_update(client);
 }
 
+/* There is no room for another timer: refuse the first of @count records and, on
+ * a plain queue, all ARMs behind it, without a look at the whole run for each.
+ */
+static void refuse(struct client *client, struct buffer *buffer, uint32_t count)
+{
+	const struct expiry_record *record = (const void *)buffer->head;
+	uint32_t nr = 1;
+
+	if (!(client->queue->mode & EXPIRY_MODE_KEYED))
+		while (nr < count && record[nr].op == EXPIRY_OP_ARM)
+			nr++;
+	counter_add(&client->server->stat.refused_timers, nr);
+	while (nr--)
+		reply_status(buffer, -EDQUOT);
+}
+
 /* Hand the next run to the engine, where it may be @busy for a while. */
 static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 {
 	const struct engine_ops *ops = client->server->engine->ops;
 	struct engine_io *batch = &client->batch;
+	uint32_t count;
 	int r;
 
 	batch->records = (void *)buffer->head;
-	batch->count = run_length(buffer, overdue, &client->batch_timers);
+	count = run_length(buffer, overdue, &client->batch_timers);
+	batch->count = count;
 	if (!client->queue) {
 		run_done(client, -ENOENT);
 		return;
 	}
 	batch->count = queue_allowed(client->queue, batch->records,
-				     batch->count, &client->batch_timers);
+				     count, &client->batch_timers);
 	if (!batch->count) {
-		counter_add(&client->server->stat.refused_timers, 1);
-		reply_status(buffer, -EDQUOT);
+		refuse(client, buffer, count);
 		return;
 	}
 	histogram_add(&client->server->batch, batch->count);
