@@ -11,6 +11,9 @@
 /* Buffers that may wait to be processed before we stop receiving. */
 #define RECEIVED_MAX	2
 
+/* Records that are few: a client with no more is processed before others. */
+#define FEW	64
+
 /* Least size of the memory in which a blocked client's replies are gathered. */
 #define BACKLOG_MIN	4096
 
@@ -472,6 +475,15 @@ static bool client_privatize(struct client *client)
 	return done;
 }
 
+static struct list *client_list(struct client *client)
+{
+	struct buffer *buffer = client->received.first;
+
+	return buffer->tail - buffer->head <=
+	       FEW * (ptrdiff_t)sizeof(struct expiry_record) ?
+	       &client->server->few : &client->server->ready;
+}
+
 void client_update(struct client *client)
 {
 	struct server *server = client->server;
@@ -502,7 +514,7 @@ void client_update(struct client *client)
 	    (client->received.first && !client->busy &&
 	     !client_full(client))) {
 		if (list_empty(&client->ready))
-			list_add(&server->ready, &client->ready);
+			list_add(client_list(client), &client->ready);
 	} else if (client->eof && !client->received.first &&
 		   !client->replies.first && !client->busy) {
 		if (client->carry_len) {

@@ -18,7 +18,12 @@
 /* Requests processed in one turn, so that a storm of them does not keep the
  * expirations waiting.
  */
-#define TURN_REQUESTS	2048
+#define TURN_REQUESTS	1024
+
+/* Of these, for clients that come with few: they need not wait for those that
+ * come with many, and leave them the rest.
+ */
+#define TURN_REQUESTS_FEW	768
 
 /* What one request is in that budget beside its own: a SCAN may look at as many
  * slots as there are in a buffer's rows or more, a STAT is copied.
@@ -527,18 +532,28 @@ uint32_t client_process(struct client *client)
 	return records + more;
 }
 
-void clients_process(struct server *server)
+/* One buffer each until @done has come to @budget; who has more comes again next
+ * turn.
+ */
+static uint32_t process(struct list *ready, uint32_t done, uint32_t budget)
 {
-	uint32_t done = 0;
-	struct list now;
-	struct list *entry;
+	struct list now, *entry;
 
-	/* One buffer each; who has more comes again next turn. */
 	list_init(&now);
-	list_splice(&now, &server->ready);
-	while (done < TURN_REQUESTS && (entry = list_pop(&now)))
+	list_splice(&now, ready);
+	while (done < budget && (entry = list_pop(&now)))
 		done += client_process(container_of(entry, struct client,
 						    ready));
-	list_splice(&now, &server->ready);
-	list_splice(&server->ready, &now);
+	list_splice(&now, ready);
+	list_splice(ready, &now);
+	return done;
+}
+
+void clients_process(struct server *server)
+{
+	uint32_t done = process(&server->few, 0, TURN_REQUESTS_FEW);
+
+	/* What one of them cost beyond that is not the others' loss. */
+	process(&server->ready, min_u64(done, TURN_REQUESTS_FEW),
+		TURN_REQUESTS);
 }

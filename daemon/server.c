@@ -148,6 +148,7 @@ int server_init(struct server *server, struct shards *shards, uint32_t number,
 	list_init(&server->clients);
 	list_init(&server->arrivals);
 	list_init(&server->ready);
+	list_init(&server->few);
 	list_init(&server->writers);
 	list_init(&server->sent);
 	list_init(&server->starved);
@@ -275,7 +276,8 @@ int server_run(struct server *server)
 		    !list_empty(&server->sent))
 			wait = false;
 		wait = !(ops->turn && ops->turn(engine)) && wait &&
-		       list_empty(&server->ready) && list_empty(&server->due);
+		       list_empty(&server->ready) &&
+		       list_empty(&server->few) && list_empty(&server->due);
 		buffers_turn(&server->buffers);
 		server->written_ns = loop_now_exactly();
 		histogram_add(&server->turn_ns, server->written_ns - began_ns);

@@ -59,7 +59,8 @@ struct server_stat {
  *
  * @clients: all, by their @all
  * @arrivals: connections that have yet to say HELLO, by their @all
- * @ready: clients with records to be processed, by their @ready
+ * @ready: clients with records to be processed, by their @ready; @few: those
+ *	with few of them
  * @writers: clients with something to send, by their @writer
  * @sent: clients whose send was submitted quietly, by their @sent
  * @starved: clients that found no buffer to receive into, by their @starved
@@ -91,6 +92,7 @@ struct server {
 	struct list clients;
 	struct list arrivals;
 	struct list ready;
+	struct list few;
 	struct list writers;
 	struct list sent;
 	struct list starved;
