@@ -14,6 +14,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/counter.h"
 #include "daemon/loop.h"
 
 /* Before each buffer's data, for the beginning of a record that came with the
@@ -90,6 +91,8 @@ static inline struct buffer *buffer_pop(struct buffer_queue *queue)
  * @nr_free: of the ring's, those the kernel may fill
  * @nr_lent: of the ring's, those an engine is at work on
  * @returned: of those, not yet shown to the kernel
+ * @private_size: bytes that private buffers take; @private_most: at most since
+ *	what was freed of it was given back, at @trimmed_ns (CLOCK_MONOTONIC)
  */
 struct buffers {
 	struct loop *loop;
@@ -103,6 +106,9 @@ struct buffers {
 	uint32_t nr_free;
 	uint32_t nr_lent;
 	uint32_t returned;
+	counter_t private_size;
+	uint64_t private_most;
+	uint64_t trimmed_ns;
 };
 
 /* @nr: for the ring, rounded up to a power of two; half as many are spare.
@@ -121,7 +127,10 @@ struct buffer *buffer_received(struct buffers *buffers, uint32_t flags,
 struct buffer *buffer_spare(struct buffers *buffers);
 
 /* An empty private buffer, or NULL: no memory. */
-struct buffer *buffer_private(uint32_t size);
+struct buffer *buffer_private(struct buffers *buffers, uint32_t size);
+
+/* Bytes that the private ones of a queue take. */
+uint64_t buffer_queue_private(const struct buffer_queue *queue);
 
 /* A private copy of @buffer, which is put back; or NULL (and it is not). */
 struct buffer *buffer_privatize(struct buffers *buffers,
@@ -141,7 +150,7 @@ void buffer_put(struct buffers *buffers, struct buffer *buffer);
 
 void buffer_put_all(struct buffers *buffers, struct buffer_queue *queue);
 
-/* Show the kernel what came back in this turn. */
+/* Show the kernel what came back in this turn, and give it freed memory. */
 void buffers_turn(struct buffers *buffers);
 
 #endif /* DAEMON_BUFFER_H */

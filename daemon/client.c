@@ -31,7 +31,8 @@ static struct buffer *client_said(struct server *server,
 
 	/* There may be more arrivals in a turn than spare buffers. */
 	if (!buffer)
-		buffer = buffer_private(sizeof(arrival->hello));
+		buffer = buffer_private(&server->buffers,
+					sizeof(arrival->hello));
 	if (!buffer)
 		return NULL;
 	memcpy(buffer->tail, &arrival->hello, sizeof(arrival->hello));
@@ -68,6 +69,7 @@ int client_new(struct server *server, struct arrival *arrival)
 	list_init(&client->writer);
 	list_init(&client->sent);
 	list_init(&client->starved);
+	list_init(&client->stuck);
 	list_init(&client->all);
 	list_add(&server->clients, &client->all);
 	user->connections++;
@@ -110,6 +112,7 @@ static void client_end(struct client *client)
 	list_del(&client->ready);
 	list_del(&client->writer);
 	list_del(&client->starved);
+	list_del(&client->stuck);
 	list_del(&client->all);
 	list_add(&server->dead, &client->all);
 	if (client->ops)
@@ -269,7 +272,8 @@ void *client_room(struct client *client, size_t len)
 	    (client->sending && buffer == client->sending_last) ||
 	    (size_t)(buffer->data + buffer->size - buffer->tail) < len) {
 		if (client->blocked)
-			buffer = buffer_private(len < BACKLOG_MIN ?
+			buffer = buffer_private(&client->server->buffers,
+						len < BACKLOG_MIN ?
 						BACKLOG_MIN : len);
 		else
 			buffer = buffer_spare(&client->server->buffers);
@@ -329,6 +333,7 @@ static void client_block(struct client *client)
 	struct buffer *buffer;
 
 	client->blocked = true;
+	list_add(&client->server->stuck, &client->stuck);
 	client->replies.first = NULL;
 	client->replies_len = 0;
 	while ((buffer = buffer_pop(&old))) {
@@ -429,10 +434,14 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 		return;
 	}
 	all = client_written(client, result);
+	if (result)
+		list_del(&client->stuck);
 	if (!client->replies.first)
 		client->blocked = false;
-	else if (!all && !client->blocked)
+	else if (!client->blocked && !all)
 		client_block(client);
+	else if (client->blocked && result)
+		list_add(&client->server->stuck, &client->stuck);
 	if (client->replies.first && list_empty(&client->writer))
 		list_add(&client->server->writers, &client->writer);
 	client_update(client);
@@ -541,11 +550,46 @@ void clients_write(struct server *server)
 		client_write(container_of(entry, struct client, writer));
 }
 
+static uint64_t client_private(const struct client *client)
+{
+	return buffer_queue_private(&client->received) +
+	       buffer_queue_private(&client->replies);
+}
+
+/* Where the memory of this thread's blocked clients has come to more than its
+ * part of what all may have, those end that have taken nothing for the longest,
+ * until what remains is within it. Memory of those that end comes back with
+ * their last completion.
+ */
+static void clients_bound(struct server *server)
+{
+	uint64_t size = counter_read(&server->buffers.private_size);
+	uint64_t most = server->config.backlog_memory / server->shards->nr;
+	struct list *entry;
+
+	if (size <= most)
+		return;
+	for (entry = server->dead.next; entry != &server->dead;
+	     entry = entry->next)
+		size -= client_private(container_of(entry, struct client, all));
+	while (size > most &&
+	       (entry = list_pop(&server->stuck))) {
+		struct client *client = container_of(entry, struct client,
+						     stuck);
+
+		size -= client_private(client);
+		counter_add(&server->stat.closed_backlog, 1);
+		client_fail(client, "it does not read, and others need the memory",
+			    ENOBUFS);
+	}
+}
+
 void clients_turn(struct server *server)
 {
 	uint32_t buffers = server->buffers.nr_free;
 	struct list *entry;
 
+	clients_bound(server);
 	clients_write(server);
 
 	/* First come, first served, and no more than there is for. */

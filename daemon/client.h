@@ -12,6 +12,8 @@
  * it was promised to have in flight: then nothing more is received from it or
  * processed for it, and what was received already goes to private memory, too.
  * The rest stays with the client, in its own socket buffer, until it reads.
+ * All private memory together has a limit; beyond it those end that have taken
+ * nothing for the longest.
  */
 #ifndef DAEMON_CLIENT_H
 #define DAEMON_CLIENT_H
@@ -48,7 +50,8 @@ enum client_state {
  * @place: where the queue is, a reference until HELLO is answered
  * @state: enum client_state
  * @ops: completions to come
- * @all: on the server's list; likewise @ready, @writer, @sent, @starved
+ * @all: on the server's list; likewise @ready, @writer, @sent, @starved,
+ *	@stuck
  *
  * @recv: multishot, or once for one that was greedy (or if the kernel's
  *	multishot is not to be trusted, see probe.h)
@@ -99,6 +102,7 @@ struct client {
 	struct list writer;
 	struct list sent;
 	struct list starved;
+	struct list stuck;
 
 	struct loop_op recv;
 	struct buffer_queue received;

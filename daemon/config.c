@@ -78,6 +78,7 @@ static const struct config_key config_keys[] = {
 	LIMIT(timers_per_user, 1 << 25, 1, UINT64_MAX),
 	FIXED(memory, 0, 0, UINT64_MAX),
 	FIXED(records_in_flight, 4096, 64, 1 << 16),
+	LIMIT(backlog_memory, 256 << 20, 1 << 20, UINT64_MAX),
 	LIMIT(credit_max, 1 << 20, 1, UINT32_MAX),
 	LIMIT(busy_after, 4000, 0, 3600000),
 	LIMIT(kept_queues, 3000, 0, 1 << 20),

@@ -34,6 +34,7 @@ struct config {
 	uint64_t timers_per_user;
 	uint64_t memory;
 	uint64_t records_in_flight;
+	uint64_t backlog_memory;
 	uint64_t credit_max;
 	uint64_t busy_after;
 	uint64_t kept_queues;

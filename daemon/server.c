@@ -152,6 +152,7 @@ int server_init(struct server *server, struct shards *shards, uint32_t number,
 	list_init(&server->writers);
 	list_init(&server->sent);
 	list_init(&server->starved);
+	list_init(&server->stuck);
 	list_init(&server->dead);
 	list_init(&server->due);
 

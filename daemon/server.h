@@ -33,7 +33,8 @@
  * @refused_connections: for a limit; likewise @refused_queues, @refused_timers
  * @refused_busy: requests answered -EBUSY
  * @refused_credit: times that credit was cut to its limit
- * @closed_protocol: clients ended for breaking the protocol
+ * @closed_protocol: clients ended for breaking the protocol; @closed_backlog:
+ *	for what they did not read
  * @lateness_max_ns: of all expirations, those delivered again left out
  */
 struct server_stat {
@@ -45,6 +46,7 @@ struct server_stat {
 	counter_t refused_busy;
 	counter_t refused_credit;
 	counter_t closed_protocol;
+	counter_t closed_backlog;
 	counter_t lateness_max_ns;
 };
 
@@ -64,6 +66,8 @@ struct server_stat {
  * @writers: clients with something to send, by their @writer
  * @sent: clients whose send was submitted quietly, by their @sent
  * @starved: clients that found no buffer to receive into, by their @starved
+ * @stuck: clients that are blocked, by their @stuck, who took nothing for the
+ *	longest first
  * @dead: clients that have ended and wait for their last completion, by @all
  * @due: queues with something for their consumer, by their @due
  * @turn_ns: as in struct expiry_server_stat; likewise @batch, @request_ns
@@ -96,6 +100,7 @@ struct server {
 	struct list writers;
 	struct list sent;
 	struct list starved;
+	struct list stuck;
 	struct list dead;
 	struct list due;
 

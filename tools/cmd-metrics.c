@@ -36,6 +36,10 @@ static const struct metric server_metrics[] = {
 	       "Times that credit was cut to its limit."),
 	METRIC("closed_protocol", closed_protocol, true,
 	       "Connections ended for breaking the protocol."),
+	METRIC("closed_backlog", closed_backlog, true,
+	       "Connections ended for what they did not read."),
+	METRIC("backlog_bytes", backlog, false,
+	       "Memory of what clients do not read."),
 #undef METRIC
 };
 

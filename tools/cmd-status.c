@@ -53,8 +53,14 @@ static void print_server(const struct ctl *ctl,
 	       (uint64_t)server->refused_queues,
 	       (uint64_t)server->refused_timers,
 	       (uint64_t)server->refused_busy);
-	printf("  ended        %" PRIu64 " connections, for breaking the protocol\n",
-	       (uint64_t)server->closed_protocol);
+	printf("  cut          %" PRIu64 " times credit, to its limit\n",
+	       (uint64_t)server->refused_credit);
+	printf("  ended        %" PRIu64 " connections for breaking the protocol, %"
+	       PRIu64 " for not reading\n",
+	       (uint64_t)server->closed_protocol,
+	       (uint64_t)server->closed_backlog);
+	printf("  not read     %" PRIu64 " bytes by clients\n",
+	       (uint64_t)server->backlog);
 }
 
 static void print_queue(const struct ctl *ctl, const struct expiry_stat *stat,
@@ -95,7 +101,9 @@ static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
 		       ", \"refused_timers\": %" PRIu64
 		       ", \"refused_busy\": %" PRIu64
 		       ", \"refused_credit\": %" PRIu64
-		       ", \"closed_protocol\": %" PRIu64,
+		       ", \"closed_protocol\": %" PRIu64
+		       ", \"closed_backlog\": %" PRIu64
+		       ", \"backlog\": %" PRIu64,
 		       engine_text(server->engine),
 		       server->engine == EXPIRY_ENGINE_KERNEL ? "loaded" :
 		       module_word(module_here()), (uint64_t)server->uptime_ns,
@@ -106,7 +114,9 @@ static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
 		       (uint64_t)server->refused_timers,
 		       (uint64_t)server->refused_busy,
 		       (uint64_t)server->refused_credit,
-		       (uint64_t)server->closed_protocol);
+		       (uint64_t)server->closed_protocol,
+		       (uint64_t)server->closed_backlog,
+		       (uint64_t)server->backlog);
 	if (ctl->queue || ctl->device) {
 		if (ctl->queue)
 			printf(", \"queue\": \"%s\", \"consumer\": %s",

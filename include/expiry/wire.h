@@ -69,7 +69,10 @@ struct expiry_hello {
  * @refused_timers
  * @closed_protocol: connections ended for breaking the protocol
  * @refused_busy: requests answered -EBUSY, for they had waited too long
- * @refused_credit: times that credit was cut to its limit
+ * @refused_credit: times that a consumer's credit was cut to its limit
+ * @closed_backlog: connections ended because they did not read and the memory
+ *	of all such had come to its limit
+ * @backlog: bytes of that memory now
  * @turn_ns: how many turns of the daemon's loop took less than 2^n ns, and not
  *	less than 2^(n-1) ns, for n = index; waiting is not part of a turn. The
  *	last bucket holds all the rest.
@@ -96,7 +99,9 @@ struct expiry_server_stat {
 	__u64 closed_protocol;
 	__u64 refused_busy;
 	__u64 refused_credit;
-	__u64 reserved[3];
+	__u64 closed_backlog;
+	__u64 backlog;
+	__u64 reserved[1];
 	__u64 turn_ns[EXPIRY_SERVER_BUCKETS];
 	__u64 batch[EXPIRY_SERVER_BUCKETS];
 	__u64 request_ns[EXPIRY_SERVER_BUCKETS];

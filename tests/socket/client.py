@@ -67,14 +67,14 @@ def hello(name=b"", flags=0, clock=MONOTONIC, version=VERSION):
 
 # struct expiry_stat up to its lateness histogram, then struct
 # expiry_server_stat without what is reserved.
-STAT_BODY = struct.Struct("=20QII24x40Q" "4I11Q")
+STAT_BODY = struct.Struct("=20QII24x40Q" "4I13Q")
 Stat = collections.namedtuple("Stat", (
     "now next armed unacked limit nodes pages_heap pages_slots pages_index "
     "pages_resident arms refreshes cancels acks delivered redelivered refused "
     "refused_limit clock_sets lateness_max clock mode lateness "
     "engine consumers credit producers uptime queues connections records "
     "expirations refused_connections refused_queues refused_timers "
-    "closed_protocol refused_busy refused_credit"))
+    "closed_protocol refused_busy refused_credit closed_backlog backlog"))
 
 
 def unpack_stat(body):

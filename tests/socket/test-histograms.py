@@ -11,7 +11,7 @@ from daemon import Daemon
 
 BUCKETS = 40
 HISTOGRAMS = struct.Struct("=%dQ" % (3 * BUCKETS))
-RESERVED = 3 * 8
+RESERVED = 1 * 8
 
 
 def histograms(connection):

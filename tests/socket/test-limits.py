@@ -233,7 +233,8 @@ def test_credit_is_capped():
     with Daemon("credit_max = 100\n") as daemon:
         with attach(daemon.path, flags=CONSUME) as queue:
             queue.credit(2**32 - 1)
-            assert queue.stat().credit == 100
+            stat = queue.stat()
+            assert stat.credit == 100 and stat.refused_credit == 1, stat
             queue.batch([arm(0, i) for i in range(150)])
             while len(queue.expired) < 100:
                 queue.expired.append(queue.record())
