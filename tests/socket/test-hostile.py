@@ -10,8 +10,8 @@ import socket
 import time
 
 import tap
-from client import (CONSUME, HOUR, SCAN, SIZE, STAT, Closed, Connection,
-                    Record, arm, attach, pack, scaled, wait_for)
+from client import (CONSUME, CREDIT, HOUR, SCAN, SIZE, STAT, Closed, Connection,
+                    Record, arm, attach, hello, pack, scaled, wait_for)
 from daemon import Daemon
 
 MEBIBYTE = 1 << 20
@@ -172,6 +172,33 @@ def test_two_hundred_connections_leave_no_descriptors(daemon):
             watch.stat()
         assert wait_for(lambda: daemon.open_files() <= before), \
             (before, daemon.open_files())
+
+
+def test_connections_that_come_and_go_leave_no_memory(daemon):
+    def visit(count):
+        for i in range(count):
+            if i % 4 == 3:      # not a word
+                Connection(daemon.path).close()
+                continue
+            queue = Connection(daemon.path)
+            queue.send(hello(flags=CONSUME), Record(CREDIT, period=9),
+                       arm(0), arm(HOUR))
+            if i % 2:
+                queue.reply()
+            queue.close()
+        assert wait_for(lambda: watch.stat().connections == 1), watch.stat()
+        assert watch.stat().queues == queues, watch.stat()
+
+    with attach(daemon.path, "counts") as watch:
+        assert wait_for(lambda: watch.stat().connections == 1), watch.stat()
+        queues = watch.stat().queues
+        visit(scaled(2000, 100))
+        files, resident = daemon.open_files(), daemon.resident()
+        visit(scaled(8000, 200))
+        assert daemon.open_files() <= files, (files, daemon.open_files())
+        # Not 40 bytes each.
+        assert daemon.resident() - resident < 320 << 10, \
+            (resident, daemon.resident())
 
 
 def test_last_words_without_an_answer_leave_nothing(daemon):
