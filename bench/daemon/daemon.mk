@@ -11,7 +11,7 @@ BENCH_PEERS := redis beanstalk local-timerfd \
 	$(if $(wildcard /usr/include/event2/event.h),local-libevent) \
 	$(if $(wildcard /usr/include/ev.h),local-libev)
 BENCH_DAEMON_PROGRAMS := $(addprefix $(BENCH_DAEMON)/,echo expiry overload \
-	punctual $(BENCH_PEERS))
+	punctual honest hostile visitors $(BENCH_PEERS))
 
 $(BENCH_DAEMON_PROGRAMS): $(BENCH_DAEMON)/%:
 	@mkdir -p $(@D)
@@ -22,7 +22,8 @@ $(BENCH_DAEMON)/echo: $(call objects,plain,bench/daemon/echo.c \
 	$(filter-out daemon/engine-%.c,$(DAEMON)))
 $(BENCH_DAEMON)/echo: LIBS = $(URING_LIBS) $(SYSTEMD_LIBS)
 
-$(addprefix $(BENCH_DAEMON)/,expiry overload punctual): $(BENCH_DAEMON)/%: \
+$(addprefix $(BENCH_DAEMON)/,expiry overload punctual honest hostile \
+	visitors): $(BENCH_DAEMON)/%: \
 	$(B)/obj/plain/bench/daemon/%.o $(call objects,plain, \
 	bench/daemon/wire.c bench/mix.c $(BENCH_SUBJECT))
 $(BENCH_DAEMON)/overload: $(call objects,plain,bench/daemon/watch.c)
@@ -36,9 +37,15 @@ $(addprefix $(BENCH_DAEMON)/,local-timerfd local-libevent local-libev): \
 $(BENCH_DAEMON)/local-libevent: LIBS = -levent
 $(BENCH_DAEMON)/local-libev: LIBS = -lev -lm
 
-.PHONY: bench bench-lateness bench-overload
+.PHONY: bench bench-lateness bench-overload bench-connections bench-hostile
 bench-lateness: all $(BENCH_DAEMON)/punctual ## how late expirations come, beside a timerfd's
 	@bench/daemon/run --lateness
+
+bench-connections: all $(addprefix $(BENCH_DAEMON)/,expiry visitors) ## one client beside 15,000 idle ones, and ten million that come and go
+	@bench/daemon/connections-run
+
+bench-hostile: all $(addprefix $(BENCH_DAEMON)/,honest hostile) ## an honest client beside hostile ones
+	@bench/daemon/hostile-run
 
 bench-overload: all $(BENCH_DAEMON)/overload ## goodput and punctuality from half to ten times its capacity
 	@bench/daemon/overload-run

@@ -17,6 +17,12 @@ WAIT = 60               # seconds for a server to come, or to go
 
 
 started = []            # servers that are to be ended
+expiryd = [ROOT / "build/expiryd", "/dev/null"]     # and its configuration
+
+
+def use(program, config):
+    """Another expiryd, or other settings, from now on."""
+    expiryd[:] = program, config
 
 
 def end_all():
@@ -51,9 +57,9 @@ def redis(folder):
 
 def command(name, folder, socket):
     if name == "expiryd":
-        return [ROOT / "build/expiryd", "--engine",
+        return [expiryd[0], "--engine",
                 os.environ.get("EXPIRY_ENGINE", "embedded"),
-                "--config", "/dev/null", "--socket", socket]
+                "--config", expiryd[1], "--socket", socket]
     if name == "echo":
         return [BUILD / "echo", "--config", "/dev/null", "--socket", socket]
     if name.startswith("redis"):

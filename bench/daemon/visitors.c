@@ -1,0 +1,146 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Many connections that do next to nothing.
+ *
+ *	visitors --socket PATH --hold N
+ *		N consumers, each of a named queue of its own with a timer that is
+ *		far away, held until standard input ends; then the queues go
+ *	visitors --socket PATH --visit N --rounds R
+ *		R times N connections that come and go: every other one a consumer
+ *		with credit and a timer that is due
+ *
+ * Either prints "ready" when all are there, or all have gone.
+ */
+#include <getopt.h>
+#include <string.h>
+#include <sys/resource.h>
+#include <unistd.h>
+
+#include "bench/bench.h"
+#include "bench/daemon/wire.h"
+
+#define HOUR_NS	(3600 * NSEC_PER_SEC)
+
+static void arm(int fd, uint64_t deadline_ns)
+{
+	struct expiry_record record = {
+		.op = EXPIRY_OP_ARM,
+		.deadline_ns = deadline_ns,
+	};
+
+	wire_send(fd, &record, 1);
+	wire_receive(fd, &record, 1);
+	if (record.status)
+		die("ARM is refused: %d", record.status);
+}
+
+static void give_credit(int fd)
+{
+	struct expiry_record record = {
+		.op = EXPIRY_OP_CREDIT,
+		.period_ms = 64,
+	};
+
+	wire_send(fd, &record, 1);
+}
+
+static void ready(void)
+{
+	puts("ready");
+	fflush(stdout);
+}
+
+static void hold(const char *path, uint32_t nr, int *fds)
+{
+	struct expiry_record record;
+	char name[EXPIRY_NAME_MAX];
+	uint32_t i;
+
+	for (i = 0; i < nr; i++) {
+		snprintf(name, sizeof(name), "idle-%u", i);
+		fds[i] = wire_attach(path, name, EXPIRY_HELLO_CONSUME);
+		give_credit(fds[i]);
+		arm(fds[i], bench_now() + HOUR_NS);
+	}
+	ready();
+	while (getchar() != EOF)
+		;
+	for (i = 0; i < nr; i++) {
+		record = (struct expiry_record) { .op = EXPIRY_OP_DROP };
+		wire_send(fds[i], &record, 1);
+		wire_receive(fds[i], &record, 1);
+		if (record.status)
+			die("DROP is refused: %d", record.status);
+		close(fds[i]);
+	}
+}
+
+static void visit(const char *path, uint32_t nr, uint32_t rounds, int *fds)
+{
+	uint32_t i;
+
+	while (rounds--) {
+		for (i = 0; i < nr; i++) {
+			bool consume = i % 2;
+
+			fds[i] = wire_attach(path, "", consume ?
+					     EXPIRY_HELLO_CONSUME : 0);
+			if (consume)
+				give_credit(fds[i]);
+			if (consume)
+				arm(fds[i], bench_now());
+		}
+		for (i = 0; i < nr; i++)
+			close(fds[i]);
+	}
+	ready();
+}
+
+int main(int argc, char **argv)
+{
+	static const struct option options[] = {
+		{ "socket", required_argument, NULL, 's' },
+		{ "hold", required_argument, NULL, 'h' },
+		{ "visit", required_argument, NULL, 'v' },
+		{ "rounds", required_argument, NULL, 'r' },
+		{ 0 },
+	};
+	const char *path = EXPIRY_SOCKET_DEFAULT;
+	uint32_t nr = 0, rounds = 0;
+	struct rlimit files;
+	bool holds = false;
+	int c, *fds;
+
+	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
+		switch (c) {
+		case 's':
+			path = optarg;
+			break;
+		case 'h':
+			holds = true;
+			nr = strtoul(optarg, NULL, 10);
+			break;
+		case 'v':
+			nr = strtoul(optarg, NULL, 10);
+			break;
+		case 'r':
+			rounds = strtoul(optarg, NULL, 10);
+			break;
+		default:
+			return 2;
+		}
+	}
+	if (!getrlimit(RLIMIT_NOFILE, &files)) {
+		files.rlim_cur = files.rlim_max;
+		setrlimit(RLIMIT_NOFILE, &files);
+	}
+	fds = calloc(nr, sizeof(*fds));
+	if (!fds)
+		die("no memory");
+	if (holds)
+		hold(path, nr, fds);
+	else
+		visit(path, nr, rounds, fds);
+	free(fds);
+	return 0;
+}
