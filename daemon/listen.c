@@ -25,13 +25,15 @@
 #define PROBE_TRIES	10
 #define PROBE_PAUSE_US	50000
 
+/* One a turn: what a multishot accept takes at once is as much as the backlog
+ * has, and everybody else would wait for that.
+ */
 static void listener_accept(struct listener *listener)
 {
 	struct io_uring_sqe *sqe = loop_sqe(&listener->server->loop,
 					    &listener->op);
 
-	io_uring_prep_multishot_accept(sqe, listener->fd, NULL, NULL,
-				       SOCK_CLOEXEC);
+	io_uring_prep_accept(sqe, listener->fd, NULL, NULL, SOCK_CLOEXEC);
 	listener->accepting = true;
 }
 

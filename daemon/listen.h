@@ -16,7 +16,7 @@ struct server;
  * struct listener - the socket
  * @fd: listens
  * @made: it is ours to remove, at the configured path
- * @op: the multishot accept
+ * @op: the accept under way
  * @accepting: it is under way
  * @wait: under way instead while descriptors or memory are short: for somebody
  *	who wants in, or for @pause

@@ -3,12 +3,14 @@
 """What costs much is charged as much: clients beside one that asks for it, again
 and again, are served as if it asked for little."""
 
+import os
+import signal
 import threading
 import time
 
 import tap
-from client import (CANCEL, CONSUME, HOUR, QUERY, SCAN, STAT, Record, arm,
-                    attach, pack, scaled)
+from client import (CANCEL, CONSUME, HOUR, QUERY, SCAN, SIZE, STAT, Connection,
+                    Record, arm, attach, pack, scaled, unpack_stat, wait_for)
 from daemon import Daemon
 
 SECOND = 10**9
@@ -82,6 +84,25 @@ def test_expirations_come_beside_scans_that_find_little(daemon):
                 assert good.expiration().cookie == i
                 late = time.monotonic() - start
                 assert late < 2, "after %.1f s" % late
+
+
+def test_a_request_does_not_wait_for_all_that_connect(daemon):
+    with attach(daemon.path) as good:
+        before = good.stat().connections
+        # Everything is there when the daemon looks.
+        os.kill(daemon.process.pid, signal.SIGSTOP)
+        try:
+            many = [Connection(daemon.path) for _ in range(1000)]
+            good.send(Record(STAT))
+        finally:
+            os.kill(daemon.process.pid, signal.SIGCONT)
+        head = good.reply()
+        stat = unpack_stat(good.take(head.period * SIZE))
+        assert stat.connections < before + 500, stat
+        # They are served all the same.
+        assert wait_for(lambda: good.stat().connections == before + 1000)
+        for connection in many:
+            connection.close()
 
 
 def test_refused_timers_of_one_batch_are_refused_together():
