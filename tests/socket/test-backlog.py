@@ -11,7 +11,7 @@ import subprocess
 import tap
 from client import (CONSUME, HOUR, QUERY, Record, arm, attach, pack,
                     scaled, wait_for)
-from daemon import ROOT, Daemon
+from daemon import ROOT, THREADS, Daemon
 
 MEBIBYTE = 1 << 20
 FULL = 32 << 10         # what a client is owed then, or more
@@ -71,13 +71,14 @@ def test_all_together_stay_within_the_limit():
 
 
 def test_who_reads_is_not_the_one_to_go():
-    with Daemon("backlog_memory = %d\n" % MEBIBYTE) as daemon, \
+    # So that the one who reads is within its thread's part.
+    with Daemon("backlog_memory = %d\n" % (THREADS * MEBIBYTE)) as daemon, \
             attach(daemon.path, "watch") as watch:
         slow, bad = attach(daemon.path), []
         push(slow)
         assert wait_for(lambda: watch.stat().backlog), "it is not behind"
         before = watch.stat().closed_backlog
-        for _ in range(40):
+        for _ in range(40 * THREADS):
             bad += fill(daemon.path, 1, watch)
             # Always behind, but it takes some.
             for _ in range(2):
