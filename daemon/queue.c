@@ -368,6 +368,19 @@ static void account_recount(struct server *server, struct user *user)
 				  &shards->servers[i]->recount);
 }
 
+/* Whether the user stays below the limit whatever is on its way: what fits into
+ * the buffers of all threads.
+ */
+static bool user_far(const struct server *server, const struct user *user)
+{
+	uint64_t now = share_read(&user->account->timers);
+	uint64_t limit = server->config.timers_per_user;
+	uint64_t most = (uint64_t)server->shards->nr * server->buffers.nr_ring *
+			server->buffers.size / sizeof(struct expiry_record);
+
+	return now < limit && limit - now > most;
+}
+
 /* Charge the owner with @arms timers. Returns false if that is too many. */
 static bool queue_charge(struct queue *queue, uint32_t arms)
 {
@@ -386,22 +399,28 @@ uint32_t queue_allowed(struct queue *queue,
 {
 	uint32_t arms = 0, i;
 
-	if (queue_charge(queue, *armsp))
+	*armsp = 0;
+	if (user_far(queue->server, queue->user))
 		return count;
 
 	/* Near the limit each record counts. */
+	for (i = 0; i < count; i++)
+		arms += records[i].op == EXPIRY_OP_ARM;
+	*armsp = arms;
+	if (queue_charge(queue, arms))
+		return count;
 	queue_recount(queue);
-	if (queue_charge(queue, *armsp))
+	if (queue_charge(queue, arms))
 		return count;
 	account_recount(queue->server, queue->user);
+	*armsp = 0;
 	for (i = 0; i < count; i++) {
 		if (records[i].op != EXPIRY_OP_ARM)
 			continue;
 		if (!queue_charge(queue, 1))
 			break;
-		arms++;
+		++*armsp;
 	}
-	*armsp = arms;
 	/* What stands before the first that is too many may make room. */
 	if (i)
 		return i;

@@ -122,9 +122,9 @@ int queue_drop(struct client *client);
 /* Charge the owner for the timers that are in the queue now. */
 void queue_settle(struct queue *queue);
 
-/* How many of @count records of one run, with *@armsp ARMs, may go to the engine
- * without the owner coming to more timers than the limit; 0: the first one is to
- * be refused. Timers are charged for them, *@armsp says how many, until
+/* How many of @count records of one run may go to the engine without the owner
+ * coming to more timers than the limit; 0: the first one is to be refused. Near
+ * the limit timers are charged for beforehand: *@armsp says how many, until
  * queue_done().
  */
 uint32_t queue_allowed(struct queue *queue,

@@ -288,22 +288,16 @@ static bool do_own(struct client *client, struct buffer *buffer)
 
 /* -------------------------------------------------------------- the engine's */
 
-/* How many of the next records are one run for the engine; *@armsp of them are
- * ARM.
- */
-static uint32_t run_length(const struct buffer *buffer, bool overdue,
-			   uint32_t *armsp)
+/* How many of the next records are one run for the engine. */
+static uint32_t run_length(const struct buffer *buffer, bool overdue)
 {
 	const struct expiry_record *record = (const void *)buffer->head;
-	uint32_t max = (buffer->tail - buffer->head) / RECORD, n, arms = 0;
+	uint32_t max = (buffer->tail - buffer->head) / RECORD, n;
 
-	for (n = 0; n < max; n++) {
+	for (n = 0; n < max; n++)
 		if (is_own(record[n].op) ||
 		    (overdue && is_refusable(record[n].op)))
 			break;
-		arms += record[n].op == EXPIRY_OP_ARM;
-	}
-	*armsp = arms;
 	return n;
 }
 
@@ -357,7 +351,7 @@ static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 	int r;
 
 	batch->records = (void *)buffer->head;
-	count = run_length(buffer, overdue, &client->batch_timers);
+	count = run_length(buffer, overdue);
 	batch->count = count;
 	if (!client->queue) {
 		run_done(client, -ENOENT);

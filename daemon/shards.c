@@ -3,6 +3,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -66,7 +67,10 @@ static void *shard_main(void *data)
 	struct shard *shard = data;
 	struct server *server = &shard->server;
 	struct shards *shards = server->shards;
+	char name[16];
 
+	snprintf(name, sizeof(name), "expiryd-%u", server->number);
+	pthread_setname_np(pthread_self(), name);
 	shard->result = server_init(server, shards, server->number,
 				    shard->config);
 	sem_post(&shard->begun);

@@ -94,8 +94,28 @@ $(B)/tests/lib/test-module: $(call objects,p12,tests/lib/test-module.c \
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
+# The daemon as ThreadSanitizer watches it. What the kernel writes by the ring
+# it does not see, nor what liburing does; what threads do to each other it does.
+$(B)/obj/tsan/%.o: %.c VERSION
+	@mkdir -p $(@D)
+	$(call say,CC,$< [tsan])$(CC) $(CPPFLAGS) $(CFLAGS) -fsanitize=thread \
+		-MMD -MP -c -o $@ $<
+
+$(B)/tsan/expiryd: $(call objects,tsan,$(DAEMON) $(CORE))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -fsanitize=thread -o $@ $^ \
+		$(URING_LIBS) $(SYSTEMD_LIBS)
+
+# For any number of threads: all but the tests of several; and what of the
+# library's is a daemon's client.
+SOCKET_TESTS := $(wildcard tests/socket/test-*.py)
+SOCKET_ANY := $(filter-out %/test-threads.py,$(SOCKET_TESTS))
+LIB_CLIENTS := $(filter %/test-api %/test-handle %/test-reconnect \
+	%/test-replies %/test-stream %/test-timers,$(LIB_PROGRAMS)) \
+	tests/lib/test-ctl.py tests/lib/test-metrics.py tests/lib/test-restart.py
+
 .PHONY: check check-bench check-core check-core-sizes check-soak check-lib \
-	check-socket check-runner check-start check-user
+	check-socket check-threads check-runner check-start check-user
 
 check: ## every test: core, library, daemon, then the module in a VM
 	@$(MAKE) --no-print-directory check-start
@@ -130,4 +150,19 @@ check-lib: all $(LIB_PROGRAMS) ## libexpiry and expiryctl on the embedded engine
 
 check-socket: all $(B)/tests/socket/count-calls.so \
 		$(B)/tests/socket/expiryd-slow ## the daemon as an independent client sees it
-	@$(RUN_TESTS) $(wildcard tests/socket/test-*.py)
+	@$(RUN_TESTS) $(SOCKET_TESTS)
+	@EXPIRY_THREADS=2; export EXPIRY_THREADS; \
+		$(RUN_TESTS) --prefix '2 threads: ' $(SOCKET_ANY)
+
+# Under ThreadSanitizer without what counts calls, which are not the daemon's own
+# then.
+check-threads: all $(LIB_PROGRAMS) $(B)/tests/socket/count-calls.so \
+		$(B)/tests/socket/expiryd-slow $(B)/tsan/expiryd ## daemon and clients with 2 and 4 threads, and under ThreadSanitizer
+	@for threads in 2 4; do EXPIRY_THREADS=$$threads; export EXPIRY_THREADS; \
+		$(RUN_TESTS) --prefix "$$threads threads: " $(SOCKET_ANY) \
+			$(LIB_CLIENTS) || exit; done
+	@EXPIRYD=$(CURDIR)/$(B)/tsan/expiryd EXPIRY_THREADS=4 \
+		EXPIRY_TEST_SHADOW=4; \
+		export EXPIRYD EXPIRY_THREADS EXPIRY_TEST_SHADOW; \
+		$(RUN_TESTS) --timeout 300 --prefix 'tsan: ' \
+			$(filter-out %/test-needless.py,$(SOCKET_TESTS)) $(LIB_CLIENTS)

@@ -22,6 +22,9 @@ PROGRAM = os.environ.get("EXPIRYD", os.path.join(ROOT, "build", "expiryd"))
 ENGINE = os.environ.get("EXPIRY_ENGINE", "embedded")
 THREADS = int(os.environ.get("EXPIRY_THREADS", "1"))
 
+# How many bytes a sanitizer holds for each of the daemon's.
+SHADOW = int(os.environ.get("EXPIRY_TEST_SHADOW", "0"))
+
 # What stands between systemd's fork and exec: descriptors 3 and up, and the
 # variables that say so.
 HAND_OVER = """
@@ -132,7 +135,8 @@ class Daemon:
         """Bytes of memory it holds."""
         with open("/proc/%d/statm" % self.process.pid,
                   encoding="utf-8") as file:
-            return int(file.read().split()[1]) * os.sysconf("SC_PAGESIZE")
+            pages = int(file.read().split()[1])
+        return pages * os.sysconf("SC_PAGESIZE") // (1 + SHADOW)
 
     def open_files(self):
         return len(os.listdir("/proc/%d/fd" % self.process.pid))

@@ -153,14 +153,17 @@ def test_noise_behind_a_good_hello(daemon):
 
 def test_two_hundred_connections_leave_no_descriptors(daemon):
     with attach(daemon.path, "counts") as watch:
-        before, connections = daemon.open_files(), watch.stat().connections
+        assert wait_for(lambda: watch.stat().connections == 1)
+        before, connections = daemon.open_files(), 1
         for _ in range(3):
             many = []
             for i in range(scaled(200, 40)):
                 queue = attach(daemon.path, flags=CONSUME)
                 assert queue.request(arm(i, i)).status == 0
                 many.append(queue)
-            assert watch.stat().connections == connections + len(many)
+            # Those who left are gone when their thread has seen it.
+            assert wait_for(lambda: watch.stat().connections ==
+                            connections + len(many)), watch.stat()
             for i, queue in enumerate(many):
                 if i % 3:
                     queue.close()
@@ -205,7 +208,8 @@ def test_last_words_without_an_answer_leave_nothing(daemon):
     """The end of a stream may reach the daemon together with its last bytes
     (and no reply that fails to be sent tells of it)."""
     with attach(daemon.path, "counts") as watch:
-        connections = watch.stat().connections
+        assert wait_for(lambda: watch.stat().connections == 1)
+        connections = 1
         for _ in range(scaled(300, 30)):
             with attach(daemon.path, flags=CONSUME) as queue:
                 queue.credit(1)

@@ -42,12 +42,13 @@ def halted(daemon):
 
 
 def servers(daemon):
-    """The ids of its threads, those of the ring left out."""
+    """The ids of its threads, the first one's and those with a name of their
+    own; the kernel's for the ring have others."""
     base = "/proc/%d/task" % daemon.process.pid
-    found = []
+    found = [daemon.process.pid]
     for task in sorted(os.listdir(base), key=int):
         with open(os.path.join(base, task, "comm"), encoding="utf-8") as file:
-            if not file.read().startswith("iou-"):
+            if file.read().startswith("expiryd-"):
                 found.append(int(task))
     return found
 
@@ -56,8 +57,10 @@ def times(daemon):
     """How long each thread has run, in ns."""
     values = {}
     for task in servers(daemon):
-        with open("/proc/%d/task/%d/schedstat" % (daemon.process.pid, task),
-                  encoding="utf-8") as file:
+        path = "/proc/%d/task/%d/schedstat" % (daemon.process.pid, task)
+        if not os.path.exists(path):
+            raise tap.Skip("a kernel without schedstat")
+        with open(path, encoding="utf-8") as file:
             values[task] = int(file.read().split()[0])
     return values
 
@@ -182,7 +185,7 @@ def test_hello_in_pieces_and_none_at_all():
 
 
 def test_timers_of_a_user_are_counted_over_all_threads():
-    limit = scaled(20000, 2000)
+    limit = scaled(20000, 2000) + 123
     with Daemon("timers_per_user = %d\n" % limit, threads=4) as daemon:
         queues = [attach(daemon.path, "q%d" % i) for i in range(8)]
         each = 500
