@@ -10,6 +10,7 @@ import contextlib
 import ctypes
 import errno
 import os
+import re
 import signal
 import tempfile
 import time
@@ -53,25 +54,25 @@ def servers(daemon):
     return found
 
 
-def times(daemon):
-    """How long each thread has run, in ns."""
-    values = {}
+def switches(daemon):
+    """How often each thread went to sleep, or was made to wait."""
+    counts = {}
     for task in servers(daemon):
-        path = "/proc/%d/task/%d/schedstat" % (daemon.process.pid, task)
-        if not os.path.exists(path):
-            raise tap.Skip("a kernel without schedstat")
-        with open(path, encoding="utf-8") as file:
-            values[task] = int(file.read().split()[0])
-    return values
+        with open("/proc/%d/task/%d/status" % (daemon.process.pid, task),
+                  encoding="utf-8") as file:
+            counts[task] = sum(int(count) for count in re.findall(
+                r"^(?:non)?voluntary_ctxt_switches:\s*(\d+)", file.read(),
+                re.M))
+    return counts
 
 
 def served_by(daemon, queue):
-    """The thread that works when this queue is worked with."""
-    before = times(daemon)
-    for _ in range(20):
-        queue.batch([arm(HOUR)] * 500)
+    """The thread that is woken when this queue is worked with."""
+    before = switches(daemon)
+    for _ in range(50):
+        assert queue.request(arm(HOUR)).status == 0
+    after = switches(daemon)
     assert queue.request(Record(CLEAR)).status == 0
-    after = times(daemon)
     return max(after, key=lambda task: after[task] - before.get(task, 0))
 
 
@@ -373,13 +374,13 @@ def test_status_tells_of_all_threads():
 def test_status_is_told_of_other_threads_without_a_watchdog():
     with Daemon(threads=2) as daemon:
         with attach(daemon.path, "a") as one, attach(daemon.path, "b") as two:
-            assert wait_for(lambda: "0 timers in 2 queues" in status(daemon))
-            # Nothing happens in the first thread now.
             by = {served_by(daemon, queue): queue for queue in (one, two)}
-            queue = by[max(by)]
-            time.sleep(0.1)
-            queue.batch([arm(HOUR)] * 5)
-            assert wait_for(lambda: "5 timers in 2 queues" in status(daemon)), \
+            assert by[max(by)].request(arm(HOUR)).status == 0
+            assert by[min(by)].request(arm(HOUR)).status == 0
+            assert wait_for(lambda: "2 timers in 2 queues" in status(daemon))
+            # From here on nothing happens in the first thread.
+            by[max(by)].batch([arm(HOUR)] * 5)
+            assert wait_for(lambda: "7 timers in 2 queues" in status(daemon)), \
                 status(daemon)
 
 
