@@ -11,7 +11,7 @@ BENCH_PEERS := redis beanstalk local-timerfd \
 	$(if $(wildcard /usr/include/event2/event.h),local-libevent) \
 	$(if $(wildcard /usr/include/ev.h),local-libev)
 BENCH_DAEMON_PROGRAMS := $(addprefix $(BENCH_DAEMON)/,echo expiry overload \
-	punctual honest hostile visitors $(BENCH_PEERS))
+	punctual honest hostile spread visitors $(BENCH_PEERS))
 
 $(BENCH_DAEMON_PROGRAMS): $(BENCH_DAEMON)/%:
 	@mkdir -p $(@D)
@@ -22,7 +22,7 @@ $(BENCH_DAEMON)/echo: $(call objects,plain,bench/daemon/echo.c \
 	$(filter-out daemon/engine-%.c,$(DAEMON)))
 $(BENCH_DAEMON)/echo: LIBS = $(URING_LIBS) $(SYSTEMD_LIBS)
 
-$(addprefix $(BENCH_DAEMON)/,expiry overload punctual honest hostile \
+$(addprefix $(BENCH_DAEMON)/,expiry overload punctual honest hostile spread \
 	visitors): $(BENCH_DAEMON)/%: \
 	$(B)/obj/plain/bench/daemon/%.o $(call objects,plain, \
 	bench/daemon/wire.c bench/mix.c $(BENCH_SUBJECT))
@@ -37,7 +37,8 @@ $(addprefix $(BENCH_DAEMON)/,local-timerfd local-libevent local-libev): \
 $(BENCH_DAEMON)/local-libevent: LIBS = -levent
 $(BENCH_DAEMON)/local-libev: LIBS = -lev -lm
 
-.PHONY: bench bench-lateness bench-overload bench-connections bench-hostile
+.PHONY: bench bench-lateness bench-overload bench-connections bench-hostile \
+	bench-threads
 bench-lateness: all $(BENCH_DAEMON)/punctual ## how late expirations come, beside a timerfd's
 	@bench/daemon/run --lateness
 
@@ -49,6 +50,9 @@ bench-hostile: all $(addprefix $(BENCH_DAEMON)/,honest hostile) ## an honest cli
 
 bench-overload: all $(BENCH_DAEMON)/overload ## goodput and punctuality from half to ten times its capacity
 	@bench/daemon/overload-run
+
+bench-threads: all $(addprefix $(BENCH_DAEMON)/,echo expiry spread) ## two threads of the daemon beside one, two queues and one
+	@bench/daemon/threads-run
 
 bench: all $(BENCH_DAEMON_PROGRAMS) $(B)/bench/core ## the daemon beside an echo, Redis, beanstalkd, libevent and libev
 	@bench/daemon/run

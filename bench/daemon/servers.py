@@ -79,10 +79,10 @@ def command(name, folder, socket):
 class Server:
     """A server, started."""
 
-    def __init__(self, name, folder, number):
+    def __init__(self, name, folder, number, options=()):
         self.socket = os.path.join(folder, "s%d" % number)
         self.log = open(os.path.join(folder, "log"), "ab")
-        arguments = command(name, folder, self.socket)
+        arguments = command(name, folder, self.socket) + list(options)
         self.process = subprocess.Popen(
             arguments, stdin=subprocess.DEVNULL, stdout=self.log,
             stderr=self.log)
@@ -132,7 +132,7 @@ class Subject:
 
     PROGRAMS = {
         "expiryd": ["expiry"], "echo": ["expiry", "--echo"],
-        "punctual": ["punctual"], "redis zset": ["redis"],
+        "punctual": ["punctual"], "spread": ["spread"], "redis zset": ["redis"],
         "redis keys": ["redis", "--keys"], "beanstalkd": ["beanstalk"],
         "libevent": ["local-libevent"], "libev": ["local-libev"],
         "timerfd": ["local-timerfd"],
