@@ -143,14 +143,14 @@ static void arrival_received(struct loop_op *op, int result, uint32_t flags)
 	struct arrival *arrival = container_of(op, struct arrival, received);
 
 	(void)flags;
-	if (result > 0)
+	if (result > 0) {
 		arrival->len += result;
-	else if (!result)
-		return arrival_left(arrival);
-	else if (result != -EINTR && result != -EAGAIN) {
+	} else if (result != -EINTR && result != -EAGAIN) {
 		/* The peer is gone without a word, which is its right. */
-		arrival->len = 0;
-		return arrival_left(arrival);
+		if (result < 0)
+			arrival->len = 0;
+		arrival_left(arrival);
+		return;
 	}
 	if (arrival->len == sizeof(arrival->hello))
 		arrival_go(arrival);
