@@ -556,20 +556,10 @@ static uint64_t client_private(const struct client *client)
 	       buffer_queue_private(&client->replies);
 }
 
-static uint64_t private_of_all(const struct shards *shards)
-{
-	uint64_t size = 0;
-	uint32_t i;
-
-	for (i = 0; i < shards->nr; i++)
-		size += counter_read(&shards->servers[i]->buffers.private_size);
-	return size;
-}
-
-/* Where the memory of blocked clients has come to more than all may have, and
- * that of this thread's to more than its part, those here end that have taken
- * nothing for the longest, until what remains is within that part. Memory of
- * those that end comes back with their last completion.
+/* Where the memory of this thread's blocked clients has come to more than its
+ * part of what all may have, those end that have taken nothing for the longest,
+ * until what remains is within it. Memory of those that end comes back with
+ * their last completion.
  */
 static void clients_bound(struct server *server)
 {
@@ -577,8 +567,7 @@ static void clients_bound(struct server *server)
 	uint64_t most = server->config.backlog_memory / server->shards->nr;
 	struct list *entry;
 
-	if (size <= most || private_of_all(server->shards) <=
-			    server->config.backlog_memory)
+	if (size <= most)
 		return;
 	for (entry = server->dead.next; entry != &server->dead;
 	     entry = entry->next)
