@@ -561,7 +561,7 @@ static uint64_t client_private(const struct client *client)
  * until what remains is within it. Memory of those that end comes back with
  * their last completion.
  */
-static void clients_bound(struct server *server)
+void clients_bound(struct server *server)
 {
 	uint64_t size = counter_read(&server->buffers.private_size);
 	uint64_t most = server->config.backlog_memory / server->shards->nr;

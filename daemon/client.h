@@ -165,6 +165,9 @@ void clients_sent(struct server *server);
 /* Send what there is to be sent. */
 void clients_write(struct server *server);
 
+/* End who does not read, where that takes more memory than it may. */
+void clients_bound(struct server *server);
+
 /* At the end of a turn: send, receive again, forget the dead. */
 void clients_turn(struct server *server);
 

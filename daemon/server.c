@@ -217,6 +217,8 @@ void server_reconfigure(struct server *server, const struct config *config)
 	server->client_pool.nr_max = server->config.connections;
 	server->queues.pool.nr_max = server_queues_max(server);
 	server->users.pool.nr_max = users_max(server);
+	/* There may be no other turn soon. */
+	clients_bound(server);
 }
 
 /* What fell due while the turn before lasted does not wait for the requests of
