@@ -71,7 +71,7 @@ class Group:
         assert status == 0, "exit status %s" % status
 
 
-def main(config=None):
+def main(config=None, kind=Group):
     names = vars(sys.modules["__main__"])
     tests = [(name[5:].replace("_", " "), function)
              for name, function in names.items()
@@ -86,7 +86,7 @@ def main(config=None):
     if ENGINE == "kernel" and not os.path.exists("/dev/expiry"):
         print("1..0 # SKIP no /dev/expiry")
         sys.exit(SKIPPED)
-    group = Group(config)
+    group = kind(config)
     for name, function in tests:
         group.run(name, group.test, function)
     if group.daemon:

@@ -65,6 +65,13 @@ def arguments(description, silence):
     return parser
 
 
+def add_root(parser):
+    """A root file system that is not the host's."""
+    parser.add_argument("--root", metavar="DIR",
+                        help="a root file system of the guest's own, modules and all: "
+                        "its /sbin/init is process 1, and has to run build/NAME/job")
+
+
 def module_of(options):
     """The module asked for: its path, or None."""
     if options.no_module:
