@@ -122,7 +122,8 @@ $(B)/bench/%: $(B)/obj/plain/bench/%.o \
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
 
 include bench/paper/paper.mk bench/heap/heap.mk bench/daemon/daemon.mk kmod/module.mk \
-	tests/tests.mk tests/vm/vm.mk bench/kernel/kernel.mk packaging/install.mk packaging/deb.mk
+	tests/tests.mk tests/vm/vm.mk bench/kernel/kernel.mk packaging/install.mk packaging/deb.mk \
+	tests/systemd/systemd.mk
 
 # ---------------------------------------------------------------------------
 # Housekeeping

@@ -1,0 +1,29 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The service in a machine whose process 1 is systemd: a root of Debian's (SUITE),
+# the project installed in it as `make install` does, on a kernel in User Mode
+# Linux that has what the unit asks for.
+
+SYSTEMD_KERNEL = $(eval SYSTEMD_KERNEL := $$(shell tests/vm/build-kernel --arch um \
+	tests/uml/machine.config tests/systemd/systemd.config))$(SYSTEMD_KERNEL)
+# The build that is upgraded to.
+LATER := $(VERSION)+later
+
+SYSTEMD_PROGRAMS := $(B)/tests/systemd/load systemd-later
+
+.PHONY: check-systemd check-systemd-vm systemd-later
+
+check-systemd: all $(SYSTEMD_PROGRAMS) ## the service under systemd: kills, upgrades, watchdog, journal (ten minutes)
+	@$(call uml-make,$(SYSTEMD_KERNEL)) module
+	@tests/systemd/check $(or $(SUITE),$(OWN_SUITE)) um $(SYSTEMD_KERNEL)
+
+# Emulated, with fewer kills.
+check-systemd-vm: all module $(SYSTEMD_PROGRAMS) ## the same on Debian's own kernel in a VM
+	@tests/systemd/check $(or $(SUITE),$(OWN_SUITE)) x86
+
+$(B)/tests/systemd/load: $(B)/obj/plain/tests/systemd/load.o $(B)/libexpiry.a
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
+
+systemd-later:
+	@$(MAKE) --no-print-directory B=$(B)/later VERSION=$(LATER) $(B)/later/expiryd
