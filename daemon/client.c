@@ -70,6 +70,7 @@ int client_new(struct server *server, struct arrival *arrival)
 	list_init(&client->sent);
 	list_init(&client->starved);
 	list_init(&client->stuck);
+	list_init(&client->asking);
 	list_init(&client->all);
 	list_add(&server->clients, &client->all);
 	user->connections++;

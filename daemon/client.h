@@ -49,7 +49,7 @@ enum client_state {
  * @queue: from HELLO on; NULL again after DROP
  * @place: where the queue is, a reference until HELLO is answered
  * @state: enum client_state
- * @ops: completions to come
+ * @ops: completions to come, and answers of other threads
  * @all: on the server's list; likewise @ready, @writer, @sent, @starved,
  *	@stuck
  *
@@ -68,6 +68,9 @@ enum client_state {
  * @batch: the first buffer's records on their way through the engine, @busy
  * @batch_timers: charged for it beforehand
  * @batch_done: they are back, with @batch_result
+ *
+ * @asking: among those who wait, @busy, for what other threads say
+ * @told: they have said it
  *
  * @send: under way, @sending; what it sends is @replies up to @sending_last,
  *	@send_len bytes
@@ -111,6 +114,9 @@ struct client {
 	struct engine_io batch;
 	uint32_t batch_timers;
 	int batch_result;
+
+	struct list asking;
+	bool told;
 
 	struct loop_op send;
 	struct buffer *sending_last;

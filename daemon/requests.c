@@ -182,8 +182,10 @@ static void fill_server_stat(const struct client *client,
 	const struct queue *queue = client->queue;
 	struct server *server = client->server;
 	struct shards *shards = server->shards;
+	struct summary summary;
 	uint32_t i;
 
+	round_sum(server, &summary);
 	*stat = (struct expiry_server_stat) {
 		.engine = server->engine->ops->kind,
 		.consumers = queue->consumer != NULL,
@@ -193,6 +195,9 @@ static void fill_server_stat(const struct client *client,
 			     shards->started_ns,
 		.queues = share_read(&shards->queues),
 		.connections = share_read(&shards->connections),
+		.timers = summary.timers,
+		.next_ns = summary.next_ns,
+		.lateness_max_ns = summary.lateness_max_ns,
 	};
 	for (i = 0; i < shards->nr; i++)
 		sum_server_stat(shards->servers[i], stat);
@@ -203,6 +208,9 @@ static bool do_stat(struct client *client, struct buffer *buffer)
 	struct expiry_record *request = (void *)buffer->head, *head;
 	struct stat_body body = { 0 };
 	int r;
+
+	if (!round_recent(client))
+		return true;
 
 	r = client->server->engine->ops->stat(client->queue->engine_queue,
 					      &body.queue);

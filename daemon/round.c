@@ -1,46 +1,70 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <time.h>
+
+#include "daemon/client.h"
 #include "daemon/notify.h"
 #include "daemon/server.h"
 
 /* With more queues than this in a thread they are not asked one by one. */
 #define SUMMARY_QUEUES	256
 
+/* How old may be what a client is told. */
+#define SUMMARY_AGE_NS	10000000
+
 static void summarize_queue(const struct queue *queue, struct summary *summary,
 			    uint64_t now_ns)
 {
 	struct expiry_stat stat;
-	int64_t in_ns;
-	time_t next_s;
+	uint64_t next_ns;
 
 	if (queue->server->engine->ops->stat(queue->engine_queue, &stat) < 0)
 		return;
 	summary->timers += stat.armed + stat.unacked;
 	if (!stat.armed || stat.next_ns == EXPIRY_NEVER)
 		return;
-	in_ns = stat.next_ns - stat.now_ns;
-	next_s = ((int64_t)now_ns + in_ns + 500000000) / 1000000000;
-	if (!summary->next || next_s < summary->next_s)
-		summary->next_s = next_s;
-	summary->next = true;
+	next_ns = stat.next_ns;
+	if (queue->clock_id != CLOCK_REALTIME)
+		next_ns += now_ns - stat.now_ns;
+	summary->next_ns = min_u64(summary->next_ns, next_ns);
 }
 
-static void summarize(struct server *server, struct summary *summary)
+static void summarize_user(const struct user *user, struct summary *summary,
+			   uint64_t now_ns)
+{
+	const struct list *entry;
+
+	for (entry = user->queues.next; entry != &user->queues;
+	     entry = entry->next)
+		summarize_queue(container_of(entry, struct queue, of_user),
+				summary, now_ns);
+}
+
+static void summarize(struct server *server)
 {
 	uint64_t now_ns = loop_now(&server->loop, CLOCK_REALTIME);
-	struct list *bucket, *entry;
+	struct summary summary = { .next_ns = EXPIRY_NEVER };
+	struct round *round = &server->round;
+	const struct list *bucket, *entry;
 	uint32_t i;
 
-	*summary = (struct summary) { 0 };
 	if (server->queues.pool.nr > SUMMARY_QUEUES)
-		return;
-	summary->asked = true;
-	for (i = 0; i <= server->queues.mask + 1; i++) {
-		bucket = &server->queues.buckets[i];
+		summary.next_ns = 0;
+	for (i = 0; summary.next_ns && i < USERS_BUCKETS; i++) {
+		bucket = &server->users.buckets[i];
 		for (entry = bucket->next; entry != bucket;
 		     entry = entry->next)
-			summarize_queue(container_of(entry, struct queue, all),
-					summary, now_ns);
+			summarize_user(container_of(entry, struct user, all),
+				       &summary, now_ns);
 	}
+	counter_set(&round->timers, summary.timers);
+	counter_set(&round->next_ns, summary.next_ns);
+	round->summed_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
+}
+
+static bool recent(struct server *server, uint64_t ns)
+{
+	return ns && loop_now(&server->loop, CLOCK_MONOTONIC) - ns <
+		     SUMMARY_AGE_NS;
 }
 
 void round_sum(const struct server *server, struct summary *summary)
@@ -48,20 +72,81 @@ void round_sum(const struct server *server, struct summary *summary)
 	struct shards *shards = server->shards;
 	uint32_t i;
 
-	*summary = (struct summary) { .asked = true };
+	*summary = (struct summary) { .next_ns = EXPIRY_NEVER };
 	for (i = 0; i < shards->nr; i++) {
-		const struct summary *one = &shards->servers[i]->round.summary;
+		const struct server *one = shards->servers[i];
+		uint64_t late_ns = counter_read(&one->stat.lateness_max_ns);
 
-		summary->timers += one->timers;
-		summary->asked = summary->asked && one->asked;
-		if (one->next &&
-		    (!summary->next || one->next_s < summary->next_s)) {
-			summary->next_s = one->next_s;
-			summary->next = true;
-		}
+		summary->timers += counter_read(&one->round.timers);
+		summary->next_ns = min_u64(summary->next_ns,
+					   counter_read(&one->round.next_ns));
+		if (late_ns > summary->lateness_max_ns)
+			summary->lateness_max_ns = late_ns;
 	}
-	if (!summary->asked)
+	if (!summary->next_ns)
 		summary->timers = accounts_timers(&shards->accounts);
+}
+
+/* The tour is over: on with those who waited. */
+static void tour_ends(struct server *server)
+{
+	struct round *round = &server->round;
+	struct list *entry;
+
+	round->touring = false;
+	round->toured_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
+	while ((entry = list_pop(&round->waiting))) {
+		struct client *client = container_of(entry, struct client,
+						     asking);
+
+		client->ops--;
+		client->busy = false;
+		client->told = true;
+		client_update(client);
+	}
+}
+
+static void tour_on(struct server *server, struct mail *tour)
+{
+	struct shards *shards = server->shards;
+	uint32_t next = (server->number + 1) % shards->nr;
+
+	mail_post(&shards->servers[next]->mailbox, tour);
+}
+
+static void tour_comes(struct server *server, struct mail *mail)
+{
+	if (!recent(server, server->round.summed_ns))
+		summarize(server);
+	if (mail == &server->round.tour)
+		tour_ends(server);
+	else
+		tour_on(server, mail);
+}
+
+bool round_recent(struct client *client)
+{
+	struct server *server = client->server;
+	struct round *round = &server->round;
+
+	if (server->shards->nr == 1) {
+		if (!recent(server, round->summed_ns))
+			summarize(server);
+		return true;
+	}
+	/* However long ago it came: the client has waited once. */
+	if (client->told || recent(server, round->toured_ns)) {
+		client->told = false;
+		return true;
+	}
+	client->busy = true;
+	client->ops++;
+	list_add(&round->waiting, &client->asking);
+	if (!round->touring) {
+		round->touring = true;
+		tour_on(server, &round->tour);
+	}
+	return false;
 }
 
 static void round_asked(struct server *server, struct mail *mail)
@@ -89,8 +174,10 @@ void round_init(struct server *server)
 		.ask.deliver = round_asked,
 		.answer.deliver = round_answered,
 		.stale.deliver = round_stale,
+		.tour.deliver = tour_comes,
 	};
-	summarize(server, &server->round.summary);
+	list_init(&server->round.waiting);
+	summarize(server);
 }
 
 static void round_answer(struct server *server)
@@ -101,7 +188,7 @@ static void round_answer(struct server *server)
 		server_reconfigure(server, round->config);
 	round->config = NULL;
 	store_retry(server);
-	summarize(server, &round->summary);
+	summarize(server);
 }
 
 uint32_t round_begin(struct server *server, const struct config *config)

@@ -10,24 +10,27 @@
 
 #include <stdbool.h>
 #include <stdint.h>
-#include <time.h>
 
+#include "daemon/counter.h"
 #include "daemon/mailbox.h"
+#include "daemon/util.h"
 
+struct client;
 struct config;
 struct server;
 
 /**
- * struct summary - of queues
- * @timers: armed, or delivered and not acknowledged
- * @next_s: the earliest deadline as time of day
- * @next: there is one; @asked: @next and @next_s are known
+ * struct summary - of all queues
+ * @timers: armed, or delivered and not acknowledged; may be too high if @next_ns
+ *	is 0
+ * @next_ns: the earliest deadline as time of day; EXPIRY_NEVER: there is none; 0:
+ *	not known, for there are too many queues to ask them one by one
+ * @lateness_max_ns: of all expirations, those delivered again left out
  */
 struct summary {
 	uint64_t timers;
-	time_t next_s;
-	bool next;
-	bool asked;
+	uint64_t next_ns;
+	uint64_t lateness_max_ns;
 };
 
 /**
@@ -35,16 +38,30 @@ struct summary {
  * @ask: posted to it; @answer: to the first server
  * @asked: to be answered at the end of this turn
  * @config: settings from now on, NULL = as before
- * @summary: of its queues, as it last answered
  * @stale: posted to the first server if something happened since
+ *
+ * @timers: of its queues, as in struct summary, for all threads to read; likewise
+ *	@next_ns
+ * @summed_ns: when that was, CLOCK_MONOTONIC, 0 = never
+ * @tour: goes through all threads, and each sums up its queues; under way if
+ *	@touring
+ * @toured_ns: when the last one came back, 0 = never
+ * @waiting: clients that wait for it, by their @asking
  */
 struct round {
 	struct mail ask;
 	struct mail answer;
 	bool asked;
 	const struct config *config;
-	struct summary summary;
 	struct mail stale;
+
+	counter_t timers;
+	counter_t next_ns;
+	uint64_t summed_ns;
+	struct mail tour;
+	bool touring;
+	uint64_t toured_ns;
+	struct list waiting;
 };
 
 /* At the start, when the server has its queues. */
@@ -59,7 +76,13 @@ uint32_t round_begin(struct server *server, const struct config *config);
 /* For the others, at the end of a turn. */
 void round_turn(struct server *server);
 
-/* The sum of all summaries. */
+/* Whether round_sum() is a few hundredths of a second old at most. If not, the
+ * client is @busy until all threads have summed up, and what it asked is to be
+ * done then. Clients may ask as often as they like.
+ */
+bool round_recent(struct client *client);
+
+/* What all threads have said last; in any thread. */
 void round_sum(const struct server *server, struct summary *summary);
 
 #endif /* DAEMON_ROUND_H */

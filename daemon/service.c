@@ -67,13 +67,15 @@ static int service_signals(struct service *service)
 
 /* ------------------------------------------------------------------- status */
 
+/* To the second. */
 static void print_next(char *text, size_t size, const struct summary *summary)
 {
+	time_t next_s = (summary->next_ns + 500000000) / 1000000000;
 	struct tm tm;
 
-	if (!summary->asked)
+	if (!summary->next_ns)
 		*text = '\0';
-	else if (!summary->next || !gmtime_r(&summary->next_s, &tm) ||
+	else if (summary->next_ns == EXPIRY_NEVER || !gmtime_r(&next_s, &tm) ||
 		 !strftime(text, size, ", next %Y-%m-%dT%H:%M:%SZ", &tm))
 		snprintf(text, size, ", none next");
 }
@@ -109,20 +111,6 @@ static void print_threads(char *text, size_t size, const struct server *server)
 		snprintf(text, size, ", %u threads", server->shards->nr);
 }
 
-/* Of all threads. */
-static uint64_t worst_lateness(const struct server *server)
-{
-	const struct shards *shards = server->shards;
-	uint64_t worst = 0, one;
-	uint32_t i;
-
-	for (i = 0; i < shards->nr; i++) {
-		one = counter_read(&shards->servers[i]->stat.lateness_max_ns);
-		worst = one > worst ? one : worst;
-	}
-	return worst;
-}
-
 /* Tell that we are ready if we have to, that we are alive if @alive, and how it
  * is if that has changed.
  */
@@ -138,7 +126,7 @@ static void service_tell(struct service *service, bool alive)
 
 	round_sum(server, &summary);
 	print_next(next, sizeof(next), &summary);
-	print_lateness(late, sizeof(late), worst_lateness(server));
+	print_lateness(late, sizeof(late), summary.lateness_max_ns);
 	print_kept(kept, sizeof(kept), server);
 	print_threads(threads, sizeof(threads), server);
 	snprintf(status, sizeof(status),

@@ -82,6 +82,11 @@ struct expiry_hello {
  *
  * The body is a struct expiry_stat followed by this; a later daemon may append
  * to it, so a client reads what it knows and skips the rest of the units.
+ * @timers: armed, or delivered and not acknowledged, in all queues. Like
+ *	@next_ns it may be some hundredths of a second old.
+ * @next_ns: the earliest deadline of all queues, as time of day; EXPIRY_NEVER:
+ *	nothing is armed; 0: not known, for there are very many queues
+ * @lateness_max_ns: of all expirations since the start
  */
 struct expiry_server_stat {
 	__u32 engine;
@@ -105,6 +110,10 @@ struct expiry_server_stat {
 	__u64 turn_ns[EXPIRY_SERVER_BUCKETS];
 	__u64 batch[EXPIRY_SERVER_BUCKETS];
 	__u64 request_ns[EXPIRY_SERVER_BUCKETS];
+	__u64 timers;
+	__u64 next_ns;
+	__u64 lateness_max_ns;
+	__u64 reserved1;
 };
 
 #endif /* EXPIRY_WIRE_H */
