@@ -29,6 +29,7 @@ void pool_deinit(struct pool *pool)
 		free(chunk);
 	}
 	pool->free = NULL;
+	pool->nr_chunks = 0;
 }
 
 static int pool_grow(struct pool *pool)
@@ -39,8 +40,10 @@ static int pool_grow(struct pool *pool)
 	chunk = aligned_alloc(POOL_ALIGN, size);
 	if (!chunk)
 		return -1;
+	memset(chunk, 0, size);
 	chunk->next = pool->chunks;
 	pool->chunks = chunk;
+	pool->nr_chunks++;
 
 	/* The first object given out is the one at the lowest address. */
 	offset = POOL_ALIGN + (size - POOL_ALIGN) / pool->size * pool->size;
@@ -77,4 +80,17 @@ void pool_put(struct pool *pool, void *object)
 	link->next = pool->free;
 	pool->free = link;
 	pool->nr--;
+}
+
+void *pool_at(const struct pool *pool, uint64_t index)
+{
+	uint64_t each = (POOL_CHUNK - POOL_ALIGN) / pool->size;
+	uint64_t back = index / each;
+	struct pool_link *chunk = pool->chunks;
+
+	if (back >= pool->nr_chunks)
+		return NULL;
+	for (back = pool->nr_chunks - 1 - back; back; back--)
+		chunk = chunk->next;
+	return (char *)chunk + POOL_ALIGN + index % each * pool->size;
 }

@@ -15,7 +15,7 @@
  * @nr: objects in use
  * @nr_max: most objects in use at once; may be changed
  * @free: list of those that are not
- * @chunks: all memory, to give it back in the end
+ * @chunks: all memory, the newest first; @nr_chunks of them
  */
 struct pool {
 	size_t size;
@@ -23,6 +23,7 @@ struct pool {
 	uint64_t nr_max;
 	void *free;
 	void *chunks;
+	uint64_t nr_chunks;
 };
 
 void pool_init(struct pool *pool, size_t size, uint64_t nr_max);
@@ -33,5 +34,11 @@ void *pool_get(struct pool *pool);
 
 /* Take an object back; NULL is allowed. */
 void pool_put(struct pool *pool, void *object);
+
+/* The object at place @index, in use or not; NULL: there are fewer places. An
+ * object keeps its place. One that is not in use is as it was left, but for its
+ * first word; if it never was, all zero.
+ */
+void *pool_at(const struct pool *pool, uint64_t index);
 
 #endif /* DAEMON_POOL_H */

@@ -130,6 +130,7 @@ static void queue_add(struct queue *queue, struct server *server,
 	queue->engine_queue->due = consumer_due;
 	queue->server = server;
 	queue->user = user;
+	queue->number = ++server->queues.made;
 	memcpy(queue->name, name, sizeof(queue->name));
 	queue->place = place_hold(&server->shards->directory, place);
 	queue->read.done = consumer_read_done;

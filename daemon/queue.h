@@ -23,11 +23,12 @@ struct user;
 
 /**
  * struct queue - one queue
- * @server: const; likewise @user (the owner, who is charged), @name (all NUL:
- *	anonymous), @clock_id, @mode
+ * @server: const; likewise @user (the owner, who is charged; NULL once the queue
+ *	is removed), @name (all NUL: anonymous), @clock_id, @mode
  * @engine_queue: the engine's
  * @clients: connections attached, the consumer included
  * @charged: timers charged to the owner; @pending of them are on their way in
+ * @number: given to no other queue (const)
  * @place: in the directory, a reference
  * @all: in its bucket, an anonymous one in the last
  * @of_user: among the owner's
@@ -52,6 +53,7 @@ struct queue {
 	uint32_t clients;
 	uint64_t charged;
 	uint64_t pending;
+	uint64_t number;
 	struct place *place;
 	struct list all;
 	struct list of_user;
@@ -75,12 +77,14 @@ struct queue {
  * @seed: so that nobody can choose names of one bucket
  * @buckets: lists of queues by the hash of their names, @mask + 1 of them, and
  *	one more for anonymous ones
+ * @made: how many there ever were
  */
 struct queues {
 	struct pool pool;
 	uint64_t seed;
 	struct list *buckets;
 	uint32_t mask;
+	uint64_t made;
 };
 
 /* -ENOMEM */

@@ -3,8 +3,8 @@
  * Requests: what becomes of the records of a received buffer.
  *
  * Runs of records for the engine are handed to it where they are, and come back
- * as their replies; what is the daemon's own (CREDIT, SCAN, STAT, DROP) is done
- * between them. The buffer's replies so far are [reply, reply_tail), what is
+ * as their replies; what is the daemon's own (CREDIT, SCAN, STAT, DROP, QUEUES)
+ * is done between them. The buffer's replies so far are [reply, reply_tail), what is
  * still to do is [head, tail). They are the same memory: only behind a record
  * without a reply are later replies moved down.
  */
@@ -12,6 +12,7 @@
 #include <string.h>
 
 #include "daemon/client.h"
+#include "daemon/listing.h"
 #include "daemon/log.h"
 #include "daemon/server.h"
 
@@ -71,7 +72,7 @@ static bool is_refusable(uint8_t op)
 
 static bool is_own(uint8_t op)
 {
-	return op >= EXPIRY_OP_HELLO && op <= EXPIRY_OP_DROP;
+	return op >= EXPIRY_OP_HELLO && op <= EXPIRY_OP_QUEUES;
 }
 
 /* The next @count records have become replies. */
@@ -233,6 +234,28 @@ static bool do_stat(struct client *client, struct buffer *buffer)
 	return true;
 }
 
+static bool do_queues(struct client *client, struct buffer *buffer)
+{
+	struct expiry_record *request = (void *)buffer->head;
+	struct server *server = client->server;
+	struct buffer *room;
+
+	if (!request->period_ms) {
+		reply_status(buffer, -EINVAL);
+		return true;
+	}
+	if (!reply_flush(client, buffer))
+		return false;
+	room = buffer_spare(&server->buffers);
+	if (!room)
+		return false;
+	room->tail += listing_fill(client, room->data, room->size,
+				   request->period_ms, request->id);
+	client_send(client, room);
+	buffer->head += sizeof(*request);
+	return true;
+}
+
 /* There is no reply to a good CREDIT. To a bad one there is nothing else to do
  * than to end the connection: the two sides no longer agree on the credit.
  */
@@ -288,6 +311,8 @@ static bool do_own(struct client *client, struct buffer *buffer)
 		return do_scan(client, buffer);
 	case EXPIRY_OP_STAT:
 		return do_stat(client, buffer);
+	case EXPIRY_OP_QUEUES:
+		return do_queues(client, buffer);
 	default:
 		reply_status(buffer, queue_drop(client));
 		return true;

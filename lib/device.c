@@ -161,6 +161,16 @@ static int device_stat(struct expiry *h, struct expiry_stat *stat,
 	return 0;
 }
 
+static int device_queues(struct expiry *h, uint64_t *cursor,
+			 struct expiry_queue *rows, uint32_t max)
+{
+	(void)h;
+	(void)cursor;
+	(void)rows;
+	(void)max;
+	return -EOPNOTSUPP;
+}
+
 static int device_drop(struct expiry *h)
 {
 	(void)h;
@@ -183,6 +193,7 @@ const struct transport transport_device = {
 	.events = device_events,
 	.scan = device_scan,
 	.stat = device_stat,
+	.queues = device_queues,
 	.drop = device_drop,
 	.rewind = device_rewind,
 };

@@ -46,6 +46,7 @@ struct reconnect;
  * @events: what to poll for
  * @scan: as expiry_scan(), the rows' op left as it came
  * @stat: as expiry_stat()
+ * @queues: as expiry_queues()
  * @drop: as expiry_drop()
  * @rewind: as expiry_rewind()
  */
@@ -66,6 +67,8 @@ struct transport {
 		    struct expiry_record *rows, uint32_t max);
 	int (*stat)(struct expiry *h, struct expiry_stat *stat,
 		    struct expiry_server_stat *server, size_t server_size);
+	int (*queues)(struct expiry *h, uint64_t *cursor,
+		      struct expiry_queue *rows, uint32_t max);
 	int (*drop)(struct expiry *h);
 	int (*rewind)(struct expiry *h);
 };

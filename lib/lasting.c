@@ -205,6 +205,20 @@ static int lasting_stat(struct expiry *h, struct expiry_stat *stat,
 	return ret;
 }
 
+static int lasting_queues(struct expiry *h, uint64_t *cursor,
+			  struct expiry_queue *rows, uint32_t max)
+{
+	int ret;
+
+	do {
+		ret = reconnect_wait(h);
+		if (ret)
+			return ret;
+		ret = transport_unix.queues(h, cursor, rows, max);
+	} while (broke(h, &ret));
+	return ret;
+}
+
 static int lasting_drop(struct expiry *h)
 {
 	int ret;
@@ -234,6 +248,7 @@ const struct transport transport_lasting = {
 	.events = lasting_events,
 	.scan = lasting_scan,
 	.stat = lasting_stat,
+	.queues = lasting_queues,
 	.drop = lasting_drop,
 	.rewind = lasting_rewind,
 };

@@ -141,6 +141,16 @@ EXPORT int expiry_stat(struct expiry *h, struct expiry_stat *stat,
 	return h->transport->stat(h, stat, server, server_size);
 }
 
+EXPORT int expiry_queues(struct expiry *h, uint64_t *cursor,
+			 struct expiry_queue *rows, uint32_t max)
+{
+	if (h->error)
+		return h->error;
+	if (!max || max > INT32_MAX)
+		return -EINVAL;
+	return h->transport->queues(h, cursor, rows, max);
+}
+
 EXPORT int expiry_drop(struct expiry *h)
 {
 	if (h->error)

@@ -442,6 +442,56 @@ static int unix_stat(struct expiry *h, struct expiry_stat *stat,
 	return ret;
 }
 
+/* One queue, after its @head. */
+static int unix_queue(struct expiry *h, const struct expiry_queues_row *head,
+		      struct expiry_queue *row)
+{
+	const uint32_t stat_units = sizeof(row->stat) / sizeof(*head);
+	int ret;
+
+	if (head->units < stat_units)
+		return fail(h, -EPROTO);
+	memset(row->name, 0, sizeof(row->name));
+	memcpy(row->name, head->name, sizeof(head->name));
+	ret = unix_body(h, &row->stat, sizeof(row->stat), stat_units);
+	if (!ret)
+		ret = unix_body(h, &row->daemon, sizeof(row->daemon),
+				head->units - stat_units);
+	return ret;
+}
+
+static int unix_queues(struct expiry *h, uint64_t *cursor,
+		       struct expiry_queue *rows, uint32_t max)
+{
+	union {
+		struct expiry_record record;
+		struct expiry_queues_row row;
+	} u = {
+		.record.op = EXPIRY_OP_QUEUES,
+		.record.id = *cursor,
+		.record.period_ms = max,
+	};
+	uint32_t nr = 0;
+	int ret;
+
+	ret = unix_call(h, &u.record);
+	while (!ret && u.row.units) {
+		if (nr == max)
+			return fail(h, -EPROTO);
+		ret = unix_queue(h, &u.row, &rows[nr++]);
+		if (!ret)
+			ret = unix_more(h, &u.record, 1);
+		if (ret < 0)
+			return ret;
+		ret = u.row.op == EXPIRY_OP_QUEUES && !u.row.status ? 0 :
+		      fail(h, -EPROTO);
+	}
+	if (ret)
+		return ret;
+	*cursor = u.record.cookie;
+	return nr;
+}
+
 static int unix_drop(struct expiry *h)
 {
 	struct expiry_record record = { .op = EXPIRY_OP_DROP };
@@ -470,6 +520,7 @@ const struct transport transport_unix = {
 	.events = unix_events,
 	.scan = unix_scan,
 	.stat = unix_stat,
+	.queues = unix_queues,
 	.drop = unix_drop,
 	.rewind = unix_rewind,
 };

@@ -323,6 +323,36 @@ int expiry_stat(struct expiry *h, struct expiry_stat *stat,
 		struct expiry_server_stat *server, size_t server_size);
 
 /**
+ * struct expiry_queue - one queue of a daemon's
+ * @name: ends with a NUL; "" = anonymous
+ * @daemon: what the daemon knows of it: number, owner, consumer
+ * @stat: its counters, as expiry_stat() has them
+ */
+struct expiry_queue {
+	char name[EXPIRY_NAME_MAX + 8];
+	struct expiry_queue_stat daemon;
+	struct expiry_stat stat;
+};
+
+/**
+ * expiry_queues - list the queues of the daemon
+ * @cursor: in: 0 to start, else what the last call left; out: where to go on, 0
+ *	when everything was seen
+ * @rows: one a queue, in no order. root sees every queue, others their own;
+ *	nobody this handle's, if that is anonymous.
+ * @max: room for so many, at least 1
+ *
+ * Blocks. A queue that is there during the whole listing is seen exactly once.
+ * Nobody is attached to a queue by this, and none is made.
+ *
+ * Returns the number of rows, which may be 0 before the end, or:
+ * -EINVAL	@max
+ * -EOPNOTSUPP	a device, or a daemon that cannot do it yet
+ */
+int expiry_queues(struct expiry *h, uint64_t *cursor,
+		  struct expiry_queue *rows, uint32_t max);
+
+/**
  * expiry_drop - remove this named queue and its timers, for everybody
  *
  * Blocks. The handle is then good for expiry_close() alone; all else returns

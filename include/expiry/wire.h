@@ -20,6 +20,7 @@
 #define EXPIRY_OP_SCAN		66	/* id = cursor, period_ms = most rows */
 #define EXPIRY_OP_STAT		67	/* reply: period_ms units of 32 bytes follow */
 #define EXPIRY_OP_DROP		68	/* remove this named queue */
+#define EXPIRY_OP_QUEUES	69	/* id = cursor, period_ms = most queues */
 
 #define EXPIRY_HELLO_CONSUME	0x01	/* this connection takes the expirations */
 #define EXPIRY_HELLO_ACK	0x02	/* EXPIRY_MODE_ACK */
@@ -114,6 +115,45 @@ struct expiry_server_stat {
 	__u64 next_ns;
 	__u64 lateness_max_ns;
 	__u64 reserved1;
+};
+
+/**
+ * struct expiry_queues_row - the record that begins a queue in the reply to
+ *	QUEUES
+ * @op: EXPIRY_OP_QUEUES
+ * @status: 0; where it is not, this is all of the reply
+ * @units: of 32 bytes, which follow: struct expiry_stat, then struct
+ *	expiry_queue_stat, to which a later daemon may append. 0: this is the last
+ *	record, whose cookie (struct expiry_record) is the cursor to go on with,
+ *	0 = that was all
+ * @name: as in struct expiry_hello
+ */
+struct expiry_queues_row {
+	__u8  op;
+	__u8  flags;
+	__s16 status;
+	__u32 units;
+	char  name[EXPIRY_NAME_MAX];
+};
+
+/**
+ * struct expiry_queue_stat - what the daemon knows of a queue, for QUEUES
+ * @number: of this queue alone for as long as the daemon runs
+ * @uid: its owner
+ * @connections: attached to it, the consumer included
+ * @consumers: 1 if it has a consumer, else 0
+ * @credit: expirations the consumer may still be sent
+ * @consumer_pid: its process, 0 if there is none
+ */
+struct expiry_queue_stat {
+	__u64 number;
+	__u32 uid;
+	__u32 connections;
+	__u32 consumers;
+	__u32 credit;
+	__u32 consumer_pid;
+	__u32 reserved0;
+	__u64 reserved[4];
 };
 
 #endif /* EXPIRY_WIRE_H */

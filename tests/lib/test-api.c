@@ -25,8 +25,8 @@ static void exports_its_calls_and_no_more(void **state)
 		"expiry_events", "expiry_explain", "expiry_fd", "expiry_flush",
 		"expiry_info", "expiry_next", "expiry_now", "expiry_open",
 		"expiry_pending", "expiry_post", "expiry_query",
-		"expiry_receive", "expiry_refresh", "expiry_rewind",
-		"expiry_scan", "expiry_stat", "expiry_submit",
+		"expiry_queues", "expiry_receive", "expiry_refresh",
+		"expiry_rewind", "expiry_scan", "expiry_stat", "expiry_submit",
 		"expiry_version", "expiry_wait",
 	};
 	static const char *const internal[] = {

@@ -7,6 +7,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "support-queue.h"
 
@@ -354,6 +355,60 @@ static void anonymous_is_nobody_elses(void **state)
 	expiry_close(other);
 }
 
+/* How often the queue is listed, which is looked at by its @name, @at_once rows
+ * at a time.
+ */
+static int times_listed(struct expiry *h, const char *name, uint32_t at_once,
+			struct expiry_queue *found)
+{
+	struct expiry_queue rows[8];
+	uint64_t cursor = 0;
+	int i, nr, times = 0;
+
+	do {
+		nr = expiry_queues(h, &cursor, rows, at_once);
+		assert_true(nr >= 0 && nr <= (int)at_once);
+		for (i = 0; i < nr; i++) {
+			if (strcmp(rows[i].name, name))
+				continue;
+			*found = rows[i];
+			times++;
+		}
+	} while (cursor);
+	return times;
+}
+
+static void queues(void **state)
+{
+	static const char longest[] = "a.name-of-24_characters.";
+	struct expiry *h, *other = open_queue(0);
+	struct expiry_queue row = { 0 };
+	uint64_t id, cursor = 0;
+
+	(void)state;
+	if (on_device()) {
+		assert_int_equal(expiry_queues(other, &cursor, &row, 1),
+				 -EOPNOTSUPP);
+		expiry_close(other);
+		return;
+	}
+	assert_int_equal(expiry_queues(other, &cursor, &row, 0), -EINVAL);
+	assert_int_equal(times_listed(other, longest, 8, &row), 0);
+	assert_int_equal(open_named(&h, longest, EXPIRY_OPEN_CONSUME), 0);
+	assert_int_equal(expiry_arm(h, &id, EXPIRY_NEVER, 0, 0, 0), 0);
+	assert_int_equal(times_listed(other, longest, 1, &row), 1);
+	assert_true(row.stat.armed == 1 && row.stat.arms == 1);
+	assert_int_equal(row.stat.clock_id, CLOCK_MONOTONIC);
+	assert_true(row.daemon.uid == getuid() && row.daemon.number);
+	assert_int_equal(row.daemon.consumer_pid, getpid());
+	assert_true(row.daemon.connections == 1 && row.daemon.consumers == 1);
+	/* Looking at it has not attached anybody. */
+	assert_int_equal(expiry_drop(h), 0);
+	assert_int_equal(times_listed(other, longest, 8, &row), 0);
+	expiry_close(h);
+	expiry_close(other);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -366,6 +421,7 @@ int main(void)
 		cmocka_unit_test(bad_records),
 		cmocka_unit_test(named),
 		cmocka_unit_test(anonymous_is_nobody_elses),
+		cmocka_unit_test(queues),
 	};
 
 	return run_on_engines("handle", tests,

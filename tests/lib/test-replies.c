@@ -282,6 +282,74 @@ static void stat_of_another_version(void **state)
 	fake_end(&server, h);
 }
 
+/* As many queues as are asked for, and @more, with bodies of @units. */
+static void put_queues(int fd, uint32_t units, uint32_t more)
+{
+	struct expiry_record record, *row = calloc(units + 1, RECORD);
+	uint32_t i;
+
+	greet(fd, 100);
+	get(fd, &record, 1);
+	row[0].op = EXPIRY_OP_QUEUES;
+	row[0].period_ms = units;
+	memset(&row[0].id, 'q', EXPIRY_NAME_MAX);
+	memset(row + 1, EXPIRY_OP_EXPIRED, units * RECORD);
+	for (i = 0; i < record.period_ms + more; i++)
+		put(fd, row, units + 1);
+	put(fd, &(struct expiry_record){
+		.op = EXPIRY_OP_QUEUES, .cookie = 77 }, 1);
+	drain(fd);
+	free(row);
+}
+
+static void queues_longer(int fd)
+{
+	put_queues(fd, 40, 0);
+}
+
+static void queues_short(int fd)
+{
+	put_queues(fd, 3, 0);
+}
+
+static void queues_too_many(int fd)
+{
+	put_queues(fd, 19, 1);
+}
+
+static void queues_of_another_version(void **state)
+{
+	static void (*const wrong[])(int fd) = {
+		queues_short, queues_too_many,
+	};
+	struct {
+		struct expiry_queue rows[3];
+		uint64_t guard;
+	} q = { .guard = 42 };
+	struct fake server;
+	struct expiry *h = fake_open(&server, queues_longer, 0, 0);
+	uint64_t cursor = 0;
+	size_t i;
+
+	(void)state;
+	assert_int_equal(expiry_queues(h, &cursor, q.rows, 3), 3);
+	assert_int_equal(cursor, 77);
+	assert_string_equal(q.rows[2].name, "qqqqqqqqqqqqqqqqqqqqqqqq");
+	assert_int_equal(q.rows[2].daemon.uid, 0x10101010);
+	assert_int_equal(q.rows[2].stat.mode, 0x10101010);
+	assert_int_equal(q.guard, 42);
+	fake_end(&server, h);
+
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		cursor = 5;
+		h = fake_open(&server, wrong[i], 0, 0);
+		assert_int_equal(expiry_queues(h, &cursor, q.rows, 3), -EPROTO);
+		assert_int_equal(cursor, 5);
+		assert_int_equal(q.guard, 42);
+		fake_end(&server, h);
+	}
+}
+
 static void scan_too_much(int fd)
 {
 	struct expiry_record record;
@@ -338,6 +406,7 @@ int main(void)
 		cmocka_unit_test(nothing_is_lost_at_the_end),
 		cmocka_unit_test(server_falls_silent),
 		cmocka_unit_test(stat_of_another_version),
+		cmocka_unit_test(queues_of_another_version),
 		cmocka_unit_test(scans),
 		cmocka_unit_test(after_drop),
 	};

@@ -426,7 +426,7 @@ static void refused_ops(void **state)
 	static const uint8_t ops[] = {
 		EXPIRY_OP_EXPIRED, EXPIRY_OP_CLOCK_SET, EXPIRY_OP_HELLO,
 		EXPIRY_OP_CREDIT, EXPIRY_OP_SCAN, EXPIRY_OP_STAT,
-		EXPIRY_OP_DROP, 69, 255,
+		EXPIRY_OP_DROP, EXPIRY_OP_QUEUES, 70, 255,
 	};
 	struct expiry_record records[2];
 	struct fake server;
