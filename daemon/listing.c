@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <string.h>
+#include <unistd.h>
 
 #include "daemon/client.h"
 #include "daemon/listing.h"
@@ -27,7 +28,8 @@ static bool listed(const struct client *client, const struct queue *queue)
 		return false;
 	if (queue == client->queue && !queue->name[0])
 		return false;
-	return queue->user == client->user || !client->user->uid;
+	return queue->user == client->user || !client->user->uid ||
+	       client->user->uid == geteuid();
 }
 
 static int fill_row(struct listing_row *row, const struct queue *queue)

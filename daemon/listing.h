@@ -12,8 +12,9 @@ struct client;
 
 /**
  * listing_fill - write the reply to QUEUES
- * @client: who asks: root is told of all queues, others of their own; nobody of
- *	the anonymous queue of the connection that asks
+ * @client: who asks: root and the daemon's own user are told of all queues,
+ *	others of their own; nobody of the anonymous queue of the connection that
+ *	asks
  * @to: room for it, aligned as a record, @size bytes
  * @max: most queues
  * @cursor: where to go on, 0 to start

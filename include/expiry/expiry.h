@@ -338,8 +338,8 @@ struct expiry_queue {
  * expiry_queues - list the queues of the daemon
  * @cursor: in: 0 to start, else what the last call left; out: where to go on, 0
  *	when everything was seen
- * @rows: one a queue, in no order. root sees every queue, others their own;
- *	nobody this handle's, if that is anonymous.
+ * @rows: one a queue, in no order. root and the daemon's own user see every
+ *	queue, others their own; nobody this handle's, if that is anonymous.
  * @max: room for so many, at least 1
  *
  * Blocks. A queue that is there during the whole listing is seen exactly once.

@@ -109,11 +109,26 @@ def names_seen(path):
         return [row.name for row in listing(queue)]
 
 
+def names_of_anonymous(path):
+    with attach(path) as queue:
+        return [row.name for row in listing(queue)]
+
+
 def test_others_queues_are_roots_alone():
     tap.need_root()
     with Daemon() as daemon, attach(daemon.path, "roots") as root:
         assert as_user("nobody", names_seen, daemon.path) == ["nobodys"]
         assert {row.name for row in listing(root)} == {"roots", "nobodys"}
+
+
+def test_all_are_the_daemons_own_users_too():
+    """It has them all in its memory, and gives out metrics as this user."""
+    tap.need_root()
+    with Daemon(user="nobody", engine="embedded") as daemon, \
+            attach(daemon.path, "roots"):
+        assert sorted(as_user("nobody", names_seen, daemon.path)) == \
+            ["nobodys", "roots"]
+        assert as_user("daemon", names_of_anonymous, daemon.path) == []
 
 
 def test_wrong_requests():
