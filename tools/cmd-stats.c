@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * expiryctl stats: what a queue did, and how late its deliveries were.
+ * expiryctl stats: what a queue did, how late its deliveries were, and what the
+ * daemon takes for its requests.
  */
 #include <inttypes.h>
+#include <stddef.h>
 
-#include "ctl.h"
-
-#define BAR	40	/* characters of the longest bar */
+#include "histogram.h"
 
 static const struct {
 	const char *name;
@@ -40,79 +40,98 @@ static uint64_t counter(const struct expiry_stat *stat, size_t i)
 	return *(const uint64_t *)((const char *)stat + counters[i].offset);
 }
 
-/* The lateness that @share of all deliveries stayed below; 0 if there are none.
- * Its bucket's upper end, or the maximum where that is less.
- */
-static uint64_t lateness_below(const struct expiry_stat *stat, uint64_t total,
-			       double share)
-{
-	uint64_t end, seen = 0;
-	int i;
+/* The histograms of the daemon. */
+static const struct {
+	const char *name;
+	const char *what;
+	size_t offset;
+	bool time;
+} histograms[] = {
+#define HISTOGRAM(member, text, time) \
+	{ #member, text, offsetof(struct expiry_server_stat, member), time }
+	HISTOGRAM(turn_ns, "turns of the daemon", true),
+	HISTOGRAM(batch, "requests in one piece", false),
+	HISTOGRAM(request_ns, "time of requests in the daemon", true),
+#undef HISTOGRAM
+};
 
-	for (i = 0; total && i < EXPIRY_LATENESS_BUCKETS - 1; i++) {
-		seen += stat->lateness[i];
-		if (seen >= total * share) {
-			end = 1ULL << i;
-			return end < stat->lateness_max_ns ?
-			       end : stat->lateness_max_ns;
-		}
-	}
-	return total ? stat->lateness_max_ns : 0;
+static const __u64 *histogram(const struct expiry_server_stat *server, size_t i)
+{
+	return (const void *)((const char *)server + histograms[i].offset);
 }
 
-static uint64_t lateness_total(const struct expiry_stat *stat)
+/* Of a bucket's two ends the maximum is nearer to the truth where it is less. */
+static uint64_t lateness_below(const struct expiry_stat *stat, double share)
 {
-	uint64_t total = 0;
-	int i;
+	uint64_t end = histogram_below(stat->lateness, share);
 
-	for (i = 0; i < EXPIRY_LATENESS_BUCKETS; i++)
-		total += stat->lateness[i];
-	return total;
+	return end < stat->lateness_max_ns ? end : stat->lateness_max_ns;
 }
 
-static void print_histogram(const struct ctl *ctl,
-			    const struct expiry_stat *stat)
+static const char *number_text(char *text, uint64_t value)
 {
-	uint64_t total = lateness_total(stat), most = 0, nr;
+	snprintf(text, TIME_TEXT, "%" PRIu64, value);
+	return text;
+}
+
+static const char *below_text(char *text, const __u64 *counts, double share,
+			      const char *(*value_text)(char *, uint64_t))
+{
+	uint64_t end = histogram_below(counts, share);
+
+	return end == UINT64_MAX ? "more than can be told" :
+	       value_text(text, end);
+}
+
+static void print_lateness(const struct ctl *ctl,
+			   const struct expiry_stat *stat)
+{
 	char p50[TIME_TEXT], p99[TIME_TEXT], max[TIME_TEXT];
-	int first = -1, last = -1, i, bar;
 
-	for (i = 0; i < EXPIRY_LATENESS_BUCKETS; i++) {
-		if (!stat->lateness[i])
-			continue;
-		if (first < 0)
-			first = i;
-		last = i;
-		if (stat->lateness[i] > most)
-			most = stat->lateness[i];
-	}
-	if (first < 0) {
+	if (!histogram_total(stat->lateness)) {
 		puts("lateness: nothing was delivered yet");
 		return;
 	}
 	printf("%slateness%s: half below %s, 99 %% below %s, the worst %s\n",
 	       bold(ctl), plain(ctl),
-	       span_text(p50, lateness_below(stat, total, 0.50)),
-	       span_text(p99, lateness_below(stat, total, 0.99)),
+	       span_text(p50, lateness_below(stat, 0.50)),
+	       span_text(p99, lateness_below(stat, 0.99)),
 	       span_text(max, stat->lateness_max_ns));
-	for (i = first; i <= last; i++) {
-		nr = stat->lateness[i];
-		/* What is there shows, however little of the whole it is. */
-		bar = nr ? 1 + (int)((BAR - 1) * ((double)nr / most)) : 0;
-		if (i == EXPIRY_LATENESS_BUCKETS - 1)
-			printf("  %-10s", "more");
-		else
-			printf("  < %-8s", span_text(max, 1ULL << i));
-		printf(" %12" PRIu64 " %5.1f%% ", nr, 100.0 * nr / total);
-		while (bar--)
-			putchar('#');
-		putchar('\n');
+	histogram_print(stat->lateness, span_text);
+}
+
+static void print_server(const struct ctl *ctl,
+			 const struct expiry_server_stat *server)
+{
+	const char *(*text)(char *text, uint64_t value);
+	char p50[TIME_TEXT], p99[TIME_TEXT];
+	const __u64 *counts;
+	size_t i;
+
+	for (i = 0; i < sizeof(histograms) / sizeof(*histograms); i++) {
+		counts = histogram(server, i);
+		text = histograms[i].time ? span_text : number_text;
+		printf("%s%s%s: half below %s, 99 %% below %s\n", bold(ctl),
+		       histograms[i].what, plain(ctl),
+		       below_text(p50, counts, 0.50, text),
+		       below_text(p99, counts, 0.99, text));
+		histogram_print(counts, text);
 	}
 }
 
-static void print_json(const struct expiry_stat *stat)
+static void print_counts_json(const char *name, const __u64 *counts)
 {
-	uint64_t total = lateness_total(stat);
+	int i;
+
+	printf(", \"%s\": [", name);
+	for (i = 0; i < BUCKETS; i++)
+		printf("%s%" PRIu64, i ? ", " : "", (uint64_t)counts[i]);
+	putchar(']');
+}
+
+static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
+		       const struct expiry_server_stat *server)
+{
 	size_t i;
 
 	printf("{\"clock\": \"%s\", \"keyed\": %s, \"ack\": %s",
@@ -124,17 +143,19 @@ static void print_json(const struct expiry_stat *stat)
 		       counter(stat, i));
 	printf(", \"lateness_p50_ns\": %" PRIu64
 	       ", \"lateness_p99_ns\": %" PRIu64
-	       ", \"lateness_max_ns\": %" PRIu64 ", \"lateness\": [",
-	       lateness_below(stat, total, 0.50),
-	       lateness_below(stat, total, 0.99),
+	       ", \"lateness_max_ns\": %" PRIu64,
+	       lateness_below(stat, 0.50), lateness_below(stat, 0.99),
 	       (uint64_t)stat->lateness_max_ns);
-	for (i = 0; i < EXPIRY_LATENESS_BUCKETS; i++)
-		printf("%s%" PRIu64, i ? ", " : "", (uint64_t)stat->lateness[i]);
-	puts("]}");
+	print_counts_json("lateness", stat->lateness);
+	for (i = 0; i < sizeof(histograms) / sizeof(*histograms) &&
+	     !ctl->device; i++)
+		print_counts_json(histograms[i].name, histogram(server, i));
+	puts("}");
 }
 
 static int run_stats(struct ctl *ctl, char **args)
 {
+	struct expiry_server_stat server;
 	struct expiry_stat stat;
 	size_t i;
 	int ret;
@@ -145,17 +166,19 @@ static int run_stats(struct ctl *ctl, char **args)
 	ret = ctl_open(ctl, ctl_queue(ctl), 0, 0);
 	if (ret)
 		return ret;
-	ret = expiry_stat(ctl->handle, &stat, NULL, 0);
+	ret = expiry_stat(ctl->handle, &stat, &server, sizeof(server));
 	if (ret)
 		return ctl_refused(ctl_queue(ctl), ret, EXPIRY_OP_STAT);
 	if (ctl->json) {
-		print_json(&stat);
+		print_json(ctl, &stat, &server);
 		return 0;
 	}
 	for (i = 0; i < sizeof(counters) / sizeof(*counters); i++)
 		printf("%14" PRIu64 "  %s\n", counter(&stat, i),
 		       counters[i].what);
-	print_histogram(ctl, &stat);
+	print_lateness(ctl, &stat);
+	if (!ctl->device)
+		print_server(ctl, &server);
 	return 0;
 }
 

@@ -4,6 +4,7 @@
  */
 #include <inttypes.h>
 #include <sys/utsname.h>
+#include <time.h>
 
 #include "ctl.h"
 #include "module.h"
@@ -44,6 +45,15 @@ static void print_server(const struct ctl *ctl,
 	if (embedded)
 		printf("  module       %s\n", module_advice(module_here()));
 	printf("  queues       %" PRIu64 "\n", (uint64_t)server->queues);
+	printf("  timers       %" PRIu64 "\n", (uint64_t)server->timers);
+	if (!server->next_ns)
+		puts("  next         not known of so many queues");
+	else
+		printf("  next         %s\n",
+		       server->next_ns == EXPIRY_NEVER ? "none" :
+		       time_text(text, server->next_ns, CLOCK_REALTIME, 3));
+	printf("  late         %s at worst\n",
+	       span_text(text, server->lateness_max_ns));
 	printf("  connections  %" PRIu64 "\n", (uint64_t)server->connections);
 	printf("  requests     %" PRIu64 "\n", (uint64_t)server->records);
 	printf("  expirations  %" PRIu64 "\n", (uint64_t)server->expirations);
@@ -87,6 +97,15 @@ static void print_queue(const struct ctl *ctl, const struct expiry_stat *stat,
 		printf("  consumer     %s\n", server->consumers ? "yes" : "no");
 }
 
+/* Of all queues; null where it is not known. */
+static void print_next_json(const struct expiry_server_stat *server)
+{
+	if (server->next_ns)
+		print_time_json("next_of_all", server->next_ns, CLOCK_REALTIME);
+	else
+		fputs("\"next_of_all_ns\": null, \"next_of_all\": null", stdout);
+}
+
 static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
 		       const struct expiry_server_stat *server)
 {
@@ -117,6 +136,12 @@ static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
 		       (uint64_t)server->closed_protocol,
 		       (uint64_t)server->closed_backlog,
 		       (uint64_t)server->backlog);
+	if (!ctl->device) {
+		printf(", \"timers\": %" PRIu64 ", \"lateness_max_ns\": %" PRIu64
+		       ", ", (uint64_t)server->timers,
+		       (uint64_t)server->lateness_max_ns);
+		print_next_json(server);
+	}
 	if (ctl->queue || ctl->device) {
 		if (ctl->queue)
 			printf(", \"queue\": \"%s\", \"consumer\": %s",

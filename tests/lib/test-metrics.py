@@ -1,41 +1,53 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""expiryctl metrics: text that a reader of OpenMetrics takes; and top."""
+"""expiryctl metrics, top and status: what they say is so, and a reader of
+OpenMetrics takes the text."""
 
 import json
 import os
 import re
 import subprocess
 import sys
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "socket"))
 import tap  # noqa: E402
-from client import CONSUME, HOUR, REALTIME, arm, attach  # noqa: E402
+from client import (CONSUME, DROP, HOUR, REALTIME, Record, arm,  # noqa: E402
+                    attach, wait_for)
 from daemon import ROOT, Daemon  # noqa: E402
 
 CTL = os.path.join(ROOT, "build", "expiryctl")
 SAMPLE = re.compile(r'(expiry_[a-z_]+)(?:\{(.*)\})? ([0-9.e+-]+)$')
-SUFFIXES = {"counter": ["_total"], "gauge": [""],
-            "histogram": ["_bucket", "_count"]}
+SUFFIXES = {"counter": ["_total"], "gauge": [""], "histogram": ["_bucket"]}
+
+
+def ctl(daemon, *arguments):
+    return subprocess.run([CTL, "--socket", daemon.path, *arguments],
+                          stdout=subprocess.PIPE, text=True, check=True).stdout
 
 
 def metrics(daemon, *arguments):
     """{(name, labels): value}; every line must be in its place."""
-    text = subprocess.run([CTL, "--socket", daemon.path, "metrics",
-                           *arguments], stdout=subprocess.PIPE, text=True,
-                          check=True).stdout
-    lines = text.splitlines()
-    assert lines.pop() == "# EOF", text
-    values, family, kind = {}, None, None
+    lines = ctl(daemon, "metrics", *arguments).splitlines()
+    assert lines.pop() == "# EOF", lines
+    values, family, kind, families = {}, None, None, set()
     for line in lines:
         if line.startswith("# TYPE "):
             _, _, family, kind = line.split(" ", 3)
+            assert family not in families, line
+            families.add(family)
+        elif line.startswith("# UNIT "):
+            assert line.split(" ")[2:] == [family, "seconds"], line
+            assert family.endswith("_seconds"), line
         elif line.startswith("# HELP "):
             assert line.split(" ")[2] == family, line
         else:
             name, labels, value = SAMPLE.match(line).groups()
             assert name in [family + end for end in SUFFIXES[kind]], line
+            # A bound is a float also where it is whole.
+            assert kind != "histogram" or \
+                re.search(r'le="(\+Inf|.*[.e].*)"', labels), line
             assert (name, labels) not in values, line
             values[name, labels] = float(value)
     return values
@@ -64,7 +76,6 @@ def test_daemon():
             counts = [count for _, count in
                       buckets(values, "expiry_" + name)]
             assert counts == sorted(counts) and counts[-1] >= 20, name
-            assert counts[-1] == values["expiry_%s_count" % name, None]
 
 
 def test_queue():
@@ -83,7 +94,48 @@ def test_queue():
         assert values["expiry_queue_overdue_seconds", label] == 0
         late = buckets(values, "expiry_queue_lateness_seconds", label + ",")
         assert late[-1] == (float("inf"), 3), late
-        assert values["expiry_queue_lateness_seconds_count", label] == 3
+
+
+def test_every_queue_with_a_name_to_a_limit():
+    with Daemon() as daemon, attach(daemon.path, "b") as two, \
+            attach(daemon.path, "a") as one, attach(daemon.path):
+        two.batch([arm(HOUR)] * 2)
+        one.batch([arm(HOUR)])
+
+        def armed(*arguments):
+            return {labels: value for (name, labels), value
+                    in metrics(daemon, *arguments).items()
+                    if name == "expiry_queue_armed"}
+        assert armed() == {'queue="a"': 1, 'queue="b"': 2}, armed()
+        assert armed("--limit", "1") == {'queue="a"': 1}
+        assert armed("--queue", "b") == {'queue="b"': 2}
+        # Looking for it has not made it.
+        assert armed("--queue", "c") == {} and len(armed()) == 2
+
+
+def test_a_parser_of_others_takes_it():
+    try:
+        from prometheus_client.openmetrics import parser
+    except ImportError:
+        raise tap.Skip("needs python3-prometheus-client") from None
+    with Daemon() as daemon, attach(daemon.path, "leases", CONSUME,
+                                    REALTIME) as queue, \
+            attach(daemon.path, "other"):
+        queue.credit(100)
+        queue.batch([arm(0)] * 3)
+        while len(queue.expired) < 3:
+            queue.expired.append(queue.record())
+        families = {family.name: family for family in
+                    parser.text_string_to_metric_families(
+                        ctl(daemon, "metrics"))}
+        late = families["expiry_queue_lateness_seconds"]
+        assert late.type == "histogram" and late.unit == "seconds", late
+        assert len(late.samples) == 80, late
+        delivered = families["expiry_queue_delivered"]
+        assert [(sample.labels["queue"], sample.value)
+                for sample in delivered.samples] == \
+            [("leases", 3), ("other", 0)], delivered
+        assert families["expiry_turn_seconds"].type == "histogram"
 
 
 def test_overdue():
@@ -98,30 +150,110 @@ def test_overdue():
         assert 0 < first[key] < second[key], (first[key], second[key])
 
 
+def top(daemon, *arguments):
+    return subprocess.Popen(
+        [CTL, "--socket", daemon.path, "--json", "top", *arguments],
+        stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True)
+
+
 def test_top():
     with Daemon() as daemon, \
             attach(daemon.path, "one", CONSUME, REALTIME) as one, \
-            attach(daemon.path, "two", 0, REALTIME) as two:
+            attach(daemon.path, "two", 0, REALTIME) as two, \
+            attach(daemon.path):
         one.credit(7)
         one.batch([arm(HOUR)] * 5)
         two.batch([arm(0)])
-        top = subprocess.Popen(
-            [CTL, "--socket", daemon.path, "--json", "top", "--count", "2",
-             "one", "two"], stdout=subprocess.PIPE, text=True)
-        first = json.loads(top.stdout.readline())
+        process = top(daemon, "--count", "2", "one", "two")
+        first = json.loads(process.stdout.readline())
         assert first["queue"] == "one" and first["armed"] == 5, first
         assert first["consumer"] and first["credit"] == 7, first
+        assert first["consumer_pid"] == os.getpid(), first
+        assert first["uid"] == os.getuid(), first
         assert first["requests_per_second"] == 0, first
-        late = json.loads(top.stdout.readline())
+        late = json.loads(process.stdout.readline())
         assert late["queue"] == "two" and late["overdue_ns"] > 0, late
+        assert late["due"] and not first["due"], (first, late)
         assert not late["consumer"], late
-        one.batch([arm(HOUR)] * 500)
-        second = json.loads(top.stdout.readline())
-        assert second["armed"] == 505, second
+        two.batch([arm(HOUR)] * 500)
+        # The busiest comes first.
+        second = json.loads(process.stdout.readline())
+        assert second["queue"] == "two" and second["armed"] == 501, second
         assert 0 < second["requests_per_second"] <= 600, second
-        later = json.loads(top.stdout.readline())
-        assert later["overdue_ns"] > late["overdue_ns"], later
-        assert top.stdout.read() == "" and top.wait() == 0
+        assert second["overdue_ns"] > late["overdue_ns"], second
+        assert json.loads(process.stdout.readline())["queue"] == "one"
+        assert process.communicate() == ("", "") and process.returncode == 0
+
+
+def test_top_of_all_queues():
+    with Daemon() as daemon, attach(daemon.path, "one") as one, \
+            attach(daemon.path, flags=CONSUME):
+        process = top(daemon, "--count", "1")
+        rows = [json.loads(line) for line in process.communicate()[0].split("\n")
+                if line]
+        # Its own connection's is none of them.
+        assert {row["queue"] for row in rows} == {"one", ""}, rows
+        process = top(daemon, "--count", "1", "--queue", "one")
+        assert len(process.communicate()[0].splitlines()) == 1
+        process = top(daemon, "--count", "1", "--limit", "1")
+        assert len(process.communicate()[0].splitlines()) == 1
+        # A look neither makes a queue nor keeps one from being dropped.
+        process = top(daemon, "--count", "1", "absent")
+        out, err = process.communicate()
+        assert process.returncode == 1 and not out and "absent" in err, err
+        process = top(daemon, "--count", "3", "one")
+        process.stdout.readline()
+        assert one.request(Record(DROP)).status == 0
+        process.communicate()
+        assert process.returncode == 0
+
+
+def test_stats_has_the_daemons_histograms():
+    with Daemon() as daemon, attach(daemon.path, "one") as one:
+        one.batch([arm(HOUR)] * 100)
+        stats = json.loads(ctl(daemon, "--json", "stats", "--queue", "one"))
+        assert sum(size * count for size, count in
+                   zip([0] + [2**i for i in range(39)], stats["batch"])) \
+            <= 102 and sum(stats["batch"]) >= 1, stats["batch"]
+        assert sum(stats["turn_ns"]) and sum(stats["request_ns"]), stats
+        text = ctl(daemon, "stats", "--queue", "one")
+        assert "turns of the daemon: half below" in text, text
+        assert "requests in one piece: half below" in text, text
+
+
+def span(text):
+    """What the service manager is told of a time, in nanoseconds, and how
+    exactly."""
+    number, unit = text.split()[:2]
+    unit = {"us": 1000, "ms": 10**6, "s": 10**9}[unit.rstrip(";,")]
+    return int(number) * unit, unit
+
+
+def test_status_is_what_the_service_manager_is_told():
+    """Timers of all queues, next deadline, worst lateness: the same."""
+    hour = int(time.time()) // 3600 * 3600 + 7200
+    with Daemon(environment={"WATCHDOG_USEC": "100000"}) as daemon, \
+            attach(daemon.path, "one", 0, REALTIME) as one, \
+            attach(daemon.path, "two", CONSUME) as two:
+        one.batch([arm(hour * 10**9, flags=0)] * 4)
+        two.credit(1)
+        # Six timers, then five and something that was late.
+        two.batch([arm(10**6), arm(10 * HOUR)])
+        two.expiration()
+        told = wait_for(lambda: [message for message in daemon.manager.messages
+                                 if "5 timers in 2 queues" in message])
+        assert told, daemon.manager.messages
+        status = json.loads(ctl(daemon, "--json", "status"))
+        assert status["timers"] == 5, status
+        assert status["next_of_all_ns"] == hour * 10**9, status
+        assert time.strftime("next %Y-%m-%dT%H:%M:%SZ,", time.gmtime(hour)) \
+            in told[-1], told[-1]
+        late, unit = span(told[-1].split("worst lateness ")[1])
+        assert late <= status["lateness_max_ns"] < late + unit, status
+        text = ctl(daemon, "status")
+        assert "  timers       5\n" in text and " at worst\n" in text, text
+        assert time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(hour)) \
+            in text, text
 
 
 if __name__ == "__main__":

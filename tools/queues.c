@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <stdlib.h>
+#include <string.h>
+
+#include "queues.h"
+
+#define PAGE	64	/* rows asked for at once */
+
+/* Room for a page more. */
+static int grow(struct queues *queues)
+{
+	size_t room = queues->room ? 2 * queues->room : PAGE;
+	struct expiry_queue *rows;
+
+	if (queues->room - queues->nr >= PAGE)
+		return 0;
+	rows = reallocarray(queues->rows, room, sizeof(*rows));
+	if (!rows)
+		return ctl_error("no memory for %zu queues", room);
+	queues->rows = rows;
+	queues->room = room;
+	return 0;
+}
+
+int queues_ask(struct ctl *ctl, struct queues *queues)
+{
+	uint64_t cursor = 0;
+	int ret;
+
+	queues->nr = 0;
+	do {
+		ret = grow(queues);
+		if (ret)
+			return ret;
+		ret = expiry_queues(ctl->handle, &cursor,
+				    queues->rows + queues->nr, PAGE);
+		if (ret < 0)
+			return ctl_refused(ctl->path, ret, EXPIRY_OP_QUEUES);
+		queues->nr += ret;
+	} while (cursor);
+	return 0;
+}
+
+void queues_free(struct queues *queues)
+{
+	free(queues->rows);
+	*queues = (struct queues) { 0 };
+}
+
+bool queue_meant(const struct ctl *ctl, const struct expiry_queue *row)
+{
+	return !ctl->queue || !strcmp(ctl->queue, row->name);
+}
+
+uint64_t queue_overdue(const struct expiry_stat *stat)
+{
+	return stat->next_ns < stat->now_ns ? stat->now_ns - stat->next_ns : 0;
+}

@@ -1,0 +1,32 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The queues that the daemon tells us of.
+ */
+#ifndef TOOLS_QUEUES_H
+#define TOOLS_QUEUES_H
+
+#include "ctl.h"
+
+/**
+ * struct queues - a list of them
+ * @rows: @nr of them; room for @room
+ */
+struct queues {
+	struct expiry_queue *rows;
+	size_t nr;
+	size_t room;
+};
+
+/* Ask by the connection of @ctl, in the place of what was in @queues, which is
+ * all zero at first. 0 or an exit status, with the reason printed.
+ */
+int queues_ask(struct ctl *ctl, struct queues *queues);
+void queues_free(struct queues *queues);
+
+/* Whether @row is of the queue that the command line names, or it names none. */
+bool queue_meant(const struct ctl *ctl, const struct expiry_queue *row);
+
+/* For how long the first that is due has waited; 0: nothing is due. */
+uint64_t queue_overdue(const struct expiry_stat *stat);
+
+#endif /* TOOLS_QUEUES_H */
