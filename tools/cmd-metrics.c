@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * expiryctl metrics: the daemon and its queues for Prometheus and what reads
- * the same, as text.
+ * the same, as text or as the answer to one request by HTTP.
  */
+#include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <unistd.h>
 
+#include "http.h"
 #include "metrics.h"
 
+#define PATH		"/metrics"
 #define LIMIT		1000	/* queues, unless told otherwise */
+#define DAEMON_MS	5000	/* who asks by HTTP waits no longer than that */
 
 static int by_name(const void *a, const void *b)
 {
@@ -57,10 +63,44 @@ static int print(struct ctl *ctl, FILE *out)
 	return ret;
 }
 
+static int serve(struct ctl *ctl)
+{
+	char *text = NULL;
+	size_t size = 0;
+	bool head_only;
+	int status, ret;
+	FILE *out;
+
+	/* Who goes away is an error of write(), not our end. */
+	signal(SIGPIPE, SIG_IGN);
+	ctl->timeout_ms = DAEMON_MS;
+	status = http_receive(STDIN_FILENO, PATH, &head_only);
+	/* Nobody is there to be told anything. */
+	if (status < 0)
+		return 0;
+	if (!status) {
+		out = open_memstream(&text, &size);
+		if (!out)
+			return ctl_error("no memory");
+		status = print(ctl, out) ? 503 : 200;
+		if (fclose(out))
+			status = 503;
+	}
+	ret = http_answer(STDIN_FILENO, STDOUT_FILENO, status, METRICS_TYPE,
+			  text, size, head_only);
+	free(text);
+	/* It is gone, which is its own affair. */
+	if (ret == -EPIPE || ret == -ECONNRESET)
+		return 0;
+	if (ret)
+		return ctl_error("answer: %s", strerror(-ret));
+	return status == 503 ? EXIT_REFUSED : 0;
+}
+
 static int run_metrics(struct ctl *ctl, char **args)
 {
 	(void)args;
-	return print(ctl, stdout);
+	return ctl->given & CTL_HTTP ? serve(ctl) : print(ctl, stdout);
 }
 
 const struct command cmd_metrics = {
@@ -69,7 +109,8 @@ const struct command cmd_metrics = {
 	.summary = "the daemon and its queues, for Prometheus",
 	.examples =
 		"  expiryctl metrics\n"
-		"  expiryctl metrics --queue leases >leases.prom\n",
-	.options = CTL_LIMIT,
+		"  expiryctl metrics --queue leases >leases.prom\n"
+		"  curl --unix-socket /run/expiryd/metrics http://localhost/metrics\n",
+	.options = CTL_LIMIT | CTL_HTTP,
 	.run = run_metrics,
 };

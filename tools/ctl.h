@@ -26,6 +26,7 @@
 #define CTL_IDS		0x40
 #define CTL_IN		0x1000
 #define CTL_AT		0x2000
+#define CTL_HTTP	0x4000
 
 /**
  * struct ctl - the command line, checked
@@ -41,6 +42,7 @@
  * @given: CTL_* that were there
  * @id, @period_ms, @count, @limit: their values, 0 if not given
  * @in, @at: likewise, NULL if not given
+ * @timeout_ms: a daemon that says nothing for so long is stopped; 0: a minute
  * @handle: set by ctl_open()
  */
 struct ctl {
@@ -60,6 +62,7 @@ struct ctl {
 	uint64_t limit;
 	const char *in;
 	const char *at;
+	uint32_t timeout_ms;
 	struct expiry *handle;
 };
 

@@ -31,7 +31,7 @@ static const struct command *const commands[] = {
 enum {
 	OPT_QUEUE = 256, OPT_SOCKET, OPT_DEVICE, OPT_CLOCK, OPT_KEYED, OPT_ACK,
 	OPT_JSON, OPT_VERSION, OPT_ID, OPT_PERIOD, OPT_NEW, OPT_LATER,
-	OPT_COUNT, OPT_LIMIT, OPT_IDS, OPT_IN, OPT_AT,
+	OPT_COUNT, OPT_LIMIT, OPT_IDS, OPT_IN, OPT_AT, OPT_HTTP,
 };
 
 static const struct option long_options[] = {
@@ -53,6 +53,7 @@ static const struct option long_options[] = {
 	{ "ids", no_argument, NULL, OPT_IDS },
 	{ "in", required_argument, NULL, OPT_IN },
 	{ "at", required_argument, NULL, OPT_AT },
+	{ "http", no_argument, NULL, OPT_HTTP },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -71,6 +72,7 @@ static const struct {
 	{ CTL_IDS, "--ids", "--ids", "print the timers' ids" },
 	{ CTL_IN, "--in", "--in DURATION", "so long from now" },
 	{ CTL_AT, "--at", "--at TIME", "then: 18:30, '2027-01-31 12:00', or a deadline" },
+	{ CTL_HTTP, "--http", "--http", "as the answer to a request on the standard input" },
 };
 
 static void print_options(unsigned int options)
@@ -226,6 +228,9 @@ static int parse_option(struct ctl *ctl, int option, const char *value)
 		return 0;
 	case OPT_IDS:
 		ctl->given |= CTL_IDS;
+		return 0;
+	case OPT_HTTP:
+		ctl->given |= CTL_HTTP;
 		return 0;
 	case OPT_IN:
 		ctl->in = value;

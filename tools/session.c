@@ -9,7 +9,7 @@
 
 #include "ctl.h"
 
-/* A daemon that says nothing for so long is stopped. */
+/* Unless a command has reasons to wait less. */
 #define TIMEOUT_MS	60000
 
 const char *ctl_queue(const struct ctl *ctl)
@@ -128,7 +128,7 @@ int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,
 		.queue = ctl->device ? NULL : name,
 		.clock_id = ctl->clock_id,
 		.credit = credit,
-		.timeout_ms = TIMEOUT_MS,
+		.timeout_ms = ctl->timeout_ms ? ctl->timeout_ms : TIMEOUT_MS,
 	};
 	int ret;
 

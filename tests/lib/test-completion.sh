@@ -39,6 +39,7 @@ is 'bash: after options with values' arm \
 is 'bash: global options' "$(printf -- '--queue')" "$(offers expiryctl --q)"
 is 'bash: options of a command' "$(printf -- '--ids\n--id')" \
 	"$(offers expiryctl load --id; offers expiryctl arm --id | grep -x -e --id)"
+is 'bash: options of metrics' "$(printf -- "--http\n--limit")" "$(offers expiryctl metrics --h | grep -x -e --http; offers expiryctl metrics --l)"
 is 'bash: not those of others' '' "$(offers expiryctl status --pe)"
 is 'bash: clocks' monotonic "$(offers expiryctl --clock mo)"
 is 'bash: files to load' packaging/completions/expiryctl.bash \
