@@ -60,7 +60,9 @@ install: all systemd-files ## daemon, tool, library, units, manual pages; not th
 		done; \
 	done
 	install -D -m 644 -t $(DESTDIR)$(UNITDIR) $(B)/install/expiryd.service \
-		packaging/systemd/expiryd.socket
+		packaging/systemd/expiryd.socket \
+		$(B)/install/expiry-metrics@.service \
+		packaging/systemd/expiry-metrics.socket
 	$(if $(SYSTEMD_254),install -D -m 644 packaging/systemd/systemd-254.conf \
 		$(DESTDIR)$(UNITDIR)/expiryd.service.d/systemd-254.conf)
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR) packaging/expiryd.conf
@@ -89,17 +91,20 @@ install-dkms: systemd-files ## the module's sources, for dkms
 		$(DESTDIR)$(MODULESLOADDIR)/expiry.conf
 
 # What says where other things are.
-systemd-files: $(B)/install/expiryd.service $(B)/install/libexpiry.pc \
-	$(B)/install/dkms.conf
+systemd-files: $(B)/install/expiryd.service $(B)/install/expiry-metrics@.service \
+	$(B)/install/libexpiry.pc $(B)/install/dkms.conf
 
 $(B)/install/%: packaging/systemd/%.in packaging/substitute VERSION FORCE
-	@PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) SBINDIR=$(SBINDIR) packaging/substitute $< $@
+	@PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) BINDIR=$(BINDIR) SBINDIR=$(SBINDIR) \
+		packaging/substitute $< $@
 
 $(B)/install/%: lib/%.in packaging/substitute VERSION FORCE
-	@PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) SBINDIR=$(SBINDIR) packaging/substitute $< $@
+	@PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) BINDIR=$(BINDIR) SBINDIR=$(SBINDIR) \
+		packaging/substitute $< $@
 
 $(B)/install/%: packaging/dkms/%.in packaging/substitute VERSION FORCE
-	@PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) SBINDIR=$(SBINDIR) packaging/substitute $< $@
+	@PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) BINDIR=$(BINDIR) SBINDIR=$(SBINDIR) \
+		packaging/substitute $< $@
 
 .PHONY: FORCE
 FORCE:
@@ -112,6 +117,8 @@ uninstall: ## what install and install-dkms brought, and nothing of yours
 		$(DESTDIR)$(PREFIX)/include/linux/expiry.h \
 		$(DESTDIR)$(UNITDIR)/expiryd.service \
 		$(DESTDIR)$(UNITDIR)/expiryd.socket \
+		$(DESTDIR)$(UNITDIR)/expiry-metrics@.service \
+		$(DESTDIR)$(UNITDIR)/expiry-metrics.socket \
 		$(DESTDIR)$(UNITDIR)/expiryd.service.d/systemd-254.conf \
 		$(DESTDIR)$(DOCDIR)/expiryd.conf \
 		$(DESTDIR)$(SYSUSERSDIR)/expiryd.conf \

@@ -41,7 +41,9 @@ units() {
 	[ -n "$(find "$dir" -path '*/systemd/system/expiryd.socket')" ] &&
 		unit=$(find "$dir" -path '*/systemd/system/expiryd.service') &&
 		grep -x 'ExecStart=/usr/sbin/expiryd' "$unit" &&
-		! grep '@[A-Z]*@' "$unit"
+		! grep '@[A-Z]*@' "$unit" &&
+		grep -x 'ExecStart=/usr/bin/expiryctl metrics --http' \
+			"${unit%/*}/expiry-metrics@.service"
 }
 
 uninstall() {

@@ -12,13 +12,14 @@ command -v systemd-analyze >/dev/null || exit 4
 verify() {
 	MANPATH=$dir/usr/share/man systemd-analyze verify --man=no \
 		"$units/expiryd.service" "$units/expiryd.socket" \
+		"$units/expiry-metrics.socket" "$units/expiry-metrics@1.service" \
 		>"$dir/verify" 2>&1 || :
-	! grep expiryd "$dir/verify"
+	! grep -e expiryd -e expiry-metrics "$dir/verify"
 }
 
 secure() {
 	systemd-analyze security --offline=yes --threshold=15 \
-		"$units/expiryd.service"
+		"$units/$1"
 }
 
 keys_agree() {
@@ -29,6 +30,27 @@ keys_agree() {
 	queues=$(sed -n 's/^#queues = //p' packaging/expiryd.conf)
 	[ "$kept" -lt "$store" ] &&
 		[ $((connections + queues + store)) -lt "$files" ]
+}
+
+# No unit pulls it in.
+not_started() {
+	! grep -l -e 'Also=.*metrics' -e '^\(Wants\|Requires\)=.*metrics' "$units"/*
+}
+
+# As systemd has it: a process for each connection.
+answers() {
+	command=$(sed -n 's/^ExecStart=//p' "$units/expiry-metrics@.service")
+	build/expiryd --socket "$dir/daemon" >"$dir/said" 2>&1 &
+	daemon=$!
+	# shellcheck disable=SC2086
+	systemd-socket-activate -l "$dir/metrics" --accept --inetd $command \
+		--socket "$dir/daemon" >>"$dir/said" 2>&1 &
+	listener=$!
+	python3 tests/lib/ask-metrics "$dir/daemon" "$dir/metrics" 3
+	status=$?
+	kill $listener $daemon
+	wait $listener $daemon
+	return $status
 }
 
 account() {
@@ -64,9 +86,13 @@ catalog() {
 make -s install DESTDIR="$dir" PREFIX=/usr UNITDIR=/units >/dev/null
 units=$dir/units
 sed -i "s|/usr/sbin/|$dir/usr/sbin/|" "$units/expiryd.service"
+sed -i "s|/usr/bin/|$dir/usr/bin/|" "$units/expiry-metrics@.service"
 
 is 'units are understood' verify
-is 'the service is shut in: at most 1.5 of 10' secure
+is 'the service is shut in: at most 1.5 of 10' secure expiryd.service
+is 'and so is who gives out metrics' secure expiry-metrics@.service
+is 'who is there only if enabled' not_started
+is 'and answers on its socket, as often as it is asked' answers
 is 'limits of the service and of the daemon agree' keys_agree
 is 'the user and the group are made' account
 if [ "$(id -u)" = 0 ]; then
