@@ -262,7 +262,8 @@ int server_run(struct server *server)
 		r = loop_turn(&server->loop, wait);
 		if (r < 0)
 			goto broken;
-		began_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
+		began_ns = histogram_time(loop_now(&server->loop,
+						   CLOCK_MONOTONIC));
 		server_work(server);
 		/* What the module does at once is answered in this turn. */
 		if (engine->asked) {
@@ -282,7 +283,7 @@ int server_run(struct server *server)
 		       list_empty(&server->ready) &&
 		       list_empty(&server->few) && list_empty(&server->due);
 		buffers_turn(&server->buffers);
-		server->written_ns = loop_now_exactly();
+		server->written_ns = histogram_time(loop_now_exactly());
 		histogram_add(&server->turn_ns, server->written_ns - began_ns);
 		if (server->number)
 			round_turn(server);

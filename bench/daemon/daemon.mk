@@ -37,8 +37,19 @@ $(addprefix $(BENCH_DAEMON)/,local-timerfd local-libevent local-libev): \
 $(BENCH_DAEMON)/local-libevent: LIBS = -levent
 $(BENCH_DAEMON)/local-libev: LIBS = -lev -lm
 
-.PHONY: bench bench-lateness bench-overload bench-connections bench-hostile \
-	bench-threads
+# The daemon without its histograms and what they read the clock for.
+$(B)/obj/bare/%.o: %.c VERSION
+	@mkdir -p $(@D)
+	$(call say,CC,$< [no instruments])$(CC) $(CPPFLAGS) -DWITHOUT_INSTRUMENTS \
+		$(CFLAGS) -Wno-unused-parameter -MMD -MP -c -o $@ $<
+
+$(BENCH_DAEMON)/bare: $(call objects,bare,$(DAEMON) $(CORE))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
+		$(URING_LIBS) $(SYSTEMD_LIBS)
+
+.PHONY: bench bench-instruments bench-lateness bench-overload \
+	bench-connections bench-hostile bench-threads
 bench-lateness: all $(BENCH_DAEMON)/punctual ## how late expirations come, beside a timerfd's
 	@bench/daemon/run --lateness
 
@@ -47,6 +58,9 @@ bench-connections: all $(addprefix $(BENCH_DAEMON)/,expiry visitors) ## one clie
 
 bench-hostile: all $(addprefix $(BENCH_DAEMON)/,honest hostile) ## an honest client beside hostile ones
 	@bench/daemon/hostile-run
+
+bench-instruments: all $(BENCH_DAEMON)/bare $(BENCH_DAEMON)/expiry ## what the histograms cost that are always on
+	@bench/daemon/instruments
 
 bench-overload: all $(BENCH_DAEMON)/overload ## goodput and punctuality from half to ten times its capacity
 	@bench/daemon/overload-run

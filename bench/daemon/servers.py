@@ -56,8 +56,8 @@ def redis(folder):
 
 
 def command(name, folder, socket):
-    if name == "expiryd":
-        return [expiryd[0], "--engine",
+    if name in ("expiryd", "bare"):
+        return [BUILD / "bare" if name == "bare" else expiryd[0], "--engine",
                 os.environ.get("EXPIRY_ENGINE", "embedded"),
                 "--config", expiryd[1], "--socket", socket]
     if name == "echo":
@@ -131,7 +131,8 @@ class Subject:
     """A subject that is filled and waits for orders."""
 
     PROGRAMS = {
-        "expiryd": ["expiry"], "echo": ["expiry", "--echo"],
+        "expiryd": ["expiry"], "bare": ["expiry"],
+        "echo": ["expiry", "--echo"],
         "punctual": ["punctual"], "spread": ["spread"], "redis zset": ["redis"],
         "redis keys": ["redis", "--keys"], "beanstalkd": ["beanstalk"],
         "libevent": ["local-libevent"], "libev": ["local-libev"],
