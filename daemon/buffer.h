@@ -89,7 +89,7 @@ static inline struct buffer *buffer_pop(struct buffer_queue *queue)
  * @size: of each one's data
  * @nr_ring: power of two
  * @nr_free: of the ring's, those the kernel may fill
- * @nr_lent: of the ring's, those an engine is at work on
+ * @nr_lent: of the ring's, those an engine is at work on, or other threads
  * @returned: of those, not yet shown to the kernel
  * @private_size: bytes that private buffers take; @private_most: at most since
  *	what was freed of it was given back, at @trimmed_ns (CLOCK_MONOTONIC)

@@ -485,6 +485,24 @@ static bool client_privatize(struct client *client)
 	return done;
 }
 
+/* Its buffer is kept meanwhile, as by an engine. */
+void client_ask(struct client *client, struct list *waiting)
+{
+	if (client->received.first->kind == BUFFER_RING)
+		client->server->buffers.nr_lent++;
+	client->busy = true;
+	client->ops++;
+	list_add(waiting, &client->asking);
+}
+
+void client_told(struct client *client)
+{
+	if (client->received.first->kind == BUFFER_RING)
+		client->server->buffers.nr_lent--;
+	client->busy = false;
+	client->ops--;
+}
+
 static struct list *client_list(struct client *client)
 {
 	struct buffer *buffer = client->received.first;

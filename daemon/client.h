@@ -162,6 +162,12 @@ void client_leave(struct client *client, const char *why, int error);
 /* It cannot be served: log @why and the errno @error (0 = none), end now. */
 void client_fail(struct client *client, const char *why, int error);
 
+/* Have the client wait, @busy and on the list @waiting, for what other threads
+ * say; client_told() once they have.
+ */
+void client_ask(struct client *client, struct list *waiting);
+void client_told(struct client *client);
+
 /* Something changed: do what can be done now. */
 void client_update(struct client *client);
 

@@ -11,25 +11,19 @@
 
 #define UNIT	sizeof(struct expiry_record)
 
-/* A queue in the reply. */
-struct listing_row {
-	struct expiry_queues_row head;
-	struct expiry_stat stat;
-	struct expiry_queue_stat queue;
-};
-
 _Static_assert(sizeof(struct expiry_queues_row) == UNIT, "a record");
 _Static_assert(sizeof(struct expiry_queue_stat) % UNIT == 0, "whole units");
 
-static bool listed(const struct client *client, const struct queue *queue)
+static bool listed(const struct listing_question *question,
+		   const struct queue *queue)
 {
 	/* Free, or about to be. */
 	if (!queue->user)
 		return false;
-	if (queue == client->queue && !queue->name[0])
+	if (queue == question->own && !queue->name[0])
 		return false;
-	return queue->user == client->user || !client->user->uid ||
-	       client->user->uid == geteuid();
+	return queue->user->uid == question->uid || !question->uid ||
+	       question->uid == geteuid();
 }
 
 static int fill_row(struct listing_row *row, const struct queue *queue)
@@ -55,26 +49,166 @@ static int fill_row(struct listing_row *row, const struct queue *queue)
 	return 0;
 }
 
-size_t listing_fill(struct client *client, void *to, size_t size, uint32_t max,
-		    uint64_t cursor)
+static const struct expiry_record *request_of(const struct client *client)
 {
-	const struct pool *pool = &client->server->queues.pool;
+	return (const void *)client->received.first->head;
+}
+
+static void ask(struct listing_question *question, const struct client *client)
+{
+	uint64_t fit = (client->server->buffers.size - UNIT) /
+		       sizeof(struct listing_row);
+
+	*question = (struct listing_question) {
+		.uid = client->user->uid,
+		.own = client->queue,
+		.max = min_u64(request_of(client)->period_ms,
+			       min_u64(fit, LISTING_QUEUES)),
+		.cursor = request_of(client)->id,
+	};
+}
+
+/* The thread that a cursor means. */
+static uint32_t thread_of(const struct shards *shards, uint64_t cursor)
+{
+	return cursor % shards->nr;
+}
+
+/* @place: where this thread's pool is to be gone on with, if not at its @end. */
+static uint64_t cursor_after(const struct server *server, uint64_t place,
+			     bool end)
+{
+	uint32_t nr = server->shards->nr;
+
+	if (!end)
+		return place * nr + server->number;
+	return server->number + 1 < nr ? server->number + 1 : 0;
+}
+
+/* Write the answer of this thread; returns how many bytes. */
+static size_t listing_fill(const struct server *server,
+			   const struct listing_question *question, void *to)
+{
+	uint64_t place = question->cursor / server->shards->nr;
+	const struct pool *pool = &server->queues.pool;
 	uint32_t n = 0, places = 0;
 	struct listing_row *rows = to;
 	struct expiry_record *last;
 	const struct queue *queue;
 
-	max = min_u64(max, (size - UNIT) / sizeof(*rows));
-	while ((queue = pool_at(pool, cursor)) && n < max &&
+	while ((queue = pool_at(pool, place)) && n < question->max &&
 	       places++ < LISTING_PLACES) {
-		if (listed(client, queue) && !fill_row(&rows[n], queue))
+		if (listed(question, queue) && !fill_row(&rows[n], queue))
 			n++;
-		cursor++;
+		place++;
 	}
 	last = (void *)&rows[n];
 	*last = (struct expiry_record) {
 		.op = EXPIRY_OP_QUEUES,
-		.cookie = queue ? cursor : 0,
+		.cookie = cursor_after(server, place, !queue),
 	};
 	return n * sizeof(*rows) + UNIT;
+}
+
+/* ----------------------------------------------------------- other threads */
+
+static void listing_asked(struct server *server, struct mail *mail);
+static void listing_answered(struct server *server, struct mail *mail);
+
+/* Ask for the next client that waits. */
+static void listing_next(struct server *server)
+{
+	struct listing *listing = &server->listing;
+	struct shards *shards = server->shards;
+	struct list *entry;
+	uint32_t thread;
+
+	listing->client = NULL;
+	while (!listing->client && (entry = list_pop(&listing->waiting))) {
+		struct client *client = container_of(entry, struct client,
+						     asking);
+
+		if (client->state == CLIENT_DEAD)
+			client_told(client);
+		else
+			listing->client = client;
+	}
+	if (!listing->client)
+		return;
+	ask(&listing->question, listing->client);
+	thread = thread_of(shards, listing->question.cursor);
+	listing->mail.deliver = listing_asked;
+	mail_post(&shards->servers[thread]->mailbox, &listing->mail);
+}
+
+/* Here is what another thread asks. */
+static void listing_asked(struct server *server, struct mail *mail)
+{
+	struct listing *listing = container_of(mail, struct listing, mail);
+	struct server *from = container_of(listing, struct server, listing);
+
+	listing->len = listing_fill(server, &listing->question, listing->rows);
+	mail->deliver = listing_answered;
+	mail_post(&from->mailbox, mail);
+}
+
+static void listing_send(struct client *client, const struct listing *listing)
+{
+	struct buffers *buffers = &client->server->buffers;
+	struct buffer *room = buffer_spare(buffers);
+
+	/* It must not wait: others do for the listing. */
+	if (!room)
+		room = buffer_private(buffers, listing->len);
+	if (!room) {
+		client_fail(client, "no memory for the list of queues", 0);
+		return;
+	}
+	memcpy(room->tail, listing->rows, listing->len);
+	room->tail += listing->len;
+	client_send(client, room);
+	client->received.first->head += UNIT;
+}
+
+static void listing_answered(struct server *server, struct mail *mail)
+{
+	struct listing *listing = &server->listing;
+	struct client *client = listing->client;
+
+	(void)mail;
+	client_told(client);
+	if (client->state != CLIENT_DEAD) {
+		listing_send(client, listing);
+		counter_add(&server->stat.records, 1);
+		client_update(client);
+	}
+	listing_next(server);
+}
+
+void listing_init(struct listing *listing)
+{
+	list_init(&listing->waiting);
+}
+
+bool listing_reply(struct client *client)
+{
+	struct server *server = client->server;
+	struct listing_question question;
+	struct buffer *room;
+
+	if (thread_of(server->shards, request_of(client)->id) !=
+	    server->number) {
+		client_ask(client, &server->listing.waiting);
+		if (!server->listing.client)
+			listing_next(server);
+		return true;
+	}
+	room = buffer_spare(&server->buffers);
+	if (!room)
+		return false;
+	ask(&question, client);
+	room->tail += listing_fill(server, &question, room->data);
+	client_send(client, room);
+	client->received.first->head += UNIT;
+	return true;
 }

@@ -1,30 +1,81 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The queues there are, for those who may know: QUEUES.
+ *
+ * Each thread lists its own queues. The cursor names the thread and a place in
+ * its pool of queues; a reply has queues of one thread only. Where that is not
+ * the thread of the client, a mail goes there and comes back with the rows. A
+ * thread has one such mail under way, so that it keeps no other busy with what
+ * its clients ask; clients wait for it in order.
  */
 #ifndef DAEMON_LISTING_H
 #define DAEMON_LISTING_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
+#include <sys/types.h>
+#include <expiry/wire.h>
+
+#include "daemon/mailbox.h"
+#include "daemon/util.h"
+
+/* Most queues of one reply. */
+#define LISTING_QUEUES	24
 
 struct client;
+struct queue;
+struct server;
+
+/* A queue in the reply. */
+struct listing_row {
+	struct expiry_queues_row head;
+	struct expiry_stat stat;
+	struct expiry_queue_stat queue;
+};
 
 /**
- * listing_fill - write the reply to QUEUES
- * @client: who asks: root and the daemon's own user are told of all queues,
- *	others of their own; nobody of the anonymous queue of the connection that
- *	asks
- * @to: room for it, aligned as a record, @size bytes
+ * struct listing_question - what a client asks
+ * @uid: who it is: root and the daemon's own user are told of all queues, others
+ *	of their own
+ * @own: its queue, which is left out if it is anonymous; not to be looked into
  * @max: most queues
  * @cursor: where to go on, 0 to start
+ */
+struct listing_question {
+	uid_t uid;
+	const struct queue *own;
+	uint32_t max;
+	uint64_t cursor;
+};
+
+/**
+ * struct listing - what a thread asks others
+ * @mail: goes to the thread that is asked, and back; whose turn it is has the
+ *	rest of this, too
+ * @client: who asks, NULL = nobody; all others are @waiting, by their @asking
+ * @rows: the answer, @len bytes: rows and the record after the last
+ */
+struct listing {
+	struct mail mail;
+	struct client *client;
+	struct list waiting;
+	struct listing_question question;
+	size_t len;
+	char rows[LISTING_QUEUES * sizeof(struct listing_row) +
+		  sizeof(struct expiry_record)]
+		__attribute__((aligned(8)));
+};
+
+void listing_init(struct listing *listing);
+
+/* Answer the QUEUES that is the first record of @client's first buffer, now or,
+ * with the client @busy meanwhile, when another thread has. Returns false if
+ * there is no room for it in this turn.
  *
  * A queue that is there all the while is listed once. Bounded work: there may be
  * fewer queues than fit, even none, before the end.
- *
- * Returns how many bytes were written.
  */
-size_t listing_fill(struct client *client, void *to, size_t size, uint32_t max,
-		    uint64_t cursor);
+bool listing_reply(struct client *client);
 
 #endif /* DAEMON_LISTING_H */

@@ -130,7 +130,8 @@ static void queue_add(struct queue *queue, struct server *server,
 	queue->engine_queue->due = consumer_due;
 	queue->server = server;
 	queue->user = user;
-	queue->number = ++server->queues.made;
+	queue->number = server->queues.made++ * server->shards->nr +
+			server->number + 1;
 	memcpy(queue->name, name, sizeof(queue->name));
 	queue->place = place_hold(&server->shards->directory, place);
 	queue->read.done = consumer_read_done;

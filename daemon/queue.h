@@ -28,7 +28,7 @@ struct user;
  * @engine_queue: the engine's
  * @clients: connections attached, the consumer included
  * @charged: timers charged to the owner; @pending of them are on their way in
- * @number: given to no other queue (const)
+ * @number: given to no other queue of any thread (const)
  * @place: in the directory, a reference
  * @all: in its bucket, an anonymous one in the last
  * @of_user: among the owner's

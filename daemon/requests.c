@@ -27,7 +27,8 @@
 #define TURN_REQUESTS_FEW	768
 
 /* What one request is in that budget beside its own: a SCAN may look at as many
- * slots as there are in a buffer's rows or more, a STAT is copied.
+ * slots as there are in a buffer's rows or more, QUEUES at as many queues, a STAT
+ * is copied.
  */
 #define SCAN_REQUESTS	512
 #define STAT_REQUESTS	8
@@ -67,7 +68,8 @@ static bool is_overdue(const struct client *client, const struct buffer *buffer)
 static bool is_refusable(uint8_t op)
 {
 	return op == EXPIRY_OP_ARM || op == EXPIRY_OP_REFRESH ||
-	       op == EXPIRY_OP_QUERY || op == EXPIRY_OP_SCAN;
+	       op == EXPIRY_OP_QUERY || op == EXPIRY_OP_SCAN ||
+	       op == EXPIRY_OP_QUEUES;
 }
 
 static bool is_own(uint8_t op)
@@ -212,7 +214,6 @@ static bool do_stat(struct client *client, struct buffer *buffer)
 
 	if (!round_recent(client))
 		return true;
-
 	r = client->server->engine->ops->stat(client->queue->engine_queue,
 					      &body.queue);
 	if (r < 0) {
@@ -237,23 +238,12 @@ static bool do_stat(struct client *client, struct buffer *buffer)
 static bool do_queues(struct client *client, struct buffer *buffer)
 {
 	struct expiry_record *request = (void *)buffer->head;
-	struct server *server = client->server;
-	struct buffer *room;
 
 	if (!request->period_ms) {
 		reply_status(buffer, -EINVAL);
 		return true;
 	}
-	if (!reply_flush(client, buffer))
-		return false;
-	room = buffer_spare(&server->buffers);
-	if (!room)
-		return false;
-	room->tail += listing_fill(client, room->data, room->size,
-				   request->period_ms, request->id);
-	client_send(client, room);
-	buffer->head += sizeof(*request);
-	return true;
+	return reply_flush(client, buffer) && listing_reply(client);
 }
 
 /* There is no reply to a good CREDIT. To a bad one there is nothing else to do
@@ -280,7 +270,8 @@ static void do_credit(struct client *client, struct buffer *buffer)
 /* What the budget is charged for a request beside itself. */
 static uint32_t extra(const struct expiry_record *request)
 {
-	return request->op == EXPIRY_OP_SCAN ? SCAN_REQUESTS :
+	return request->op == EXPIRY_OP_SCAN ||
+	       request->op == EXPIRY_OP_QUEUES ? SCAN_REQUESTS :
 	       request->op == EXPIRY_OP_STAT ? STAT_REQUESTS : 0;
 }
 

@@ -99,8 +99,7 @@ static void tour_ends(struct server *server)
 		struct client *client = container_of(entry, struct client,
 						     asking);
 
-		client->ops--;
-		client->busy = false;
+		client_told(client);
 		client->told = true;
 		client_update(client);
 	}
@@ -139,9 +138,7 @@ bool round_recent(struct client *client)
 		client->told = false;
 		return true;
 	}
-	client->busy = true;
-	client->ops++;
-	list_add(&round->waiting, &client->asking);
+	client_ask(client, &round->waiting);
 	if (!round->touring) {
 		round->touring = true;
 		tour_on(server, &round->tour);

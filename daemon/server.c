@@ -184,6 +184,7 @@ int server_init(struct server *server, struct shards *shards, uint32_t number,
 		log_err("eventfd: %s", strerror(-r));
 		return r;
 	}
+	listing_init(&server->listing);
 	round_init(server);
 	return 0;
 }

@@ -16,6 +16,7 @@
 #include "daemon/engine.h"
 #include "daemon/histogram.h"
 #include "daemon/listen.h"
+#include "daemon/listing.h"
 #include "daemon/loop.h"
 #include "daemon/mailbox.h"
 #include "daemon/pool.h"
@@ -89,6 +90,7 @@ struct server {
 	struct mailbox mailbox;
 	struct mail recount;
 	struct round round;
+	struct listing listing;
 	struct pool client_pool;
 	bool multishot;
 	bool quiet;

@@ -80,14 +80,14 @@ struct expiry_hello {
  * @batch: likewise requests that were processed in one piece
  * @request_ns: likewise the time from when the daemon had requests to when it
  *	handed their answers to the kernel
- *
- * The body is a struct expiry_stat followed by this; a later daemon may append
- * to it, so a client reads what it knows and skips the rest of the units.
  * @timers: armed, or delivered and not acknowledged, in all queues. Like
  *	@next_ns it may be some hundredths of a second old.
  * @next_ns: the earliest deadline of all queues, as time of day; EXPIRY_NEVER:
  *	nothing is armed; 0: not known, for there are very many queues
  * @lateness_max_ns: of all expirations since the start
+ *
+ * The body is a struct expiry_stat followed by this; a later daemon may append
+ * to it, so a client reads what it knows and skips the rest of the units.
  */
 struct expiry_server_stat {
 	__u32 engine;

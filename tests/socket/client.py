@@ -77,7 +77,8 @@ Stat = collections.namedtuple("Stat", (
     "refused_limit clock_sets lateness_max clock mode lateness "
     "engine consumers credit producers uptime queues connections records "
     "expirations refused_connections refused_queues refused_timers "
-    "closed_protocol refused_busy refused_credit closed_backlog backlog timers_all next_all lateness_max_all"))
+    "closed_protocol refused_busy refused_credit closed_backlog backlog "
+    "timers_all next_all lateness_max_all"))
 
 
 def unpack_stat(body):

@@ -4,45 +4,12 @@
 
 import collections
 import os
-import struct
 
 import tap
-from client import (CONSUME, DROP, HOUR, KEYED, QUEUES, REALTIME, SIZE, Record,
-                    arm, attach, scaled, unpack, wait_for)
-from daemon import Daemon, as_user
-
-HEAD = struct.Struct("=BBhI24s")
-# Of struct expiry_stat what is looked at, then struct expiry_queue_stat.
-BODY = struct.Struct("=QQQ488x" "Q5I36x")
-Queue = collections.namedtuple(
-    "Queue", "name now next armed number uid connections consumers credit pid")
-
-
-def page(connection, cursor=0, most=1000):
-    """The queues of one reply, and the cursor it ends with."""
-    connection.send(Record(QUEUES, id=cursor, period=most))
-    queues = []
-    while True:
-        data = connection.take(SIZE)
-        op, flags, status, units, name = HEAD.unpack(data)
-        assert (op, flags, status) == (QUEUES, 0, 0), data
-        if not units:
-            return queues, unpack(data)[0].cookie
-        body = connection.take(units * SIZE)
-        assert len(body) >= BODY.size, units
-        queues.append(Queue(name.rstrip(b"\0").decode(),
-                            *BODY.unpack_from(body)))
-
-
-def listing(connection, most=1000):
-    """All of them, however many replies it takes."""
-    queues, cursor = page(connection, 0, most)
-    while cursor:
-        more, cursor = page(connection, cursor, most)
-        assert len(more) <= most
-        queues += more
-    return queues
-
+from client import (CONSUME, DROP, HOUR, KEYED, QUEUES, REALTIME, Record, arm,
+                    attach, scaled, wait_for)
+from daemon import THREADS, Daemon, as_user
+from listing import listing, page, take_page
 
 def test_tells_what_a_queue_is():
     with Daemon() as daemon, attach(daemon.path) as looker, \
@@ -136,15 +103,25 @@ def test_wrong_requests():
         for wrong in (Record(QUEUES), Record(QUEUES, 1, period=1),
                       Record(QUEUES, status=1, period=1)):
             assert queue.request(wrong) == wrong._replace(status=-22), wrong
-        for cursor in (1, 2**32, 2**64 - 1, 12345678901234567890):
-            assert page(queue, cursor) == ([], 0), cursor
-        # Between other replies, in order.
-        queue.send(arm(HOUR, 1), Record(QUEUES, period=5), arm(HOUR, 2))
-        assert queue.reply().cookie == 1
-        data = queue.take(SIZE)
-        queue.take(HEAD.unpack(data)[3] * SIZE)
-        assert unpack(queue.take(SIZE))[0] == Record(QUEUES)
-        assert queue.reply().cookie == 2
+        for cursor in (2**32, 2**64 - 1, 12345678901234567890):
+            queues, cursor = page(queue, cursor)
+            assert queues == []
+            # What is left is of other threads.
+            for _ in range(THREADS - 1):
+                if cursor:
+                    queues, cursor = page(queue, cursor)
+                    assert len(queues) <= 1
+            assert not cursor
+        # Between other replies, in order, whichever thread is asked.
+        for cursor in range(4):
+            queue.send(arm(HOUR, 1), Record(QUEUES, id=cursor, period=5),
+                       Record(QUEUES, id=cursor, period=5), arm(HOUR, 2))
+            assert queue.reply().cookie == 1
+            queues = take_page(queue)
+            again = take_page(queue)
+            assert [row.name for row in queues[0]] == \
+                [row.name for row in again[0]] and queues[1] == again[1]
+            assert queue.reply().cookie == 2
         assert queue.request(Record(DROP)).status == 0
         assert queue.request(Record(QUEUES, period=1)).status == -2
 

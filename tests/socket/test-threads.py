@@ -16,9 +16,11 @@ import tempfile
 import time
 
 import tap
-from client import (CLEAR, CONSUME, DROP, HOUR, KEYED, QUERY, STAT, Closed,
-                    Connection, Record, arm, attach, hello, scaled, wait_for)
+from client import (CLEAR, CONSUME, DROP, HOUR, KEYED, QUERY, QUEUES, SIZE,
+                    STAT, Closed, Connection, Record, arm, attach, hello,
+                    scaled, wait_for)
 from daemon import ENGINE, Daemon, as_user
+from listing import listing, take_page
 
 
 def status(daemon):
@@ -355,6 +357,67 @@ def test_counters_are_sums():
         broken.ended()
         broken.close()
         assert one.stat().closed_protocol == two.stat().closed_protocol == 1
+
+
+def test_queues_of_all_threads_are_listed():
+    for threads in 1, 2, 4:
+        with Daemon(threads=threads) as daemon:
+            names = ["q%d" % i for i in range(4 * threads)]
+            queues = [attach(daemon.path, name) for name in names]
+            by = {served_by(daemon, queue) for queue in queues[:threads]}
+            assert len(by) == threads, by
+            for queue in queues:
+                for most in 1, 1000:
+                    rows = listing(queue, most)
+                    assert sorted(row.name for row in rows) == sorted(names)
+                    assert len({row.number for row in rows}) == len(names)
+                queue.close()
+
+
+def test_listing_many_at_once_and_some_do_not_wait():
+    with Daemon(threads=4) as daemon:
+        names = {"q%d" % i for i in range(60)}
+        for name in names:
+            attach(daemon.path, name).close()
+        ask = [Record(QUEUES, id=i % 4, period=5) for i in range(40)]
+        for _ in range(scaled(10, 2)):
+            askers = [attach(daemon.path, "q%d" % i) for i in range(24)]
+            with halted(daemon):
+                for asker in askers:
+                    asker.send(*ask)
+                for asker in askers[::2]:
+                    asker.close()
+            for asker in askers[1::2]:
+                for record in ask:
+                    rows, cursor = take_page(asker)
+                    assert len(rows) == 5 and cursor % 4 == record.id, rows
+                asker.close()
+        with attach(daemon.path) as looker:
+            assert {row.name for row in listing(looker)} == names
+            assert wait_for(lambda: looker.stat().connections == 1)
+
+
+def test_stat_waits_for_all_threads():
+    """The first STAT after a long time knows of them, and many do."""
+    with Daemon(threads=4) as daemon:
+        queues = [attach(daemon.path, "q%d" % i) for i in range(8)]
+        for i, queue in enumerate(queues):
+            queue.batch([arm((8 - i) * HOUR)] * (i + 1))
+            time.sleep(0.1)
+            stat = queues[0].stat()
+            assert stat.timers_all == (i + 1) * (i + 2) // 2, stat
+            late = time.time() + (8 - i) * 3600 - stat.next_all / 1e9
+            assert 0 < late < 60, late
+        with halted(daemon):
+            for queue in queues:
+                queue.send(*[Record(STAT)] * 20)
+            queues.pop().close()
+        for queue in queues:
+            for _ in range(20):
+                head = queue.reply()
+                assert head.op == STAT and not head.status, head
+                queue.take(head.period * SIZE)
+            queue.close()
 
 
 def test_status_tells_of_all_threads():

@@ -1,0 +1,44 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""QUEUES as an independent client asks it."""
+
+import collections
+import struct
+
+from client import QUEUES, SIZE, Record, unpack
+
+HEAD = struct.Struct("=BBhI24s")
+# Of struct expiry_stat what is looked at, then struct expiry_queue_stat.
+BODY = struct.Struct("=QQQ488x" "Q5I36x")
+Queue = collections.namedtuple(
+    "Queue", "name now next armed number uid connections consumers credit pid")
+
+
+def page(connection, cursor=0, most=1000):
+    """The queues of one reply, and the cursor it ends with."""
+    connection.send(Record(QUEUES, id=cursor, period=most))
+    return take_page(connection)
+
+
+def take_page(connection):
+    """As page(), asked for before."""
+    queues = []
+    while True:
+        data = connection.take(SIZE)
+        op, flags, status, units, name = HEAD.unpack(data)
+        assert (op, flags, status) == (QUEUES, 0, 0), data
+        if not units:
+            return queues, unpack(data)[0].cookie
+        body = connection.take(units * SIZE)
+        assert len(body) >= BODY.size, units
+        queues.append(Queue(name.rstrip(b"\0").decode(),
+                            *BODY.unpack_from(body)))
+
+
+def listing(connection, most=1000):
+    """All of them, however many replies it takes."""
+    queues, cursor = page(connection, 0, most)
+    while cursor:
+        more, cursor = page(connection, cursor, most)
+        assert len(more) <= most
+        queues += more
+    return queues
