@@ -86,7 +86,10 @@ void buffers_deinit(struct buffers *buffers)
 	if (buffers->ring)
 		munmap(buffers->ring, ring_size(buffers));
 	free(buffers->all);
-	*buffers = (struct buffers) { 0 };
+	buffers->memory = NULL;
+	buffers->ring = NULL;
+	buffers->all = NULL;
+	/* Other threads may still read the count of private memory. */
 }
 
 static void buffer_reset(struct buffer *buffer, uint32_t len)
