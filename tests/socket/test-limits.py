@@ -5,13 +5,18 @@ and takes again what was given back."""
 
 import errno
 import os
+import select
 import subprocess
 import tempfile
 
 import tap
-from client import (ACK, ACKING, CANCEL, CONSUME, DROP, HELLO, HOUR, KEYED, Closed,
-                    Connection, Record, arm, attach, scaled, wait_for)
+from client import (ACK, ACKING, CANCEL, CONSUME, DROP, HELLO, HOUR, KEYED,
+                    WAIT, Closed, Connection, Record, arm, attach, scaled,
+                    wait_for)
 from daemon import ENGINE, PROGRAM, Daemon, as_user
+
+# Descriptors of a connection with a queue of its own.
+EACH = 2 if ENGINE == "kernel" else 1
 
 
 def accepted(path):
@@ -61,6 +66,16 @@ def test_who_finds_no_descriptor_hears_so():
                 break
             held.append(one)
         assert 1 < len(held) < 40, len(held)
+        # Where a queue is a descriptor, too, one may be left.
+        rest = []
+        while True:
+            one = Connection(daemon.path)
+            if select.select([one.socket], [], [], WAIT / 30)[0]:
+                one.close()
+                break
+            rest.append(one)
+        assert len(rest) < EACH, len(rest)
+        before = held[0].stat().refused_connections
         for _ in range(39):
             with Connection(daemon.path) as refused:
                 reply = refused.reply()
@@ -69,7 +84,7 @@ def test_who_finds_no_descriptor_hears_so():
                 assert refused.ended() == []
         assert held[0].request(arm(HOUR)).status == 0
         stat = held[0].stat()
-        assert stat.refused_connections == 40, stat
+        assert stat.refused_connections == before + 39, stat
         # Several at once, of whom some wait while others are told.
         many = [Connection(daemon.path) for _ in range(100)]
         assert [refused.reply().status for refused in many] == \
@@ -89,7 +104,10 @@ def test_who_finds_no_descriptor_hears_so():
         before = daemon.open_files()
         for connection in held + [again]:
             connection.close()
-        assert wait_for(lambda: daemon.open_files() == before - len(held) - 1)
+        assert wait_for(lambda: daemon.open_files() ==
+                        before - EACH * (len(held) + 1))
+        for connection in rest:
+            connection.close()
         attach(daemon.path).close()
 
 
