@@ -9,7 +9,7 @@ import select
 import subprocess
 
 import tap
-from client import (CONSUME, HOUR, QUERY, Record, arm, attach, pack,
+from client import (CONSUME, HOUR, QUERY, WAIT, Record, arm, attach, pack,
                     scaled, wait_for)
 from daemon import ROOT, THREADS, Daemon
 
@@ -30,7 +30,7 @@ def push(connection):
 
 def take(connection):
     """What is there now, at least something."""
-    assert connection.socket.recv(1 << 15)
+    assert select.select([connection.socket], [], [], WAIT)[0]
     try:
         while connection.socket.recv(1 << 15):
             pass
