@@ -11,12 +11,12 @@
 #include <getopt.h>
 #include <poll.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <sys/socket.h>
 #include <sys/un.h>
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "bench/daemon/traffic.h"
 #include "bench/daemon/wire.h"
 
 #define BATCH		512U
@@ -282,7 +282,6 @@ int main(int argc, char **argv)
 		{ "scans", scans }, { "empty-scans", empty_scans },
 		{ "floods", floods },
 	};
-	struct rlimit files;
 	uint32_t i;
 	int c;
 
@@ -300,10 +299,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (!getrlimit(RLIMIT_NOFILE, &files)) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
+	traffic_files();
 	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (optind < argc && !strcmp(argv[optind], kinds[i].name))
 			kinds[i].run();

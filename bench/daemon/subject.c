@@ -2,7 +2,6 @@
 #include <getopt.h>
 #include <string.h>
 #include <sys/mman.h>
-#include <sys/resource.h>
 
 #include "bench/bench.h"
 #include "bench/daemon/subject.h"
@@ -75,7 +74,6 @@ int subject_main(const struct subject *subject, int argc, char **argv)
 		{ 0 },
 	};
 	const char *path = NULL;
-	struct rlimit files;
 	uint32_t timers = 0;
 	uint64_t took_ns;
 	int c;
@@ -92,10 +90,7 @@ int subject_main(const struct subject *subject, int argc, char **argv)
 			return 2;
 		}
 	}
-	if (!getrlimit(RLIMIT_NOFILE, &files)) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
+	traffic_files();
 	took_ns = bench_now();
 	subject->fill(path, timers);
 	took_ns = bench_now() - took_ns;

@@ -88,6 +88,9 @@ struct traffic_cost {
 	uint64_t max_ns;
 };
 
+/* As many descriptors as this process may have. */
+void traffic_files(void);
+
 /* A connected socket; ends the program if there is none. */
 int traffic_connect(const char *path);
 

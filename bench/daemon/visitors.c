@@ -13,10 +13,10 @@
  */
 #include <getopt.h>
 #include <string.h>
-#include <sys/resource.h>
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "bench/daemon/traffic.h"
 #include "bench/daemon/wire.h"
 
 #define HOUR_NS	(3600 * NSEC_PER_SEC)
@@ -107,7 +107,6 @@ int main(int argc, char **argv)
 	};
 	const char *path = EXPIRY_SOCKET_DEFAULT;
 	uint32_t nr = 0, rounds = 0;
-	struct rlimit files;
 	bool holds = false;
 	int c, *fds;
 
@@ -130,10 +129,7 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (!getrlimit(RLIMIT_NOFILE, &files)) {
-		files.rlim_cur = files.rlim_max;
-		setrlimit(RLIMIT_NOFILE, &files);
-	}
+	traffic_files();
 	fds = calloc(nr, sizeof(*fds));
 	if (!fds)
 		die("no memory");

@@ -241,6 +241,18 @@ class Connection:
                 return rows
 
 
+def accepted(path):
+    """Whether a new connection is served; the connection if so."""
+    connection = Connection(path)
+    try:
+        if connection.hello().status == 0:
+            return connection
+    except Closed:
+        pass
+    connection.close()
+    return None
+
+
 def attach(path, name=b"", flags=0, clock=MONOTONIC):
     """A connection whose HELLO was accepted."""
     connection = Connection(path)

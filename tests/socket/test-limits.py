@@ -12,24 +12,12 @@ import time
 
 import tap
 from client import (ACK, ACKING, CANCEL, CONSUME, DROP, HELLO, HOUR, KEYED,
-                    QUIET, WAIT, Closed, Connection, Record, arm, attach, scaled,
-                    wait_for)
+                    QUIET, WAIT, Connection, Record, accepted, arm, attach,
+                    scaled, wait_for)
 from daemon import ENGINE, PROGRAM, Daemon, as_user
 
 # Descriptors of a connection with a queue of its own.
 EACH = 2 if ENGINE == "kernel" else 1
-
-
-def accepted(path):
-    """Whether a new connection is served; the connection if so."""
-    connection = Connection(path)
-    try:
-        if connection.hello().status == 0:
-            return connection
-    except Closed:
-        pass
-    connection.close()
-    return None
 
 
 def test_connections():

@@ -17,7 +17,7 @@ import time
 
 import tap
 from client import (CLEAR, CONSUME, DROP, HOUR, KEYED, QUERY, QUEUES, SIZE,
-                    STAT, Closed, Connection, Record, arm, attach, hello,
+                    STAT, Connection, Record, accepted, arm, attach, hello,
                     scaled, wait_for)
 from daemon import ENGINE, Daemon, as_user
 from listing import listing, take_page
@@ -269,19 +269,8 @@ def test_queues_of_all_are_counted_over_all_threads():
         assert statuses.count(-errno.ENOSPC) == 40, statuses
         for connection in connections:
             connection.close()
-        with wait_for(lambda: served(daemon.path)) as again:
+        with wait_for(lambda: accepted(daemon.path)) as again:
             assert wait_for(lambda: again.stat().queues == 1)
-
-
-def served(path):
-    connection = Connection(path)
-    try:
-        if connection.hello().status == 0:
-            return connection
-    except Closed:
-        pass
-    connection.close()
-    return None
 
 
 def test_connections_are_counted_over_all_threads():
@@ -290,13 +279,13 @@ def test_connections_are_counted_over_all_threads():
         # Those who say nothing count, too.
         silent = [Connection(daemon.path) for _ in range(5)]
         assert wait_for(lambda: held[0].stat().connections == 10)
-        assert served(daemon.path) is None
+        assert accepted(daemon.path) is None
         assert held[0].stat().refused_connections == 1
         silent.pop().close()
-        with wait_for(lambda: served(daemon.path)):
+        with wait_for(lambda: accepted(daemon.path)):
             pass
         held.pop().close()
-        with wait_for(lambda: served(daemon.path)):
+        with wait_for(lambda: accepted(daemon.path)):
             pass
         for connection in held + silent:
             connection.close()
