@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # What the shells offer after expiryctl: the tool's commands and options, files
-# where a file is meant. bash is here always, zsh and fish where installed.
+# where a file is meant. bash is here always, zsh and fish where packaging/bootstrap
+# or somebody else has installed them.
 
 PATH=$PWD/build:$PATH
 failed=0
