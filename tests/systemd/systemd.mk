@@ -9,9 +9,13 @@ SYSTEMD_KERNEL = $(eval SYSTEMD_KERNEL := $$(shell tests/vm/build-kernel --arch 
 # The build that is upgraded to.
 LATER := $(VERSION)+later
 
-SYSTEMD_PROGRAMS := $(B)/tests/systemd/load systemd-later
+# Packages to upgrade to, if they can be built here: else that test is skipped.
+SYSTEMD_PACKAGES := $(B)/tests/systemd/packages/$(OWN_SUITE)
 
-.PHONY: check-systemd check-systemd-vm systemd-later
+SYSTEMD_PROGRAMS := $(B)/tests/systemd/load systemd-later \
+	$(if $(filter $(OWN_SUITE),$(or $(SUITE),$(OWN_SUITE))),systemd-packages)
+
+.PHONY: check-systemd check-systemd-vm systemd-later systemd-packages
 
 check-systemd: all $(SYSTEMD_PROGRAMS) ## the service under systemd: kills, upgrades, watchdog, journal (ten minutes)
 	@$(call uml-make,$(SYSTEMD_KERNEL)) module
@@ -27,3 +31,6 @@ $(B)/tests/systemd/load: $(B)/obj/plain/tests/systemd/load.o $(B)/libexpiry.a
 
 systemd-later:
 	@$(MAKE) --no-print-directory B=$(B)/later VERSION=$(LATER) $(B)/later/expiryd
+
+systemd-packages:
+	$(call say,DEB,$(SYSTEMD_PACKAGES))packaging/build-deb $(SYSTEMD_PACKAGES)

@@ -4,6 +4,7 @@
 killed, reloaded, restarted, upgraded and stopped by its watchdog: none of them
 sees an error, and each timer comes, not early, twice only if it says so."""
 
+import glob
 import os
 import random
 import shutil
@@ -19,6 +20,11 @@ KILLS = int(os.environ.get("EXPIRY_TEST_KILLS", scaled(200)))
 USERS = "root", "daemon", "nobody"
 # What the daemon may write into the journal for each time it starts.
 LINES_A_START = 4
+
+# Of the release that runs here, if they were built.
+PACKAGES = os.path.join(ROOT, "build/tests/systemd/packages",
+                        output_of("sh", "-c", ". /etc/os-release; "
+                                  "echo $VERSION_CODENAME"))
 
 moments = random.Random(1)
 
@@ -142,6 +148,47 @@ def test_upgraded_to_another_build_and_back():
         if build == LATER:
             assert wanted != first
             figure("%s, %s, and back" % (first, wanted))
+    at_work.starts += 2
+
+
+def later_package(path):
+    """The package as of a version that is later, with the build that is."""
+    tree, package = "/tmp/later", "/tmp/later-" + os.path.basename(path)
+    shutil.rmtree(tree, ignore_errors=True)
+    output_of("dpkg-deb", "-R", path, tree)
+    output_of("sed", "-i", "s/^Version: .*/&+later/", tree + "/DEBIAN/control")
+    if os.path.exists(tree + PROGRAM):
+        output_of("install", LATER, tree + PROGRAM)
+    output_of("dpkg-deb", "-Znone", "-b", tree, package)
+    return package
+
+
+def test_upgraded_as_a_package_and_back():
+    at_work, pid = programs(), serves()
+    packages = [path for name in ("expiryd", "libexpiry0")
+                for path in glob.glob("%s/%s_*.deb" % (PACKAGES, name))]
+    if not packages:
+        raise tap.Skip("no packages were built for this release")
+    # Over what `make install` brought: the service runs and is left alone.
+    output_of("dpkg", "-i", *packages)
+    assert serves() == pid and at_work.work()
+    versions = []
+    for wanted in [later_package(path) for path in packages], packages:
+        output_of("dpkg", "-i", *wanted)
+        pid = serves(pid)
+        for path in wanted:
+            name = output_of("dpkg-deb", "-f", path, "Package")
+            number = output_of("dpkg-deb", "-f", path, "Version")
+            assert output_of("dpkg-query", "-W", "-f", "${Status} ${Version}",
+                             name) == "install ok installed " + number
+        versions.append((number, version(pid)))
+        assert show("ActiveState", "expiryd.socket") == "active"
+        assert kept() == len(USERS), kept()
+        time.sleep(1)
+        assert at_work.work()
+    later, first = versions
+    assert later == tuple(number + "+later" for number in first), versions
+    figure("%s, %s, and back" % (first[0], later[0]))
     at_work.starts += 2
 
 
