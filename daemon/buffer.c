@@ -165,7 +165,6 @@ struct buffer *buffer_privatize(struct buffers *buffers, struct buffer *buffer)
 	return copy;
 }
 
-
 uint64_t buffer_queue_private(const struct buffer_queue *queue)
 {
 	const struct buffer *buffer;
@@ -223,7 +222,8 @@ static void private_trim(struct buffers *buffers)
 
 void buffers_turn(struct buffers *buffers)
 {
-	if (!counter_read(&buffers->private_size) && buffers->private_most > PRIVATE_KEPT)
+	if (!counter_read(&buffers->private_size) &&
+	    buffers->private_most > PRIVATE_KEPT)
 		private_trim(buffers);
 	if (!buffers->returned)
 		return;

@@ -120,10 +120,11 @@ static void client_end(struct client *client)
 		shutdown(client->fd, SHUT_RDWR);
 }
 
-static struct log_about about(const struct client *client, int error)
+struct log_about client_about(const struct client *client, const char *id,
+			      int error)
 {
 	return (struct log_about) {
-		.id = LOG_CLIENT_ENDED,
+		.id = id,
 		.queue = client->queue && client->queue->name[0] ?
 			 client->queue->name : NULL,
 		.peer = true,
@@ -135,7 +136,7 @@ static struct log_about about(const struct client *client, int error)
 
 void client_leave(struct client *client, const char *why, int error)
 {
-	struct log_about ended = about(client, error);
+	struct log_about ended = client_about(client, LOG_CLIENT_ENDED, error);
 
 	if (why)
 		log_peer(&ended, "client of pid %d, uid %u ended: %s",
@@ -152,7 +153,7 @@ void client_fail(struct client *client, const char *why, int error)
 
 	if (client->state == CLIENT_DEAD)
 		return;
-	ended = about(client, error);
+	ended = client_about(client, LOG_CLIENT_ENDED, error);
 	log_peer(&ended, "client of pid %d, uid %u ended: %s%s%s",
 		 (int)client->pid, (unsigned int)client->user->uid, why,
 		 error ? ": " : "", error ? strerror(error) : "");
@@ -485,22 +486,31 @@ static bool client_privatize(struct client *client)
 	return done;
 }
 
-/* Its buffer is kept meanwhile, as by an engine. */
-void client_ask(struct client *client, struct list *waiting)
+void client_lend(struct client *client)
 {
 	if (client->received.first->kind == BUFFER_RING)
 		client->server->buffers.nr_lent++;
 	client->busy = true;
 	client->ops++;
+}
+
+void client_return(struct client *client)
+{
+	if (client->received.first->kind == BUFFER_RING)
+		client->server->buffers.nr_lent--;
+	client->ops--;
+}
+
+void client_ask(struct client *client, struct list *waiting)
+{
+	client_lend(client);
 	list_add(waiting, &client->asking);
 }
 
 void client_told(struct client *client)
 {
-	if (client->received.first->kind == BUFFER_RING)
-		client->server->buffers.nr_lent--;
+	client_return(client);
 	client->busy = false;
-	client->ops--;
 }
 
 static struct list *client_list(struct client *client)

@@ -26,6 +26,7 @@
 
 #include "daemon/buffer.h"
 #include "daemon/engine.h"
+#include "daemon/log.h"
 #include "daemon/util.h"
 
 #define CLIENT_IOVECS	8
@@ -161,6 +162,17 @@ void client_leave(struct client *client, const char *why, int error);
 
 /* It cannot be served: log @why and the errno @error (0 = none), end now. */
 void client_fail(struct client *client, const char *why, int error);
+
+/* What a line in the log about it tells beside its text. */
+struct log_about client_about(const struct client *client, const char *id,
+			      int error);
+
+/* Its first buffer is at work elsewhere: it is @busy and stays until that is
+ * returned, however it ends. After that it is still @busy until somebody goes on
+ * with the buffer.
+ */
+void client_lend(struct client *client);
+void client_return(struct client *client);
 
 /* Have the client wait, @busy and on the list @waiting, for what other threads
  * say; client_told() once they have.

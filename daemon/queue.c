@@ -371,16 +371,18 @@ static void account_recount(struct server *server, struct user *user)
 }
 
 /* Whether the user stays below the limit whatever is on its way: what fits into
- * the buffers of all threads.
+ * the buffers of all threads, and into the private memory that clients may have.
  */
 static bool user_far(const struct server *server, const struct user *user)
 {
 	uint64_t now = share_read(&user->account->timers);
 	uint64_t limit = server->config.timers_per_user;
-	uint64_t most = (uint64_t)server->shards->nr * server->buffers.nr_ring *
-			server->buffers.size / sizeof(struct expiry_record);
+	uint64_t bytes = (uint64_t)server->shards->nr *
+			 server->buffers.nr_ring * server->buffers.size +
+			 server->config.backlog_memory;
 
-	return now < limit && limit - now > most;
+	return now < limit &&
+	       limit - now > bytes / sizeof(struct expiry_record);
 }
 
 /* Charge the owner with @arms timers. Returns false if that is too many. */

@@ -341,9 +341,7 @@ void client_batch_done(struct engine_io *io, int result)
 {
 	struct client *client = container_of(io, struct client, batch);
 
-	if (client->received.first->kind == BUFFER_RING)
-		client->server->buffers.nr_lent--;
-	client->ops--;
+	client_return(client);
 	queue_done(client->queue, client->batch_timers);
 	client->batch_result = result;
 	client->batch_done = true;
@@ -355,15 +353,15 @@ void client_batch_done(struct engine_io *io, int result)
  */
 static void refuse(struct client *client, struct buffer *buffer, uint32_t count)
 {
-	const struct expiry_record *record = (const void *)buffer->head;
-	uint32_t nr = 1;
+	bool keyed = client->queue->mode & EXPIRY_MODE_KEYED;
+	struct expiry_record *record = (void *)buffer->head;
+	uint32_t nr = 0;
 
-	if (!(client->queue->mode & EXPIRY_MODE_KEYED))
-		while (nr < count && record[nr].op == EXPIRY_OP_ARM)
-			nr++;
+	do {
+		record[nr++].status = -EDQUOT;
+	} while (!keyed && nr < count && record[nr].op == EXPIRY_OP_ARM);
 	counter_add(&client->server->stat.refused_timers, nr);
-	while (nr--)
-		reply_status(buffer, -EDQUOT);
+	reply(buffer, nr);
 }
 
 /* Hand the next run to the engine, where it may be @busy for a while. */
@@ -390,10 +388,7 @@ static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 	histogram_add(&client->server->batch, batch->count);
 	r = ops->submit(client->queue->engine_queue, batch);
 	if (r == -EINPROGRESS) {
-		if (buffer->kind == BUFFER_RING)
-			client->server->buffers.nr_lent++;
-		client->busy = true;
-		client->ops++;
+		client_lend(client);
 		return;
 	}
 	queue_done(client->queue, client->batch_timers);
@@ -407,14 +402,7 @@ static void do_run(struct client *client, struct buffer *buffer, bool overdue)
  */
 static void refuse_busy(struct client *client, struct buffer *buffer)
 {
-	const struct log_about busy = {
-		.queue = client->queue && client->queue->name[0] ?
-			 client->queue->name : NULL,
-		.peer = true,
-		.uid = client->user->uid,
-		.pid = client->pid,
-		.error = EBUSY,
-	};
+	struct log_about busy = client_about(client, NULL, EBUSY);
 
 	if (!client->overdue)
 		log_peer(&busy,

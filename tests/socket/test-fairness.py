@@ -107,7 +107,8 @@ def test_a_request_does_not_wait_for_all_that_connect(daemon):
 
 
 def test_refused_timers_of_one_batch_are_refused_together():
-    """Not each by a look at the whole of the rest."""
+    """Each is answered in its place, whatever stands between; that it takes one
+    look at the batch and not one each is the benchmark's to see."""
     with Daemon("timers_per_user = 10\n") as daemon, \
             attach(daemon.path) as queue:
         queue.batch([arm(HOUR)] * 10)
