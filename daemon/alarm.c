@@ -9,6 +9,7 @@
 #define ALARM_LATEST	((uint64_t)INT64_MAX)	/* of the kernel's clocks */
 
 static void alarms_fired(struct loop_op *op, int result, uint32_t flags);
+static void alarms_moved(struct loop_op *op, int result, uint32_t flags);
 
 void alarms_init(struct alarms *alarms, struct loop *loop, uint32_t clock_id,
 		 void (*ring)(struct alarm *alarm))
@@ -18,6 +19,7 @@ void alarms_init(struct alarms *alarms, struct loop *loop, uint32_t clock_id,
 		.clock_id = clock_id,
 		.ring = ring,
 		.op.done = alarms_fired,
+		.move.done = alarms_moved,
 	};
 }
 
@@ -110,14 +112,11 @@ void alarm_unset(struct alarms *alarms, struct alarm *alarm)
 	place(alarms, position, last);
 }
 
-static void alarms_fired(struct loop_op *op, int result, uint32_t flags)
+/* Ring all alarms that are due. */
+static void alarms_ring(struct alarms *alarms)
 {
-	struct alarms *alarms = container_of(op, struct alarms, op);
 	uint64_t now_ns = loop_now(alarms->loop, alarms->clock_id);
 
-	(void)result;
-	(void)flags;
-	alarms->armed_ns = 0;
 	while (alarms->nr && alarms->heap[1]->deadline_ns <= now_ns) {
 		struct alarm *alarm = alarms->heap[1];
 
@@ -126,15 +125,50 @@ static void alarms_fired(struct loop_op *op, int result, uint32_t flags)
 	}
 }
 
+static void alarms_fired(struct loop_op *op, int result, uint32_t flags)
+{
+	struct alarms *alarms = container_of(op, struct alarms, op);
+
+	(void)flags;
+	alarms->armed_ns = 0;
+	if (result != -ETIME && result != -ECANCELED)
+		loop_fail(alarms->loop, "timeout", result);
+	alarms_ring(alarms);
+}
+
+static void alarms_moved(struct loop_op *op, int result, uint32_t flags)
+{
+	struct alarms *alarms = container_of(op, struct alarms, move);
+
+	(void)flags;
+	/* A timeout that fired before it could be moved completes by itself. */
+	if (result && result != -ENOENT && result != -EALREADY)
+		loop_fail(alarms->loop, "move of a timeout", result);
+}
+
+static uint32_t alarms_clock_flag(const struct alarms *alarms)
+{
+	switch (alarms->clock_id) {
+	case CLOCK_REALTIME:
+		return IORING_TIMEOUT_REALTIME;
+	case CLOCK_BOOTTIME:
+		return IORING_TIMEOUT_BOOTTIME;
+	default:
+		return 0;
+	}
+}
+
 /* A timeout that is too early is left: it costs one wake-up at most, moving it
  * each time the first timer is refreshed would cost one each.
  */
 void alarms_turn(struct alarms *alarms)
 {
-	unsigned int flags = IORING_TIMEOUT_ABS;
 	struct io_uring_sqe *sqe;
 	uint64_t first_ns;
 
+	/* What is due goes out whatever became of the timeout. */
+	if (alarms->nr)
+		alarms_ring(alarms);
 	if (!alarms->nr)
 		return;
 	first_ns = alarms->heap[1]->deadline_ns;
@@ -145,20 +179,21 @@ void alarms_turn(struct alarms *alarms)
 	if (alarms->armed_ns && alarms->armed_ns <= first_ns)
 		return;
 
-	if (alarms->clock_id == CLOCK_REALTIME)
-		flags |= IORING_TIMEOUT_REALTIME;
-	else if (alarms->clock_id == CLOCK_BOOTTIME)
-		flags |= IORING_TIMEOUT_BOOTTIME;
 	alarms->time.tv_sec = first_ns / 1000000000;
 	alarms->time.tv_nsec = first_ns % 1000000000;
 	if (alarms->armed_ns) {
-		/* If it fires before it can be moved, we are told. */
-		sqe = loop_sqe(alarms->loop, NULL);
+		/* The timeout keeps the clock it was made with: the kernel
+		 * refuses an update that names one.
+		 */
+		sqe = loop_sqe(alarms->loop, &alarms->move);
 		io_uring_prep_timeout_update(sqe, &alarms->time,
-					     (uintptr_t)&alarms->op, flags);
+					     (uintptr_t)&alarms->op,
+					     IORING_TIMEOUT_ABS);
 	} else {
 		sqe = loop_sqe(alarms->loop, &alarms->op);
-		io_uring_prep_timeout(sqe, &alarms->time, 0, flags);
+		io_uring_prep_timeout(sqe, &alarms->time, 0,
+				      IORING_TIMEOUT_ABS |
+				      alarms_clock_flag(alarms));
 	}
 	alarms->armed_ns = first_ns;
 }

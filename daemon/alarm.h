@@ -28,11 +28,11 @@ struct alarm {
  * struct alarms - all that are set on one clock
  * @loop: whose ring has the timeout
  * @clock_id: the clock (const)
- * @ring: called among the completions of a turn for each alarm that is due,
- *	which is unset by then; it should only note that
+ * @ring: called among the completions of a turn or at its end for each alarm
+ *	that is due, which is unset by then; it should only note that
  * @heap: [1] to [@nr], the earliest first
  * @nr_max: room in @heap
- * @op: the timeout's
+ * @op: the timeout's; @move: the request's that moves it
  * @armed_ns: what the timeout is set to, 0 = it is not
  * @time: the same, where the kernel reads it when the turn is submitted
  */
@@ -44,6 +44,7 @@ struct alarms {
 	uint32_t nr;
 	uint32_t nr_max;
 	struct loop_op op;
+	struct loop_op move;
 	uint64_t armed_ns;
 	struct __kernel_timespec time;
 };
@@ -62,7 +63,9 @@ void alarm_set(struct alarms *alarms, struct alarm *alarm,
 /* Unset an alarm; no harm if it is not set. */
 void alarm_unset(struct alarms *alarms, struct alarm *alarm);
 
-/* See to it that the timeout fires for the earliest alarm. */
+/* At the end of a turn: ring what is due, and see to it that the timeout fires
+ * for the earliest of the others.
+ */
 void alarms_turn(struct alarms *alarms);
 
 #endif /* DAEMON_ALARM_H */

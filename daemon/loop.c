@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <errno.h>
 #include <stdlib.h>
+#include <string.h>
 #include <time.h>
 
+#include "daemon/log.h"
 #include "daemon/loop.h"
 #include "daemon/util.h"
 
@@ -23,13 +25,26 @@ static const uint32_t loop_setups[] = {
 	0,
 };
 
+static void loop_canceled(struct loop_op *op, int result, uint32_t flags)
+{
+	struct loop *loop = container_of(op, struct loop, cancel);
+
+	(void)flags;
+	/* Too late is no error: the other request completes by itself. */
+	if (result && result != -ENOENT && result != -EALREADY)
+		loop_fail(loop, "cancel", result);
+}
+
 int loop_init(struct loop *loop)
 {
 	struct io_uring_params params;
 	size_t i;
 	int r = -EINVAL;
 
-	*loop = (struct loop) { .ring.ring_fd = -1 };
+	*loop = (struct loop) {
+		.ring.ring_fd = -1,
+		.cancel.done = loop_canceled,
+	};
 	for (i = 0; i < ARRAY_SIZE(loop_setups) && r == -EINVAL; i++) {
 		params = (struct io_uring_params) {
 			.flags = loop_setups[i] | IORING_SETUP_CQSIZE |
@@ -79,9 +94,18 @@ struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op)
 
 void loop_cancel(struct loop *loop, struct loop_op *op)
 {
-	struct io_uring_sqe *sqe = loop_sqe(loop, NULL);
+	struct io_uring_sqe *sqe = loop_sqe(loop, &loop->cancel);
 
 	io_uring_prep_cancel(sqe, op, 0);
+}
+
+void loop_fail(struct loop *loop, const char *what, int error)
+{
+	if (error >= 0)
+		error = -EPROTO;
+	if (!loop->error)
+		log_err("io_uring: %s: %s", what, strerror(-error));
+	loop->error = error;
 }
 
 int loop_turn(struct loop *loop, bool wait)
@@ -90,6 +114,8 @@ int loop_turn(struct loop *loop, bool wait)
 	unsigned int head, n = 0;
 	int r;
 
+	if (loop->error)
+		return loop->error;
 	if (wait && !io_uring_cq_ready(&loop->ring))
 		r = io_uring_submit_and_wait(&loop->ring, 1);
 	else
@@ -103,8 +129,7 @@ int loop_turn(struct loop *loop, bool wait)
 	io_uring_for_each_cqe(&loop->ring, head, cqe) {
 		struct loop_op *op = io_uring_cqe_get_data(cqe);
 
-		if (op)
-			op->done(op, cqe->res, cqe->flags);
+		op->done(op, cqe->res, cqe->flags);
 		if (++n == LOOP_COMPLETIONS_MAX)
 			break;
 	}

@@ -33,6 +33,8 @@ struct loop_op {
  * @settled: all that was asked for before this turn is under way or done, and
  *	every completion so far was run
  * @setup: IORING_SETUP_* flags that this kernel took
+ * @cancel: of all requests to cancel another
+ * @error: what loop_turn() returns from now on, 0 = none
  */
 struct loop {
 	struct io_uring ring;
@@ -41,14 +43,16 @@ struct loop {
 	uint32_t setup;
 	uint64_t turns;
 	bool settled;
+	struct loop_op cancel;
+	int error;
 };
 
 /* -EPERM, -ENOSYS: io_uring is forbidden or absent; -ENOMEM. */
 int loop_init(struct loop *loop);
 void loop_deinit(struct loop *loop);
 
-/* An entry to be prepared, submitted with this turn; @op is told of its
- * completion, nobody if NULL. Never NULL: a full ring is submitted early.
+/* Returns an entry to be prepared, which is submitted with this turn and
+ * completes by @op. Never NULL: a full ring is submitted early.
  */
 struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op);
 
@@ -56,6 +60,11 @@ struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op);
  * have if that is too late.
  */
 void loop_cancel(struct loop *loop, struct loop_op *op);
+
+/* Log that the kernel refuses @what, which the daemon cannot do without, with
+ * @error, and have the next loop_turn() return that.
+ */
+void loop_fail(struct loop *loop, const char *what, int error);
 
 /* One turn: submit, wait for a completion if @wait, run what completed. Blocks
  * nowhere else. Returns 0 or a fatal -errno.

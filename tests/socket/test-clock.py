@@ -45,6 +45,22 @@ def test_absolute_and_relative_deadlines_on_each_clock(daemon):
                 assert record.deadline <= time.clock_gettime_ns(clock_id)
 
 
+def test_near_deadline_of_one_queue_does_not_wait_for_far_one_of_another(daemon):
+    """All queues of a clock share one timeout, which then has to be moved."""
+    for clock, clock_id in CLOCKS.items():
+        with attach(daemon.path, flags=CONSUME, clock=clock) as far, \
+                attach(daemon.path, flags=CONSUME, clock=clock) as near:
+            for queue in (far, near):
+                queue.credit(1)
+            far.request(arm(HOUR, 1))
+            far.stat()      # a turn later the timeout is set
+            near.request(arm(SECOND // 10, 2))
+            record = near.expiration()
+            assert record.cookie == 2, record
+            late = time.clock_gettime_ns(clock_id) - record.deadline
+            assert 0 <= late < 5 * SECOND, (clock, late)
+
+
 def test_step_forward_makes_due_what_it_passes(daemon):
     with stepped() as step, attach(daemon.path, flags=CONSUME,
                                    clock=REALTIME) as queue:
