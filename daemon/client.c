@@ -80,6 +80,11 @@ int client_new(struct server *server, struct arrival *arrival)
 	return 0;
 }
 
+static bool client_consumes(const struct client *client)
+{
+	return client->queue && client->queue->consumer == client;
+}
+
 static void client_free(struct client *client)
 {
 	struct server *server = client->server;
@@ -108,7 +113,7 @@ static void client_end(struct client *client)
 	if (client->state == CLIENT_DEAD)
 		return;
 	client->state = CLIENT_DEAD;
-	if (client->queue && client->queue->consumer == client)
+	if (client_consumes(client))
 		consumer_leave(client->queue);
 	list_del(&client->ready);
 	list_del(&client->writer);
@@ -143,7 +148,7 @@ void client_leave(struct client *client, const char *why, int error)
 			 (int)client->pid, (unsigned int)client->user->uid,
 			 why);
 	client->state = CLIENT_LEAVING;
-	if (client->queue && client->queue->consumer == client)
+	if (client_consumes(client))
 		consumer_leave(client->queue);
 }
 
@@ -344,6 +349,11 @@ static void client_block(struct client *client)
 	}
 }
 
+static bool client_continues(const struct client *client)
+{
+	return client_consumes(client) && consumer_continues(client->queue);
+}
+
 /* Send what there is, all in one piece. At first only what the socket takes at
  * once, since the memory is shared; a blocked client's is its own and waits.
  *
@@ -357,7 +367,7 @@ static void client_write(struct client *client)
 	int flags = MSG_NOSIGNAL | (client->blocked ? 0 : MSG_DONTWAIT);
 	bool quiet = client->server->quiet && !client->blocked &&
 		     client->state <= CLIENT_OPEN && !client->eof &&
-		     !client_full(client);
+		     !client_full(client) && !client_continues(client);
 	struct buffer *buffer = client->replies.first;
 	struct io_uring_sqe *sqe;
 	size_t n = 0;
@@ -438,12 +448,15 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 	all = client_written(client, result);
 	if (result)
 		list_del(&client->stuck);
-	if (!client->replies.first)
+	if (!client->replies.first) {
 		client->blocked = false;
-	else if (!client->blocked && !all)
+		if (client_consumes(client))
+			consumer_sent(client->queue);
+	} else if (!client->blocked && !all) {
 		client_block(client);
-	else if (client->blocked && result)
+	} else if (client->blocked && result) {
 		list_add(&client->server->stuck, &client->stuck);
+	}
 	if (client->replies.first && list_empty(&client->writer))
 		list_add(&client->server->writers, &client->writer);
 	client_update(client);
@@ -567,7 +580,7 @@ void client_update(struct client *client)
 	if (!client->receiving && !client->eof && !client->starving &&
 	    !client->received.first && !client_full(client))
 		client_receive(client);
-	if (client->queue && client->queue->consumer == client)
+	if (client_consumes(client))
 		consumer_kick(client->queue);
 }
 

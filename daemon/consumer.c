@@ -4,11 +4,15 @@
  *
  * Expirations stay in the engine, where they can still be refreshed and
  * cancelled, until the consumer has given credit and its socket takes what it
- * is sent. On a plain queue what was collected and could not be handed to the
- * socket before the consumer went is lost with it (at most once): that is one
- * buffer at most, since nothing is collected for a connection which has not
- * taken the one before. On an acknowledging queue the next consumer gets it.
+ * is sent. A read that an engine answers later is its consumer's alone: the
+ * next consumer gets neither the result nor its count against the credit.
+ *
+ * On a plain queue what was collected for a consumer that goes is lost with it
+ * (at most once): one buffer at most that its socket has not taken, since
+ * nothing is collected before, and what it has not read from its socket. On an
+ * acknowledging queue the next consumer gets both.
  */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <time.h>
@@ -18,12 +22,17 @@
 #include "daemon/queue.h"
 #include "daemon/server.h"
 
+/* Whether expirations may be collected now. */
+static bool consumer_collects(const struct queue *queue)
+{
+	return queue->credit && !queue->waiting && !queue->unsent;
+}
+
 void consumer_kick(struct queue *queue)
 {
 	if (!queue->consumer || queue->reading)
 		return;
-	if (!queue->clock_set && !queue->rewinding &&
-	    (queue->waiting || !queue->credit))
+	if (!queue->clock_set && !queue->rewinding && !consumer_collects(queue))
 		return;
 	if (!queue->rewinding && !client_takes(queue->consumer))
 		return;
@@ -52,6 +61,16 @@ void consumer_credit(struct queue *queue, uint32_t credit)
 	consumer_kick(queue);
 }
 
+void consumer_sent(struct queue *queue)
+{
+	queue->unsent = false;
+}
+
+bool consumer_continues(const struct queue *queue)
+{
+	return queue->unsent && queue->credit && !queue->waiting;
+}
+
 void consumer_leave(struct queue *queue)
 {
 	const struct engine_ops *ops = queue->server->engine->ops;
@@ -60,6 +79,7 @@ void consumer_leave(struct queue *queue)
 	queue->credit = 0;
 	queue->rewinding = false;
 	queue->clock_set = false;
+	queue->unsent = false;
 	list_del(&queue->due);
 	if (queue->waiting) {
 		queue->waiting = false;
@@ -105,12 +125,16 @@ static void consumer_read(struct queue *queue, int result)
 
 	queue->read_buffer = NULL;
 	queue_settle(queue);
+	if (queue->read_epoch != queue->epoch)
+		client = NULL;
 	if (result <= 0 || !client) {
 		buffer_put(&server->buffers, buffer);
 	} else {
+		assert((uint32_t)result <= queue->credit);
 		note_lateness(queue, (void *)buffer->tail, result);
 		buffer->tail += result * sizeof(struct expiry_record);
 		queue->credit -= result;
+		queue->unsent = !(queue->mode & EXPIRY_MODE_ACK);
 		counter_add(&server->stat.expirations, result);
 		client_send(client, buffer);
 	}
@@ -186,7 +210,7 @@ static uint32_t consumer_run(struct queue *queue)
 		consumer_kick(queue);
 		return 0;
 	}
-	if (queue->waiting || !queue->credit)
+	if (!consumer_collects(queue))
 		return 0;
 	buffer = buffer_spare(&server->buffers);
 	if (!buffer) {
@@ -194,6 +218,7 @@ static uint32_t consumer_run(struct queue *queue)
 		return 0;
 	}
 	queue->read_buffer = buffer;
+	queue->read_epoch = queue->epoch;
 	queue->read.records = (void *)buffer->data;
 	queue->read.count = min_u64(queue->credit,
 				    buffer->size / sizeof(struct expiry_record));

@@ -250,6 +250,7 @@ int queue_attach(struct client *client, const struct expiry_hello *hello)
 	queue->clients++;
 	if (hello->flags & EXPIRY_HELLO_CONSUME) {
 		queue->consumer = client;
+		queue->epoch++;
 		queue->credit = 0;
 		queue->rewinding = queue->mode & EXPIRY_MODE_ACK;
 		consumer_kick(queue);

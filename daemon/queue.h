@@ -34,9 +34,13 @@ struct user;
  * @of_user: among the owner's
  *
  * @consumer: who gets the expirations, or NULL
- * @credit: how many more it will take
+ * @epoch: counts the consumers that there were; @read_epoch: which of them
+ *	@read is for
+ * @credit: how many more the consumer will take
  * @due: on the server's list: consumer_run() will look at it
  * @read: a collect() and the buffer it fills, while @reading
+ * @unsent: of a plain queue: the consumer's socket has yet to take what was
+ *	collected last
  * @waiting: the engine will say when something is due; nothing was before
  * @rewinding: what an earlier consumer left is being made due again
  * @clock_set: the consumer is to be told that the clock was set
@@ -59,11 +63,14 @@ struct queue {
 	struct list of_user;
 
 	struct client *consumer;
+	uint32_t epoch;
+	uint32_t read_epoch;
 	uint32_t credit;
 	struct list due;
 	struct engine_io read;
 	struct buffer *read_buffer;
 	bool reading;
+	bool unsent;
 	bool waiting;
 	bool rewinding;
 	bool clock_set;
@@ -148,6 +155,12 @@ void consumer_kick(struct queue *queue);
 
 /* The client gives credit. */
 void consumer_credit(struct queue *queue, uint32_t credit);
+
+/* The consumer's socket took all that it was sent; whether more is collected as
+ * soon as it has.
+ */
+void consumer_sent(struct queue *queue);
+bool consumer_continues(const struct queue *queue);
 
 /* The consumer is gone. */
 void consumer_leave(struct queue *queue);

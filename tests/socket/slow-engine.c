@@ -2,20 +2,20 @@
 /*
  * The embedded engine as if its memory had to come back from swap first: what is
  * submitted or collected is done, but comes back after EXPIRY_SLOW_MS. It takes
- * the kernel engine's place when it is linked with the rest of the daemon.
+ * the embedded engine's place in a daemon, where that is compiled as engine_fast.
  */
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/arena.h"
 #include "daemon/engine.h"
 #include "daemon/util.h"
 
 #define SLOW_MS	300
 
+extern const struct engine_ops engine_fast;
+
 static struct __kernel_timespec delay;
 static struct engine_ops slow_ops;
-static struct budget unlimited = { .pages_max = UINT64_MAX };
 
 /* @io's result waits in its progress. */
 static void slow_done(struct loop_op *op, int result, uint32_t flags)
@@ -43,12 +43,12 @@ static int slow_down(struct engine_queue *queue, struct engine_io *io,
 
 static int slow_submit(struct engine_queue *queue, struct engine_io *io)
 {
-	return slow_down(queue, io, engine_embedded.submit(queue, io));
+	return slow_down(queue, io, engine_fast.submit(queue, io));
 }
 
 static int slow_collect(struct engine_queue *queue, struct engine_io *io)
 {
-	int r = engine_embedded.collect(queue, io);
+	int r = engine_fast.collect(queue, io);
 
 	return r ? slow_down(queue, io, r) : 0;
 }
@@ -60,23 +60,20 @@ static int slow_open(struct engine **enginep, struct loop *loop,
 	uint64_t ms = text ? strtoull(text, NULL, 10) : SLOW_MS;
 	int r;
 
-	/* The kernel engine's caller has none. */
-	(void)memory;
-	r = engine_embedded.open(enginep, loop, device, &unlimited);
+	r = engine_fast.open(enginep, loop, device, memory);
 	if (r < 0)
 		return r;
 	delay.tv_sec = ms / 1000;
 	delay.tv_nsec = ms % 1000 * 1000000;
-	slow_ops = engine_embedded;
-	slow_ops.name = "slow";
+	slow_ops = engine_fast;
 	slow_ops.submit = slow_submit;
 	slow_ops.collect = slow_collect;
 	(*enginep)->ops = &slow_ops;
 	return 0;
 }
 
-const struct engine_ops engine_kernel = {
-	.name = "slow",
+const struct engine_ops engine_embedded = {
+	.name = "embedded",
 	.kind = EXPIRY_ENGINE_EMBEDDED,
 	.open = slow_open,
 };

@@ -12,9 +12,10 @@ import os
 import sys
 import traceback
 
-from daemon import ENGINE, PROGRAM, Daemon
+from daemon import ENGINE, PROGRAM, ROOT, Daemon
 
 SKIPPED = 4
+SLOW = os.path.join(ROOT, "build", "slow", "expiryd")
 
 
 class Skip(Exception):
@@ -24,6 +25,17 @@ class Skip(Exception):
 def need_root():
     if os.geteuid() != 0:
         raise Skip("needs root")
+
+
+def slow(milliseconds, config=None):
+    """A daemon whose engine takes so long for each batch and each read; one
+    thread, for each has buffers of its own."""
+    if not os.path.exists(SLOW):
+        raise Skip("no " + SLOW)
+    if ENGINE == "kernel":
+        raise Skip("nothing of the module is in it")
+    return Daemon(config, program=SLOW, threads=1,
+                  environment={"EXPIRY_SLOW_MS": str(milliseconds)})
 
 
 class Group:

@@ -11,22 +11,10 @@ import tap
 from client import (ACK, ACKING, ARM, CANCEL, CONSUME, HOUR, QUERY, REFRESH,
                     SCAN, SIZE, STAT, Record, arm, attach, pack,
                     unpack_stat)
-from daemon import ENGINE, ROOT, Daemon
+from daemon import Daemon
 
-SLOW = os.path.join(ROOT, "build", "tests", "socket", "expiryd-slow")
 CLEAR = 6
 BUSY = -errno.EBUSY
-
-
-def slow(milliseconds, config):
-    """A daemon whose engine takes so long for each batch; one thread, for
-    each has buffers of its own."""
-    if not os.path.exists(SLOW):
-        raise tap.Skip("no " + SLOW)
-    if ENGINE == "kernel":
-        raise tap.Skip("nothing of the module is in it")
-    return Daemon(config, engine="kernel", program=SLOW, threads=1,
-                  environment={"EXPIRY_SLOW_MS": str(milliseconds)})
 
 
 def behind(connection, *records):
@@ -40,7 +28,7 @@ def behind(connection, *records):
 
 
 def test_what_waited_too_long_is_refused_and_not_done():
-    with slow(500, "busy_after = 50\n") as daemon, \
+    with tap.slow(500, "busy_after = 50\n") as daemon, \
             attach(daemon.path) as queue:
         first = queue.request(arm(HOUR, 1))
         replies = behind(queue, arm(HOUR, 7), arm(2 * HOUR, 8),
@@ -62,7 +50,7 @@ def test_what_waited_too_long_is_refused_and_not_done():
 
 
 def test_what_gives_back_is_done_however_late():
-    with slow(500, "busy_after = 50\n") as daemon, \
+    with tap.slow(500, "busy_after = 50\n") as daemon, \
             attach(daemon.path, flags=CONSUME | ACKING) as queue:
         first, second = (queue.request(arm(0, i)) for i in range(2))
         queue.credit(1)
@@ -80,7 +68,7 @@ def test_what_gives_back_is_done_however_late():
 def test_by_default_it_takes_four_seconds_and_0_is_never():
     for config, milliseconds, status in (
             ("", 1000, 0), ("busy_after = 0\n", 300, 0), ("", 4500, BUSY)):
-        with slow(milliseconds, config) as daemon, \
+        with tap.slow(milliseconds, config) as daemon, \
                 attach(daemon.path) as queue:
             replies = behind(queue, arm(HOUR))
             assert replies[0].status == status, (config, replies)
@@ -90,7 +78,7 @@ def test_by_default_it_takes_four_seconds_and_0_is_never():
 def test_no_room_for_an_answer_is_said():
     """Each buffer that a long answer could be written to is with the engine."""
     config = "busy_after = 100\nbuffers = 4\n"
-    with slow(1500, config) as daemon, attach(daemon.path) as watch:
+    with tap.slow(1500, config) as daemon, attach(daemon.path) as watch:
         consumers = [attach(daemon.path, "q%d" % i, CONSUME) for i in range(3)]
         for consumer in consumers:
             consumer.credit(10)
@@ -108,7 +96,7 @@ def test_no_room_for_an_answer_is_said():
 
 
 def test_an_engine_that_hangs_does_not_take_every_buffer():
-    with slow(3000, "buffers = 4\n") as daemon:
+    with tap.slow(3000, "buffers = 4\n") as daemon:
         stuck = [attach(daemon.path) for _ in range(12)]
         for number, queue in enumerate(stuck):
             queue.send(*[arm(HOUR, number)] * 600)

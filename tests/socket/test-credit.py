@@ -2,12 +2,15 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Expirations: sent against credit only, kept for whoever comes next."""
 
+import fcntl
+import struct
+import termios
 import time
 
 import tap
 from client import (ACK, ACKING, CANCEL, CONSUME, CREDIT, REDELIVERED,
-                    SECOND, Closed, Connection, Record, arm, attach, hello,
-                    scaled, wait_for)
+                    SECOND, SIZE, STAT, Closed, Connection, Record, arm,
+                    attach, hello, scaled, wait_for)
 
 
 def test_none_without_credit(daemon):
@@ -129,6 +132,67 @@ def consume_anew(path, name, flags):
         connection.close()
         return None
     return wait_for(again)
+
+
+def test_one_buffer_is_collected_before_the_socket_has_taken_the_last(daemon):
+    """What a plain queue's consumer loses when it dies is that, and what it has
+    not read."""
+    count = scaled(50000)
+    with attach(daemon.path, "dies", CONSUME) as queue, \
+            attach(daemon.path, "dies") as watch:
+        queue.batch([arm(0, i) for i in range(count)])
+        queue.credit(count)
+        left = []
+
+        def steady():
+            left.append(watch.stat().armed)
+            return left[-1] < count and left[-2:-1] == left[-1:]
+        assert wait_for(steady)
+        unread = struct.unpack("i", fcntl.ioctl(queue.socket, termios.FIONREAD,
+                                                bytes(4)))[0]
+        taken = count - left[-1] - unread // SIZE
+        assert 0 <= taken <= 512, (count, left[-1], unread)
+        assert left[-1] > 0, "all of them fit into its socket"
+
+
+def leave_while_read_is_under_way(daemon, flags, count):
+    """A consumer that leaves while the engine reads for it; nobody else has
+    its queue open then."""
+    with attach(daemon.path, "left", flags) as first:
+        assert all(r.status == 0 for r in
+                   first.batch([arm(i, i, flags=0) for i in range(count)]))
+        first.credit(count)
+        # The reply has left the daemon before the engine answers the read.
+        first.send(Record(STAT))
+        first.take(first.reply().period * SIZE)
+
+
+def test_read_for_one_that_left_is_not_the_next_ones():
+    """Its expirations are lost with it; they neither come to one that gave no
+    credit nor count against the credit of one that did."""
+    for credit in 0, 3:
+        with tap.slow(300) as daemon:
+            leave_while_read_is_under_way(daemon, CONSUME, 100)
+            with attach(daemon.path, "left", CONSUME) as second:
+                second.credit(credit)
+                assert second.quiet(1), "came without credit"
+                assert second.stat().credit == credit
+                second.request(arm(0, 7))
+                if credit:
+                    assert second.expiration().cookie == 7
+                assert second.stat().credit == max(0, credit - 1)
+
+
+def test_read_for_one_that_left_comes_again_on_an_acknowledging_queue():
+    with tap.slow(300) as daemon:
+        leave_while_read_is_under_way(daemon, ACKING | CONSUME, 100)
+        with attach(daemon.path, "left", ACKING | CONSUME) as second:
+            assert second.quiet(1), "came without credit"
+            second.credit(150)
+            records = [second.expiration() for _ in range(100)]
+            assert {r.flags for r in records} == {REDELIVERED}, records
+            assert [r.cookie for r in records] == list(range(100))
+            assert second.stat().credit == 50
 
 
 def test_unacknowledged_come_again_marked(daemon):

@@ -10,7 +10,7 @@ VM_RUN_COMMAND ?= env EXPIRY_ENGINE=kernel demo/main-job
 
 # What check-vm's guest runs, built beforehand: it has no time for compilers.
 VM_PROGRAMS = all module device-tests $(LIB_PROGRAMS) \
-	$(B)/tests/socket/count-calls.so $(B)/tests/socket/expiryd-slow
+	$(B)/tests/socket/count-calls.so $(B)/slow/expiryd
 
 .PHONY: vm-run check-vm check-vm-harness device-tests vm-programs
 
