@@ -47,13 +47,14 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 		.flags = slot->tag & SLOT_REDELIVER ? EXPIRY_F_REDELIVERED : 0,
 		.period_ms = slot->period_ms,
 		.id = slot->id,
-		.deadline_ns = slot->deadline,
+		.deadline_ns = node.deadline,
 		.cookie = slot->cookie,
 	};
 	int err;
 
 	if (slot->period_ms) {
-		node.deadline = add_saturating(slot->deadline,
+		node.deadline = slot_is_behind(slot) ? slot->deadline :
+				add_saturating(slot->deadline,
 					       slot_period_ns(slot));
 		err = bheap_replace(&timers->heap, &node);
 		if (err)
@@ -193,6 +194,51 @@ int timers_release(struct timers *timers, const struct expiry_record *records,
 	return 0;
 }
 
+/* Find what an armed, periodic timer was armed for when the first of @records was
+ * taken, which is its own; others of them may be, too. Returns false if a
+ * refresh has moved it since.
+ */
+static bool next_before(const struct slot *slot,
+			const struct expiry_record *records, u32 count,
+			u64 *nextp)
+{
+	u32 again = records->flags & EXPIRY_F_REDELIVERED ? 1 : 0, i;
+	u64 after = slot->deadline;
+	bool found = false;
+
+	*nextp = slot->deadline;
+	for (i = again; i < count; i++) {
+		if (records[i].id != records->id)
+			continue;
+		if (!found)
+			*nextp = records[i].deadline_ns;
+		found = true;
+		after = add_saturating(records[i].deadline_ns,
+				       slot_period_ns(slot));
+	}
+	return after == slot->deadline;
+}
+
+static int restore_one(struct timers *timers, u32 nr, struct slot *slot,
+		       const struct expiry_record *records, u32 count)
+{
+	u32 state = records->flags & EXPIRY_F_REDELIVERED ? SLOT_REDELIVER : 0;
+	u64 next = records->deadline_ns;
+
+	if (slot->tag & SLOT_ARMED &&
+	    !next_before(slot, records, count, &next)) {
+		if (!state) {
+			/* What was due is what the refresh moved. */
+			slot->tag &= ~SLOT_UNACKED;
+			timers->unacked--;
+			return 0;
+		}
+		next = slot->deadline;
+	}
+	return life_undeliver(timers, nr, slot, records->deadline_ns, next,
+			      state);
+}
+
 int timers_restore(struct timers *timers, const struct expiry_record *records,
 		   u32 count)
 {
@@ -209,20 +255,18 @@ int timers_restore(struct timers *timers, const struct expiry_record *records,
 			continue;	/* cleared or armed anew meanwhile */
 		if (nr < 0)
 			return nr;
-		err = life_undeliver(timers, nr, slot, records[i].deadline_ns,
-				     records[i].flags & EXPIRY_F_REDELIVERED ?
-				     SLOT_REDELIVER : 0);
+		err = restore_one(timers, nr, slot, records + i, count - i);
 		if (err)
 			return err;
 	}
 	return 0;
 }
 
-int timers_rewind(struct timers *timers, u64 *cursor)
+int timers_rewind(struct timers *timers, u64 *cursor, u64 now_ns)
 {
 	u32 steps = REWIND_STEPS;
 	struct slot *slot;
-	u64 deadline;
+	u64 due;
 	int err;
 
 	while (timers->unacked && *cursor < timers->slots.nr) {
@@ -233,10 +277,10 @@ int timers_rewind(struct timers *timers, u64 *cursor)
 			return timers->slots.pages->error;
 		if (slot->tag & SLOT_UNACKED) {
 			/* A periodic one is armed for its next time already. */
-			deadline = slot->tag & SLOT_ARMED ?
-				   slot_last_ns(slot) : slot->deadline;
-			err = life_undeliver(timers, *cursor + 1, slot,
-					     deadline, SLOT_REDELIVER);
+			due = slot->tag & SLOT_ARMED ?
+			      slot_again_ns(slot, now_ns) : slot->deadline;
+			err = life_undeliver(timers, *cursor + 1, slot, due,
+					     slot->deadline, SLOT_REDELIVER);
 			if (err)
 				return err;
 		}

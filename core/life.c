@@ -3,7 +3,9 @@
  * The life of a timer in terms of heap, slots and index.
  *
  * An armed timer has exactly one live node in the heap: the one whose stamp is
- * the slot's. Its deadline is never later than the slot's. So
+ * the slot's. Its deadline is never later than the slot's, unless it is of a
+ * delivery that comes again: then the node alone has that one's deadline, and
+ * the slot a periodic timer's next. So
  *
  *   refresh to later, cancel	change the slot alone; the node goes stale and
  *				is put right or dropped when it surfaces
@@ -88,8 +90,8 @@ int life_acknowledge(struct timers *timers, u32 nr, struct slot *slot,
 	return 0;
 }
 
-int life_undeliver(struct timers *timers, u32 nr, struct slot *slot,
-		   u64 deadline, u32 state)
+int life_undeliver(struct timers *timers, u32 nr, struct slot *slot, u64 due,
+		   u64 next, u32 state)
 {
 	u32 tag;
 	int err;
@@ -97,13 +99,13 @@ int life_undeliver(struct timers *timers, u32 nr, struct slot *slot,
 	/* A periodic one's node for its next time goes stale. */
 	if (timers->heap.nr && timers->heap.first.slot == nr)
 		timers->settled = false;
-	err = life_push(timers, nr, deadline, &tag);
+	err = life_push(timers, nr, due, &tag);
 	if (err)
 		return err;
 	if (!(slot->tag & SLOT_ARMED))
 		timers->armed++;
 	timers->unacked--;
-	slot->deadline = deadline;
+	slot->deadline = next;
 	slot->tag = tag | SLOT_ARMED | state;
 	return 0;
 }
@@ -112,8 +114,11 @@ enum node_state life_node(const struct bheap_node *node,
 			  const struct slot *slot)
 {
 	if (!(slot->tag & SLOT_ARMED) ||
-	    slot->tag >> SLOT_STAMP_SHIFT != node->stamp ||
-	    node->deadline > slot->deadline)
+	    slot->tag >> SLOT_STAMP_SHIFT != node->stamp)
+		return NODE_STALE;
+	if (unlikely(slot->tag & SLOT_REDELIVER))
+		return NODE_LIVE;
+	if (node->deadline > slot->deadline)
 		return NODE_STALE;
 	return node->deadline == slot->deadline ? NODE_LIVE : NODE_MOVED;
 }
@@ -128,7 +133,8 @@ static bool node_is_stale(void *context, const struct bheap_node *node)
 
 	return slot && (((slot->tag & SLOT_ARMED) == 0) |
 			(slot->tag >> SLOT_STAMP_SHIFT != node->stamp) |
-			(node->deadline > slot->deadline));
+			((node->deadline > slot->deadline) &
+			 !(slot->tag & SLOT_REDELIVER)));
 }
 
 void life_ahead(void *context, const struct bheap_node *node,

@@ -53,6 +53,24 @@ static inline bool is_acking(const struct timers *timers)
 	return timers->mode & EXPIRY_MODE_ACK;
 }
 
+/* What the last delivery of such a timer is due for when it comes again: what it
+ * was due for then or, where a refresh put the next time far away, now.
+ */
+static inline u64 slot_again_ns(const struct slot *slot, u64 now_ns)
+{
+	u64 last_ns = slot_last_ns(slot);
+
+	return last_ns < now_ns ? last_ns : now_ns;
+}
+
+/* Whether the node is a delivery's that comes again, and @deadline is what the
+ * timer is armed for after it.
+ */
+static inline bool slot_is_behind(const struct slot *slot)
+{
+	return slot->tag & SLOT_REDELIVER && slot->period_ms;
+}
+
 /* What the functions below want to know of an id, so that none works it out
  * again: its hash on a keyed queue, of no meaning on a plain one.
  */
@@ -124,9 +142,11 @@ int life_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash);
 int life_acknowledge(struct timers *timers, u32 nr, struct slot *slot,
 		     u32 hash);
 
-/* Arm again what was delivered, for @deadline and with @state. */
-int life_undeliver(struct timers *timers, u32 nr, struct slot *slot,
-		   u64 deadline, u32 state);
+/* Make what was delivered due again, for @due and with @state; after that the
+ * timer is armed for @next, if it is periodic.
+ */
+int life_undeliver(struct timers *timers, u32 nr, struct slot *slot, u64 due,
+		   u64 next, u32 state);
 
 /* Work off what is stale, in proportion to @work just done. */
 void life_sweep(struct timers *timers, u32 work);

@@ -22,7 +22,9 @@ static int move(struct timers *timers, u32 nr, struct slot *slot, u64 deadline)
 	u32 tag;
 	int err;
 
-	if (deadline < slot->deadline) {
+	if (deadline < slot->deadline || slot_is_behind(slot)) {
+		if (slot_is_behind(slot) && timers->heap.first.slot == nr)
+			timers->settled = false;
 		err = life_push(timers, nr, deadline, &tag);
 		if (err)
 			return err;
@@ -146,12 +148,16 @@ static int refresh(struct timers *timers, struct expiry_record *record,
 		return nr;
 	if (record->flags & EXPIRY_F_LATER && deadline < slot->deadline)
 		deadline = slot->deadline;
-	err = move(timers, nr, slot, deadline);
-	if (err)
-		return err;
-
-	/* What it expires for next is not what was delivered before. */
-	slot->tag &= ~SLOT_REDELIVER;
+	if (slot_is_behind(slot)) {
+		/* What was delivered before comes again all the same. */
+		slot->deadline = deadline;
+	} else {
+		err = move(timers, nr, slot, deadline);
+		if (err)
+			return err;
+		/* What it expires for is not what was delivered before. */
+		slot->tag &= ~SLOT_REDELIVER;
+	}
 
 	timers->stat.refreshes++;
 	record->flags = 0;
@@ -159,7 +165,8 @@ static int refresh(struct timers *timers, struct expiry_record *record,
 	return 0;
 }
 
-static int cancel(struct timers *timers, struct expiry_record *record, u32 hash)
+static int cancel(struct timers *timers, struct expiry_record *record, u32 hash,
+		  u64 now_ns)
 {
 	struct slot *slot, had;
 	s64 nr = life_find_in(timers, record->id, hash, SLOT_ARMED, &slot);
@@ -172,7 +179,7 @@ static int cancel(struct timers *timers, struct expiry_record *record, u32 hash)
 		/* A periodic one whose last delivery awaits its ACK: that
 		 * delivery is what is left of it.
 		 */
-		slot->deadline = slot_last_ns(slot);
+		slot->deadline = slot_again_ns(slot, now_ns);
 		slot->period_ms = 0;
 		slot->tag &= ~(SLOT_ARMED | SLOT_REDELIVER);
 		timers->armed--;
@@ -192,12 +199,17 @@ static int cancel(struct timers *timers, struct expiry_record *record, u32 hash)
 static int acknowledge_rewound(struct timers *timers, u32 nr, struct slot *slot,
 			       u32 hash)
 {
+	u32 tag;
+	int err;
+
 	if (!slot->period_ms)
 		return life_end(timers, nr, slot, hash);
 	if (timers->heap.first.slot == nr)
 		timers->settled = false;
-	slot->tag &= ~SLOT_REDELIVER;
-	slot->deadline = add_saturating(slot->deadline, slot_period_ns(slot));
+	err = life_push(timers, nr, slot->deadline, &tag);
+	if (err)
+		return err;
+	slot->tag = tag | SLOT_ARMED;
 	return 0;
 }
 
@@ -266,7 +278,7 @@ static int apply(struct timers *timers, struct expiry_record *record, u32 hash,
 	case EXPIRY_OP_REFRESH:
 		return refresh(timers, record, hash, now_ns);
 	case EXPIRY_OP_CANCEL:
-		return cancel(timers, record, hash);
+		return cancel(timers, record, hash, now_ns);
 	case EXPIRY_OP_ACK:
 		return ack(timers, record, hash);
 	case EXPIRY_OP_QUERY:

@@ -11,13 +11,14 @@
 /* State of a slot, in the low bits of its tag; none of them = free. */
 #define SLOT_ARMED		0x1U	/* has one live node in the heap */
 #define SLOT_UNACKED		0x2U	/* was delivered, is not settled */
-#define SLOT_REDELIVER		0x4U	/* armed again by a rewind */
+#define SLOT_REDELIVER		0x4U	/* its node is a delivery's that comes again */
 #define SLOT_STATE		0x7U
 #define SLOT_STAMP_SHIFT	3
 
 /**
  * struct slot - one timer
- * @deadline: nanoseconds on the queue's clock; free: number of the next free
+ * @deadline: nanoseconds on the queue's clock, of the next time where a delivery
+ *	of a periodic timer comes again; free: number of the next free
  *	slot, 0 = none
  * @cookie: the client's
  * @id: the whole of it, so that a stale one never matches

@@ -136,6 +136,10 @@ int timers_release(struct timers *timers, const struct expiry_record *records,
 /**
  * timers_restore - they did not: they are due again, as if never delivered
  *
+ * A periodic timer that was refreshed meanwhile is armed for that instead; what
+ * was marked as delivered before is due again in any case. Records of one timer
+ * are restored by one call.
+ *
  * Returns 0 or the error of a page; those not restored stay unacknowledged and
  * timers_rewind() brings them back.
  */
@@ -145,11 +149,13 @@ int timers_restore(struct timers *timers, const struct expiry_record *records,
 /**
  * timers_rewind - make what was delivered and not acknowledged due again
  * @cursor: 0 to start with; where to go on
+ * @now_ns: now on the queue's clock
  *
- * Bounded work a call. Returns 1: call again, 0: done, or a page error (may be
+ * A periodic timer's last delivery comes again at once, whatever the timer was
+ * refreshed to since: that is its next time. Bounded work a call. Returns 1: call again, 0: done, or a page error (may be
  * called again with the same cursor).
  */
-int timers_rewind(struct timers *timers, u64 *cursor);
+int timers_rewind(struct timers *timers, u64 *cursor, u64 now_ns);
 
 /**
  * timers_scan - list timers

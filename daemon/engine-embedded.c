@@ -393,7 +393,8 @@ static void embedded_unwait(struct engine_queue *base)
 static int embedded_rewind(struct engine_queue *base)
 {
 	struct embedded_queue *queue = embedded_queue(base);
-	int r = timers_rewind(&queue->timers, &queue->rewind);
+	int r = timers_rewind(&queue->timers, &queue->rewind,
+			      now(queue));
 
 	if (r <= 0)
 		queue->rewind = 0;

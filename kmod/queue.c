@@ -345,7 +345,8 @@ int expiry_queue_rewind(struct expiry_queue *queue)
 		if (ret)
 			return ret;
 		do {
-			ret = timers_rewind(&queue->timers, &cursor);
+			ret = timers_rewind(&queue->timers, &cursor,
+					    expiry_clock_now(queue));
 		} while (ret == -EAGAIN &&
 			 expiry_memory_relieve(&queue->memory));
 		if (!ret)

@@ -17,6 +17,8 @@ struct horrible_timer {
 	bool armed;
 	bool unacked;
 	bool redeliver;	/* its next delivery is marked */
+	u64 again;	/* what a periodic one's is then due for */
+	u64 held_next;	/* @deadline after its last held delivery */
 };
 
 /**
@@ -24,6 +26,7 @@ struct horrible_timer {
  * @mode: EXPIRY_MODE_*
  * @limit: most timers
  * @timer: of these, @nr are in use
+ * @held: timers as they were before each delivery held, @nr_held of them
  * @given: every id that a plain queue ever gave, @nr_given of them
  */
 struct horrible {
@@ -33,6 +36,8 @@ struct horrible {
 	u32 nr_given;
 	u32 given_max;
 	struct horrible_timer *timer;
+	struct horrible_timer *held;
+	u32 nr_held;
 	u64 *given;
 	u64 arms;
 	u64 refreshes;
@@ -63,7 +68,9 @@ const char *horrible_deliver(struct horrible *horrible,
 void horrible_release(struct horrible *horrible, u64 id);
 void horrible_restore(struct horrible *horrible,
 		      const struct expiry_record *expired);
-void horrible_rewind(struct horrible *horrible);
+/* All that was held is released or restored. */
+void horrible_settled(struct horrible *horrible);
+void horrible_rewind(struct horrible *horrible, u64 now_ns);
 
 /* The earliest deadline, EXPIRY_NEVER if nothing is armed. */
 u64 horrible_next_ns(const struct horrible *horrible);

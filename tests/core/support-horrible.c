@@ -7,6 +7,9 @@
 #include "horrible.h"
 #include "support.h"
 
+/* Deliveries held at a time. */
+#define HELD_MAX	64U
+
 void horrible_init(struct horrible *horrible, u32 mode, u64 limit)
 {
 	memset(horrible, 0, sizeof(*horrible));
@@ -14,11 +17,14 @@ void horrible_init(struct horrible *horrible, u32 mode, u64 limit)
 	horrible->limit = limit;
 	horrible->timer = calloc(limit, sizeof(*horrible->timer));
 	assert_non_null(horrible->timer);
+	horrible->held = calloc(HELD_MAX, sizeof(*horrible->held));
+	assert_non_null(horrible->held);
 }
 
 void horrible_free(struct horrible *horrible)
 {
 	free(horrible->timer);
+	free(horrible->held);
 	free(horrible->given);
 }
 
@@ -71,6 +77,21 @@ static u64 last_deadline(const struct horrible_timer *timer)
 		return timer->deadline;
 	return timer->deadline < period_ns(timer) ?
 	       0 : timer->deadline - period_ns(timer);
+}
+
+/* When its last delivery is due once more: at once. */
+static u64 again_ns(const struct horrible_timer *timer, u64 now_ns)
+{
+	u64 last_ns = last_deadline(timer);
+
+	return last_ns > now_ns ? now_ns : last_ns;
+}
+
+/* What it is due for now. */
+static u64 due_ns(const struct horrible_timer *timer)
+{
+	return timer->redeliver && timer->period_ms ? timer->again :
+						      timer->deadline;
 }
 
 static u64 wanted(const struct expiry_record *record,
@@ -132,7 +153,7 @@ static void describe(struct expiry_record *record,
 }
 
 static int cancel(struct horrible *horrible, struct expiry_record *record,
-		  struct horrible_timer *timer)
+		  struct horrible_timer *timer, u64 now_ns)
 {
 	describe(record, timer);
 	horrible->cancels++;
@@ -141,7 +162,7 @@ static int cancel(struct horrible *horrible, struct expiry_record *record,
 		return 0;
 	}
 	/* Its last delivery is what is left of a periodic one. */
-	timer->deadline = last_deadline(timer);
+	timer->deadline = again_ns(timer, now_ns);
 	timer->period_ms = 0;
 	timer->armed = false;
 	timer->redeliver = false;
@@ -159,9 +180,7 @@ static void settled(struct horrible *horrible, struct horrible_timer *timer)
 static void settled_late(struct horrible *horrible, struct horrible_timer *timer)
 {
 	timer->redeliver = false;
-	if (timer->period_ms)
-		timer->deadline = add(timer->deadline, period_ns(timer));
-	else
+	if (!timer->period_ms)
 		forget(horrible, timer);
 }
 
@@ -213,12 +232,14 @@ static int apply(struct horrible *horrible, struct expiry_record *record,
 	switch (record->op) {
 	case EXPIRY_OP_REFRESH:
 		timer->deadline = wanted(record, timer, now_ns);
-		timer->redeliver = false;
+		/* A periodic one's last delivery has nothing to do with it. */
+		if (!timer->period_ms)
+			timer->redeliver = false;
 		horrible->refreshes++;
 		describe(record, timer);
 		return 0;
 	case EXPIRY_OP_CANCEL:
-		return cancel(horrible, record, timer);
+		return cancel(horrible, record, timer, now_ns);
 	default:
 		describe(record, timer);
 		return 0;
@@ -248,28 +269,33 @@ const char *horrible_deliver(struct horrible *horrible,
 		return "delivered, but not armed";
 	if (expired->op != EXPIRY_OP_EXPIRED || expired->status)
 		return "delivered with a wrong op or a status";
-	if (expired->deadline_ns != timer->deadline ||
+	if (expired->deadline_ns != due_ns(timer) ||
 	    expired->cookie != timer->cookie ||
 	    expired->period_ms != timer->period_ms)
 		return "delivered with another deadline, cookie or period";
 	flags = timer->redeliver ? EXPIRY_F_REDELIVERED : 0;
 	if (expired->flags != flags)
 		return "redelivery not marked, or marked and none";
-	if (timer->deadline > now_ns)
+	if (due_ns(timer) > now_ns)
 		return "early";
-	if (timer->deadline == EXPIRY_NEVER)
+	if (due_ns(timer) == EXPIRY_NEVER)
 		return "delivered what is never due";
-	if (timer->deadline > horrible_next_ns(horrible))
+	if (due_ns(timer) > horrible_next_ns(horrible))
 		return "out of order";
 
+	if (hold) {
+		assert_true(horrible->nr_held < HELD_MAX);
+		horrible->held[horrible->nr_held++] = *timer;
+	}
 	horrible->delivered++;
 	horrible->redelivered += timer->redeliver;
-	timer->redeliver = false;
 	timer->unacked |= hold || horrible->mode & EXPIRY_MODE_ACK;
-	if (timer->period_ms)
-		timer->deadline = add(timer->deadline, period_ns(timer));
-	else
+	if (!timer->period_ms)
 		timer->armed = false;
+	else if (!timer->redeliver)
+		timer->deadline = add(timer->deadline, period_ns(timer));
+	timer->redeliver = false;
+	timer->held_next = timer->deadline;
 	if (!timer->armed && !timer->unacked)
 		forget(horrible, timer);
 	return NULL;
@@ -288,15 +314,31 @@ void horrible_restore(struct horrible *horrible,
 {
 	struct horrible_timer *timer = horrible_find(horrible, expired->id);
 
+	const struct horrible_timer *before = horrible->held;
+
 	if (!timer || !timer->unacked)
 		return;		/* cleared or armed anew meanwhile */
-	timer->deadline = expired->deadline_ns;
-	timer->redeliver = expired->flags & EXPIRY_F_REDELIVERED;
-	timer->armed = true;
+	while (before->id != expired->id ||
+	       due_ns(before) != expired->deadline_ns)
+		before++;
+	assert_true(before < horrible->held + horrible->nr_held);
 	timer->unacked = false;
+	timer->again = before->again;
+	timer->redeliver = before->redeliver;
+	/* Refreshed meanwhile: that stays. */
+	if (timer->armed && timer->deadline != timer->held_next)
+		return;
+	/* Cancelled meanwhile: one delivery is left of it. */
+	timer->deadline = timer->armed ? before->deadline : due_ns(before);
+	timer->armed = true;
 }
 
-void horrible_rewind(struct horrible *horrible)
+void horrible_settled(struct horrible *horrible)
+{
+	horrible->nr_held = 0;
+}
+
+void horrible_rewind(struct horrible *horrible, u64 now_ns)
 {
 	struct horrible_timer *timer;
 
@@ -304,7 +346,8 @@ void horrible_rewind(struct horrible *horrible)
 	     timer++) {
 		if (!timer->unacked)
 			continue;
-		timer->deadline = last_deadline(timer);
+		if (timer->armed)
+			timer->again = again_ns(timer, now_ns);
 		timer->armed = true;
 		timer->unacked = false;
 		timer->redeliver = true;
@@ -318,8 +361,8 @@ u64 horrible_next_ns(const struct horrible *horrible)
 
 	for (i = 0; i < horrible->nr; i++)
 		if (horrible->timer[i].armed &&
-		    horrible->timer[i].deadline < next_ns)
-			next_ns = horrible->timer[i].deadline;
+		    due_ns(&horrible->timer[i]) < next_ns)
+			next_ns = due_ns(&horrible->timer[i]);
 	return next_ns;
 }
 

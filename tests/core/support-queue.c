@@ -109,7 +109,7 @@ struct expiry_record test_op(struct test_queue *queue, u8 op, u64 id)
 {
 	struct expiry_record record = { .op = op, .id = id };
 
-	test_submit(queue, &record, 0);
+	test_submit(queue, &record, EXPIRY_NEVER);
 	return record;
 }
 
@@ -134,17 +134,22 @@ u32 test_deliver(struct test_queue *queue, struct expiry_record *records,
 	return done;
 }
 
-void test_rewind(struct test_queue *queue)
+void test_rewind_at(struct test_queue *queue, u64 now_ns)
 {
 	u64 cursor = 0;
 	u32 calls = 0;
 	int ret;
 
 	do {
-		ret = timers_rewind(&queue->timers, &cursor);
+		ret = timers_rewind(&queue->timers, &cursor, now_ns);
 		assert_true(ret >= 0);
 		assert_true(calls++ < 1000000);
 	} while (ret);
+}
+
+void test_rewind(struct test_queue *queue)
+{
+	test_rewind_at(queue, EXPIRY_NEVER);
 }
 
 void test_settle(struct test_queue *queue)

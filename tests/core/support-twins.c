@@ -333,6 +333,7 @@ static void step_hold(struct twins *twins)
 	timers_release(&twins->queue.timers, records, reached);
 	for (i = 0; i < reached; i++)
 		horrible_release(&twins->horrible, records[i].id);
+	horrible_settled(&twins->horrible);
 }
 
 static void step_rewind(struct twins *twins)
@@ -343,7 +344,8 @@ static void step_rewind(struct twins *twins)
 	int ret;
 
 	do {
-		ret = timers_rewind(&twins->queue.timers, &cursor);
+		ret = timers_rewind(&twins->queue.timers, &cursor,
+				    twins->now);
 		check(twins, ret >= 0 || (faults && is_fault(twins, ret)),
 		      "rewind: error %d", ret);
 		faults = false;
@@ -351,7 +353,7 @@ static void step_rewind(struct twins *twins)
 		check(twins, calls++ < 1000, "rewind has no end");
 	} while (ret);
 	check(twins, !twins->queue.timers.unacked, "rewound, and unacked");
-	horrible_rewind(&twins->horrible);
+	horrible_rewind(&twins->horrible, twins->now);
 }
 
 static void step_settle(struct twins *twins)

@@ -104,6 +104,7 @@ u32 test_deliver(struct test_queue *queue, struct expiry_record *records,
 
 /* Rewind to its end. */
 void test_rewind(struct test_queue *queue);
+void test_rewind_at(struct test_queue *queue, u64 now_ns);
 
 /* Settle to its end. */
 void test_settle(struct test_queue *queue);

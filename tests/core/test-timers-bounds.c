@@ -628,7 +628,7 @@ static void a_scan_does_bounded_work(void **state)
 	assert_int_equal(timers_scan(&queue.timers, &record, 1, &cursor), 0);
 	assert_true(cursor == 0);
 	cursor = ~0ULL;
-	assert_int_equal(timers_rewind(&queue.timers, &cursor), 0);
+	assert_int_equal(timers_rewind(&queue.timers, &cursor, 0), 0);
 	test_queue_free(&queue);
 	free(ids);
 }

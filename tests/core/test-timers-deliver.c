@@ -271,6 +271,104 @@ static void periodic_and_acknowledged(void **state)
 	test_queue_free(&queue);
 }
 
+/* A refresh of a periodic timer moves its next time, not the delivery that was
+ * not acknowledged: that comes again at once, before or after the rewind as
+ * often as the timer is refreshed, and then the timer as it was refreshed.
+ */
+static void refreshed_while_unacknowledged(void **state)
+{
+	static const u64 to[] = { 500 * MS, 30 * MS, 21 * MS, 5 * MS,
+				  EXPIRY_NEVER };
+	struct expiry_record records[4], record;
+	struct test_queue queue;
+	u32 i, when, nr, far;
+	u64 id;
+
+	(void)state;
+	for (i = 0; i < 4 * ARRAY_SIZE(to); i++) {
+		u64 next = to[i / 4];
+
+		when = i % 4;
+		far = next > SECOND;
+		test_queue_init(&queue, ACK, 2, test_seed);
+		id = test_arm(&queue, 0, 10 * MS, 7, 10).id;
+		assert_int_equal(one(&queue, &record, 10 * MS), 1);
+		if (when != 1)
+			test_refresh(&queue, id, next, 0);
+		test_rewind_at(&queue, 12 * MS);
+		if (when)
+			test_refresh(&queue, id, next, 0);
+		if (when == 3)
+			test_refresh(&queue, id, next, 0);
+		assert_int_equal(timers_validate(&queue.timers), 0);
+
+		record = test_op(&queue, EXPIRY_OP_QUERY, id);
+		assert_true(!record.status && record.deadline_ns == next);
+		nr = test_deliver(&queue, records, 4, 12 * MS);
+		assert_int_equal(nr, next <= 12 * MS ? 2 : 1);
+		assert_true(records[0].id == id);
+		assert_int_equal(records[0].flags, EXPIRY_F_REDELIVERED);
+		assert_true(records[0].deadline_ns <= 12 * MS);
+		if (nr == 1)
+			nr += far ? 0 : test_deliver(&queue, records + 1, 1,
+						     next);
+		if (!far) {
+			assert_int_equal(nr, 2);
+			expect(&records[1], id, next, 10, 0);
+		} else {
+			assert_int_equal(test_deliver(&queue, records, 1,
+						      EXPIRY_NEVER - 1), 0);
+		}
+		test_queue_free(&queue);
+	}
+}
+
+/* The same timer, cancelled or acknowledged: its delivery comes at once, or the
+ * timer as it was refreshed.
+ */
+static void refreshed_then_settled(void **state)
+{
+	static const u64 to[] = { 500 * MS, 5 * MS, EXPIRY_NEVER };
+	struct expiry_record records[4], record;
+	struct test_queue queue;
+	u64 id;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 2 * ARRAY_SIZE(to); i++) {
+		u64 next = to[i / 2];
+
+		test_queue_init(&queue, ACK, 2, test_seed);
+		id = test_arm(&queue, 0, 10 * MS, 7, 10).id;
+		assert_int_equal(one(&queue, &record, 10 * MS), 1);
+		test_refresh(&queue, id, next, 0);
+		if (i % 2) {
+			record = (struct expiry_record) {
+				.op = EXPIRY_OP_CANCEL, .id = id,
+			};
+			test_submit(&queue, &record, 12 * MS);
+			assert_int_equal(record.status, 0);
+			test_rewind_at(&queue, 12 * MS);
+			assert_int_equal(one(&queue, records, 12 * MS), 1);
+			assert_int_equal(records[0].flags,
+					 EXPIRY_F_REDELIVERED);
+			assert_int_equal(test_op(&queue, EXPIRY_OP_ACK,
+						 id).status, 0);
+			assert_true(!timers_nr(&queue.timers));
+		} else {
+			test_rewind_at(&queue, 12 * MS);
+			test_refresh(&queue, id, next, 0);
+			assert_int_equal(test_op(&queue, EXPIRY_OP_ACK,
+						 id).status, 0);
+			assert_int_equal(timers_validate(&queue.timers), 0);
+			assert_true(queue.timers.armed == 1);
+			test_settle(&queue);
+			assert_true(timers_next_ns(&queue.timers) == next);
+		}
+		test_queue_free(&queue);
+	}
+}
+
 /* A refresh may put the next time of a periodic timer before its first period
  * is over on the clock: the last delivery is not lost by that.
  */
@@ -314,7 +412,7 @@ static void rewound_in_steps(void **state)
 		test_arm(&queue, 0, 100 + i % 7, 0, 0);
 	assert_int_equal(test_deliver(&queue, records, n, 200), n);
 	do {
-		ret = timers_rewind(&queue.timers, &cursor);
+		ret = timers_rewind(&queue.timers, &cursor, 200);
 		assert_true(ret == (queue.timers.unacked > 0));
 		assert_in_range(queue.timers.armed - armed, 1, 512);
 		armed = queue.timers.armed;
@@ -344,12 +442,13 @@ static void rewound_to_the_end(void **state)
 	test_queue_init(&queue, ACK, n, test_seed);
 	for (i = 0; i < n; i++)
 		test_arm(&queue, 0, 10 + i, 0, 0);
-	assert_int_equal(timers_rewind(&queue.timers, &cursors[0]), 0);
+	assert_int_equal(timers_rewind(&queue.timers, &cursors[0], 11), 0);
 	assert_true(cursors[0] == 0);
 	assert_int_equal(test_deliver(&queue, records, 2, 11), 2);
 	cursors[1] = n;
 	for (i = 1; i < 3; i++) {
-		assert_int_equal(timers_rewind(&queue.timers, &cursors[i]), 0);
+		assert_int_equal(timers_rewind(&queue.timers, &cursors[i], 11),
+				 0);
 		assert_true(cursors[i] == 0);
 		assert_true(queue.timers.unacked == 2);
 	}
@@ -515,6 +614,8 @@ int main(int argc, char **argv)
 		test_with_layouts(acknowledged),
 		test_with_layouts(rewound),
 		test_with_layouts(periodic_and_acknowledged),
+		test_with_layouts(refreshed_while_unacknowledged),
+		test_with_layouts(refreshed_then_settled),
 		test_with_layouts(rewound_near_zero),
 		test_with_layouts(rewound_in_steps),
 		test_with_layouts(rewound_to_the_end),

@@ -158,25 +158,60 @@ static void overtaken_while_held(void **state)
 	}
 }
 
-/* Restored to later than it had been refreshed to meanwhile: the node on top
- * is stale, and settle must not take it for the truth.
+/* What was to come again is restored, for later than the timer had been refreshed
+ * to meanwhile: the node on top is stale, and settle must not take it for the
+ * truth.
  */
 static void settled_after_restore(void **state)
 {
-	struct expiry_record record;
+	struct expiry_record records[2];
 	struct test_queue queue;
 	u64 id;
 
 	(void)state;
-	test_queue_init(&queue, 0, 10, test_seed);
+	test_queue_init(&queue, ACK, 10, test_seed);
 	id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
-	assert_int_equal(timers_deliver(&queue.timers, &record, 1, 10 * MS,
+	assert_int_equal(one(&queue, records, 10 * MS), 1);
+	test_rewind(&queue);
+	assert_int_equal(timers_deliver(&queue.timers, records, 1, 10 * MS,
 					true), 1);
 	test_refresh(&queue, id, 5 * MS, 0);
-	assert_int_equal(timers_restore(&queue.timers, &record, 1), 0);
+	assert_int_equal(timers_restore(&queue.timers, records, 1), 0);
 	test_settle(&queue);
 	assert_true(timers_next_ns(&queue.timers) == 10 * MS);
+	assert_int_equal(test_deliver(&queue, records, 2, 10 * MS), 2);
+	expect(&records[0], id, 10 * MS, 10, EXPIRY_F_REDELIVERED);
+	expect(&records[1], id, 5 * MS, 10, 0);
 	test_queue_free(&queue);
+}
+
+/* A refresh while a reader has the timer's expiration is not undone when the
+ * reader's copy fails.
+ */
+static void refreshed_while_held(void **state)
+{
+	static const u32 held[] = { 1, 3 };
+	struct expiry_record records[4];
+	struct test_queue queue;
+	u32 i;
+	u64 id;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(held); i++) {
+		test_queue_init(&queue, 0, 10, test_seed);
+		id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
+		assert_int_equal(timers_deliver(&queue.timers, records, held[i],
+						35 * MS, true), held[i]);
+		test_refresh(&queue, id, 90 * MS, 0);
+		assert_int_equal(timers_restore(&queue.timers, records,
+						held[i]), 0);
+		assert_true(queue.timers.unacked == 0);
+		assert_int_equal(timers_validate(&queue.timers), 0);
+		assert_int_equal(test_deliver(&queue, records, 2, 89 * MS), 0);
+		assert_int_equal(one(&queue, records, 90 * MS), 1);
+		expect(&records[0], id, 90 * MS, 10, 0);
+		test_queue_free(&queue);
+	}
 }
 
 /* Whether or not the reader's copy failed: the counts agree. */
@@ -209,6 +244,7 @@ int main(int argc, char **argv)
 		test_with_layouts(restored_periodic),
 		test_with_layouts(overtaken_while_held),
 		test_with_layouts(settled_after_restore),
+		test_with_layouts(refreshed_while_held),
 		test_with_layouts(counts_agree_after_restore),
 	};
 

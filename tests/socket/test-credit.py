@@ -8,9 +8,10 @@ import termios
 import time
 
 import tap
-from client import (ACK, ACKING, CANCEL, CONSUME, CREDIT, REDELIVERED,
-                    SECOND, SIZE, STAT, Closed, Connection, Record, arm,
-                    attach, hello, scaled, wait_for)
+from client import (ACK, ACKING, CANCEL, CONSUME, CREDIT, HOUR, NEVER, QUERY,
+                    REDELIVERED, REFRESH, RELATIVE, SECOND, SIZE, STAT,
+                    Closed, Connection, Record, arm, attach, hello, scaled,
+                    wait_for)
 
 
 def test_none_without_credit(daemon):
@@ -222,6 +223,32 @@ def test_unacknowledged_come_again_marked(daemon):
     with consume_anew(daemon.path, "acked", flags) as consumer:
         consumer.credit(100)
         assert consumer.quiet()
+
+
+def test_refresh_does_not_touch_what_a_periodic_timer_has_yet_to_repeat(daemon):
+    """Not acknowledged when its consumer went: it comes again at once, and the
+    timer's next time is what it was refreshed to."""
+    for deadline in NEVER, HOUR, SECOND // 4:
+        name = "again%d" % deadline
+        with attach(daemon.path, name, ACKING | CONSUME) as first:
+            timer = first.request(arm(0, 7, period=3600000)).id
+            first.credit(1)
+            assert first.expiration().flags == 0
+            moved = first.request(Record(
+                REFRESH, id=timer, deadline=deadline,
+                flags=0 if deadline == NEVER else RELATIVE)).deadline
+        with attach(daemon.path, name, ACKING | CONSUME) as second:
+            assert second.request(Record(QUERY, id=timer)).deadline == moved
+            second.credit(2)
+            again = second.expiration()
+            assert again.id == timer and again.flags == REDELIVERED, again
+            assert second.request(Record(ACK, id=timer)).status == 0
+            if deadline < HOUR:
+                record = second.expiration()
+                assert record.deadline == moved and not record.flags, record
+            else:
+                assert second.quiet()
+                assert second.stat().armed == 1
 
 
 def test_sent_but_unread_is_not_lost_on_an_acknowledging_queue(daemon):
