@@ -114,11 +114,14 @@ static bool probe_send(struct loop *loop, struct probe_send *probe, int fd,
 bool probe_quiet(struct loop *loop)
 {
 	static const char data[PROBE_SEND];
-	/* Outlives a completion that comes when it should not. */
-	static struct probe_send probe = { .op.done = probe_sent };
+	/* Outlives a completion that comes when it should not; each thread
+	 * counts its own.
+	 */
+	static _Thread_local struct probe_send probe;
 	int pair[2], small = 1;
 	bool good;
 
+	probe = (struct probe_send) { .op.done = probe_sent };
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return false;
 	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));

@@ -119,6 +119,22 @@ def test_a_batch_takes_one_system_call():
         trace.check(TURNS * (batches + batches // 10 + 5))
 
 
+def test_a_batch_takes_one_system_call_in_each_thread():
+    """Anonymous queues are spread: there is one for each thread."""
+    batches, number = scaled(90, 9), 3
+    with Daemon(threads=number) as daemon:
+        connections = [attach(daemon.path) for _ in range(number)]
+        for connection in connections:
+            Traffic(connection).settle()
+        with Trace(daemon) as trace:
+            for connection in connections:
+                for _ in range(batches // 3):
+                    Traffic(connection).life()
+        trace.check(number * TURNS * (batches + batches // 10 + 5))
+        for connection in connections:
+            connection.close()
+
+
 def test_many_connections_share_a_turn():
     rounds = 10
     with Daemon() as daemon:
