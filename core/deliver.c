@@ -25,15 +25,25 @@ static void count_lateness(struct timers *timers, u64 late_ns)
 #endif
 }
 
+/* @past: its deadline had passed when it was given. */
 static void count_delivery(struct timers *timers,
-			   const struct expiry_record *record, u64 now_ns)
+			   const struct expiry_record *record, u64 now_ns,
+			   bool past)
 {
+	u64 late_ns = now_ns - record->deadline_ns;
+
 	timers->stat.delivered++;
 	if (record->flags & EXPIRY_F_REDELIVERED) {
 		timers->stat.redelivered++;
-		return;
+	} else if (past) {
+		timers->stat.past++;
+	} else if (record->deadline_ns < timers->taken_ns) {
+		timers->stat.held++;
+	} else {
+		if (late_ns > timers->late_ns)
+			timers->late_ns = late_ns;
+		count_lateness(timers, late_ns);
 	}
-	count_lateness(timers, now_ns - record->deadline_ns);
 }
 
 /* Take the live node on top, which is due. */
@@ -75,7 +85,7 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 			return err;
 		timers->armed--;
 		if (keep) {
-			slot->tag = SLOT_UNACKED;
+			slot->tag = SLOT_UNACKED | (slot->tag & SLOT_PAST);
 			timers->unacked++;
 		} else {
 			life_free(timers, nr, slot, hash);
@@ -143,21 +153,30 @@ int timers_deliver(struct timers *timers, struct expiry_record *records,
 		   u32 count, u64 now_ns, bool hold)
 {
 	u32 nr = 0, steps = DELIVER_STEPS_MIN + DELIVER_STEPS * count;
-	bool keep = hold || is_acking(timers);
+	bool keep = hold || is_acking(timers), past;
 	struct slot *slot;
 	int err = 0;
 
+	timers->late_ns = 0;
+	timers->held_past = 0;
 	while (nr < count && timers_due(timers, now_ns) && steps--) {
 		err = settle_step(timers, &slot);
 		if (err < 0)
 			break;
 		if (!err)
 			continue;
+		past = slot->tag & SLOT_PAST;
 		err = deliver_first(timers, &records[nr], slot, keep);
 		if (err)
 			break;
+		/* A periodic one catches up with the time. */
+		if (unlikely(past) && records[nr].period_ms &&
+		    slot->deadline >= now_ns)
+			slot->tag &= ~SLOT_PAST;
 		if (!hold)
-			count_delivery(timers, &records[nr], now_ns);
+			count_delivery(timers, &records[nr], now_ns, past);
+		else if (past && nr < 64)
+			timers->held_past |= 1ULL << nr;
 		timers->settled = false;
 		nr++;
 		timers->heap.layout->top(&timers->heap, life_ahead, timers);
@@ -189,7 +208,8 @@ int timers_release(struct timers *timers, const struct expiry_record *records,
 			if (err)
 				return err;
 		}
-		count_delivery(timers, &records[i], timers->held_ns);
+		count_delivery(timers, &records[i], timers->held_ns,
+			       i < 64 && timers->held_past >> i & 1);
 	}
 	return 0;
 }

@@ -13,7 +13,7 @@
  *				stale
  *
  * and the heap never has to find a node. Stamps come from one counter a queue;
- * one that comes round again after 2^29 pushes could only make a stale node
+ * one that comes round again after 2^28 pushes could only make a stale node
  * look live, which is harmless: nothing is delivered before the slot's own
  * deadline, and not twice, since the slot is disarmed by the first.
  *
@@ -106,7 +106,7 @@ int life_undeliver(struct timers *timers, u32 nr, struct slot *slot, u64 due,
 		timers->armed++;
 	timers->unacked--;
 	slot->deadline = next;
-	slot->tag = tag | SLOT_ARMED | state;
+	slot->tag = tag | SLOT_ARMED | state | (slot->tag & SLOT_PAST);
 	return 0;
 }
 

@@ -16,6 +16,11 @@ static u64 absolute(const struct expiry_record *record, u64 now_ns)
 	       record->deadline_ns;
 }
 
+static u32 past(u64 deadline, u64 now_ns)
+{
+	return deadline < now_ns ? SLOT_PAST : 0;
+}
+
 /* Give an armed timer another deadline. */
 static int move(struct timers *timers, u32 nr, struct slot *slot, u64 deadline)
 {
@@ -28,7 +33,7 @@ static int move(struct timers *timers, u32 nr, struct slot *slot, u64 deadline)
 		err = life_push(timers, nr, deadline, &tag);
 		if (err)
 			return err;
-		slot->tag = tag | (slot->tag & SLOT_STATE);
+		slot->tag = tag | (slot->tag & (SLOT_STATE | SLOT_PAST));
 	} else if (deadline > slot->deadline && timers->heap.first.slot == nr) {
 		timers->settled = false;
 	}
@@ -38,7 +43,7 @@ static int move(struct timers *timers, u32 nr, struct slot *slot, u64 deadline)
 
 /* ARM of an id that is known: an upsert. */
 static int arm_again(struct timers *timers, struct expiry_record *record,
-		     u32 nr, struct slot *slot, u64 deadline)
+		     u32 nr, struct slot *slot, u64 deadline, u64 now_ns)
 {
 	u32 tag;
 	int err;
@@ -62,7 +67,8 @@ static int arm_again(struct timers *timers, struct expiry_record *record,
 	/* The client has said anew what it wants of this id. */
 	if (slot->tag & SLOT_UNACKED)
 		timers->unacked--;
-	slot->tag &= ~(SLOT_UNACKED | SLOT_REDELIVER);
+	slot->tag &= ~(SLOT_UNACKED | SLOT_REDELIVER | SLOT_PAST);
+	slot->tag |= past(deadline, now_ns);
 	slot->cookie = record->cookie;
 	slot->period_ms = record->period_ms;
 
@@ -89,7 +95,8 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 		if (known < 0)
 			return known;
 		if (known)
-			return arm_again(timers, record, known, slot, deadline);
+			return arm_again(timers, record, known, slot, deadline,
+					 now_ns);
 	} else if (id || record->flags & EXPIRY_F_NEW) {
 		return -EINVAL;
 	}
@@ -119,7 +126,7 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 	slot->cookie = record->cookie;
 	slot->id = id;
 	slot->period_ms = record->period_ms;
-	slot->tag = tag | SLOT_ARMED;
+	slot->tag = tag | SLOT_ARMED | past(deadline, now_ns);
 	timers->armed++;
 
 	timers->stat.arms++;
@@ -158,6 +165,7 @@ static int refresh(struct timers *timers, struct expiry_record *record,
 		/* What it expires for is not what was delivered before. */
 		slot->tag &= ~SLOT_REDELIVER;
 	}
+	slot->tag = (slot->tag & ~SLOT_PAST) | past(deadline, now_ns);
 
 	timers->stat.refreshes++;
 	record->flags = 0;

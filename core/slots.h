@@ -13,7 +13,10 @@
 #define SLOT_UNACKED		0x2U	/* was delivered, is not settled */
 #define SLOT_REDELIVER		0x4U	/* its node is a delivery's that comes again */
 #define SLOT_STATE		0x7U
-#define SLOT_STAMP_SHIFT	3
+
+/* Not a state: the deadline had passed when the timer was given it. */
+#define SLOT_PAST		0x8U
+#define SLOT_STAMP_SHIFT	4
 
 /**
  * struct slot - one timer
@@ -23,7 +26,7 @@
  * @cookie: the client's
  * @id: the whole of it, so that a stale one never matches
  * @period_ms: 0 = once
- * @tag: stamp of its live node << SLOT_STAMP_SHIFT | state
+ * @tag: stamp of its live node << SLOT_STAMP_SHIFT | SLOT_PAST | state
  */
 struct slot {
 	u64 deadline;

@@ -113,6 +113,8 @@ void timers_stat(const struct timers *timers, struct expiry_stat *stat)
 	stat->redelivered = timers->stat.redelivered;
 	stat->refused = timers->stat.refused;
 	stat->refused_limit = timers->stat.refused_limit;
+	stat->past = timers->stat.past;
+	stat->held = timers->stat.held;
 	stat->lateness_max_ns = timers->stat.lateness_max_ns;
 	memcpy(stat->lateness, timers->stat.lateness, sizeof(stat->lateness));
 }

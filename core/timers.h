@@ -47,7 +47,11 @@ struct timers_config {
  * @armed: slots with SLOT_ARMED
  * @unacked: slots with SLOT_UNACKED
  * @settled: the heap's first node is live: next_ns is the truth
- * @held_ns: when the deliveries held last were taken
+ * @held_ns: when the deliveries held last were taken; @held_past: bit n: the
+ *	deadline of the n-th had passed when it was given
+ * @taken_ns: since when there is somebody who takes what is due: what was due
+ *	before is counted as held, not as late (the owner's; 0 = always)
+ * @late_ns: most that a delivery of the last timers_deliver() was late, or 0
  * @stat: counters, filled in as in struct expiry_stat; @swept: stale nodes
  *	that a sweep found
  */
@@ -60,6 +64,9 @@ struct timers {
 	u64 armed;
 	u64 unacked;
 	u64 held_ns;
+	u64 held_past;
+	u64 taken_ns;
+	u64 late_ns;
 	struct bheap heap;
 	struct slots slots;
 	struct index index;
@@ -73,6 +80,8 @@ struct timers {
 		u64 refused;
 		u64 refused_limit;
 		u64 swept;
+		u64 past;
+		u64 held;
 		u64 lateness_max_ns;
 		u64 lateness[EXPIRY_LATENESS_BUCKETS];
 	} stat;

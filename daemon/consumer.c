@@ -28,9 +28,27 @@ static bool consumer_collects(const struct queue *queue)
 	return queue->credit && !queue->waiting && !queue->unsent;
 }
 
+/* Note since when the consumer takes what is due; what waits until it does is
+ * not late by the daemon's doing.
+ */
+static void consumer_note(struct queue *queue)
+{
+	const struct client *client = queue->consumer;
+	bool takes = queue->credit && client->state == CLIENT_OPEN &&
+		     !client->blocked && !client_full(client);
+
+	if (takes && !queue->takes)
+		queue->engine_queue->taken_ns =
+			loop_now(&queue->server->loop, queue->clock_id);
+	queue->takes = takes;
+}
+
 void consumer_kick(struct queue *queue)
 {
-	if (!queue->consumer || queue->reading)
+	if (!queue->consumer)
+		return;
+	consumer_note(queue);
+	if (queue->reading)
 		return;
 	if (!queue->clock_set && !queue->rewinding && !consumer_collects(queue))
 		return;
@@ -80,6 +98,7 @@ void consumer_leave(struct queue *queue)
 	queue->rewinding = false;
 	queue->clock_set = false;
 	queue->unsent = false;
+	queue->takes = false;
 	list_del(&queue->due);
 	if (queue->waiting) {
 		queue->waiting = false;
@@ -100,19 +119,8 @@ static void consumer_next(struct queue *queue, bool more)
 		consumer_kick(queue);
 }
 
-/* They are in order of deadline: the first is the latest. */
-static void note_lateness(struct queue *queue,
-			  const struct expiry_record *records, int count)
+static void note_lateness(struct server *server, uint64_t late_ns)
 {
-	struct server *server = queue->server;
-	uint64_t now_ns = loop_now(&server->loop, queue->clock_id), late_ns;
-	int i = 0;
-
-	while (i < count && records[i].flags & EXPIRY_F_REDELIVERED)
-		i++;
-	if (i == count || now_ns <= records[i].deadline_ns)
-		return;
-	late_ns = now_ns - records[i].deadline_ns;
 	if (late_ns > counter_read(&server->stat.lateness_max_ns))
 		counter_set(&server->stat.lateness_max_ns, late_ns);
 }
@@ -131,7 +139,7 @@ static void consumer_read(struct queue *queue, int result)
 		buffer_put(&server->buffers, buffer);
 	} else {
 		assert((uint32_t)result <= queue->credit);
-		note_lateness(queue, (void *)buffer->tail, result);
+		note_lateness(server, queue->read.late_ns);
 		buffer->tail += result * sizeof(struct expiry_record);
 		queue->credit -= result;
 		queue->unsent = !(queue->mode & EXPIRY_MODE_ACK);
@@ -273,6 +281,8 @@ void consumers_clock_set(struct server *server)
 			    !queue->consumer)
 				continue;
 			queue->clock_set = true;
+			/* What the step made due is not late. */
+			queue->takes = false;
 			consumer_kick(queue);
 		}
 	}

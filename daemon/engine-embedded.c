@@ -358,12 +358,16 @@ static int embedded_collect(struct engine_queue *base, struct engine_io *io)
 	u64 now_ns = now(queue);
 	int r = 0;
 
+	io->late_ns = 0;
+	queue->timers.taken_ns = base->taken_ns;
 	do {
 		r = timers_deliver(&queue->timers, io->records + done,
 				   io->count - done, now_ns, false);
 		if (r < 0)
 			break;
 		done += r;
+		if (io->late_ns < queue->timers.late_ns)
+			io->late_ns = queue->timers.late_ns;
 	} while (done < io->count && --calls &&
 		 timers_due(&queue->timers, now_ns));
 	queue_used(queue);

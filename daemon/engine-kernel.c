@@ -39,6 +39,8 @@ struct kernel {
  * struct kernel_queue - a queue
  * @fd: its file; -1 once it is freed and only the poll is left
  * @mode: EXPIRY_MODE_*
+ * @clock_id: as configured
+ * @past_ns: the latest deadline that had passed when a timer was given it
  * @in_vain: reads in a row that found nothing although the queue was readable
  * @poll_turn: the turn in which @poll was armed
  * @waiting: due() is owed
@@ -51,6 +53,8 @@ struct kernel_queue {
 	uint64_t poll_turn;
 	int fd;
 	uint32_t mode;
+	uint32_t clock_id;
+	uint64_t past_ns;
 	uint32_t in_vain;
 	bool waiting;
 	bool polling;
@@ -87,10 +91,11 @@ static void poll_done(struct loop_op *op, int result, uint32_t flags)
 }
 
 static void kernel_queue_init(struct kernel_queue *queue, struct engine *base,
-			      uint32_t mode)
+			      uint32_t mode, uint32_t clock_id)
 {
 	queue->base.engine = base;
 	queue->mode = mode;
+	queue->clock_id = clock_id;
 	queue->poll.done = poll_done;
 	list_init(&queue->all);
 }
@@ -121,7 +126,7 @@ static int kernel_queue_new(struct engine *base, struct expiry_config *config,
 			goto err_fd;
 		}
 	}
-	kernel_queue_init(queue, base, config->mode);
+	kernel_queue_init(queue, base, config->mode, config->clock_id);
 	*queuep = &queue->base;
 	return 0;
 
@@ -145,7 +150,7 @@ static int kernel_queue_adopt(struct engine *base, int fd,
 		return -ENOMEM;
 	queue->fd = fd;
 	queue->base.timers = stat->armed + stat->unacked;
-	kernel_queue_init(queue, base, stat->mode);
+	kernel_queue_init(queue, base, stat->mode, stat->clock_id);
 	*queuep = &queue->base;
 	return 0;
 }
@@ -177,12 +182,17 @@ static void kernel_queue_free(struct engine_queue *base)
 static void count_batch(struct kernel_queue *queue,
 			const struct expiry_record *records, uint32_t count)
 {
+	uint64_t now_ns = loop_now(queue->base.engine->loop, queue->clock_id);
 	uint64_t *timers = &queue->base.timers;
 	uint32_t i;
 
 	for (i = 0; i < count; i++) {
 		if (records[i].status)
 			continue;
+		if (records[i].op <= EXPIRY_OP_REFRESH &&
+		    records[i].deadline_ns < now_ns &&
+		    records[i].deadline_ns > queue->past_ns)
+			queue->past_ns = records[i].deadline_ns;
 		if (records[i].op == EXPIRY_OP_ARM)
 			++*timers;
 		else if (records[i].op == EXPIRY_OP_CLEAR)
@@ -271,6 +281,30 @@ static int keep_expired(struct expiry_record *records, int count)
 	return kept;
 }
 
+/* What is due later than any timer that was given a passed deadline comes behind
+ * all of those.
+ */
+static uint64_t lateness(struct kernel_queue *queue,
+			 const struct expiry_record *records, int count)
+{
+	uint64_t from_ns = queue->base.taken_ns;
+	uint64_t now_ns = loop_now(queue->base.engine->loop, queue->clock_id);
+	int i;
+
+	/* The clock was set back. */
+	if (queue->past_ns > now_ns)
+		queue->past_ns = 0;
+	if (from_ns <= queue->past_ns)
+		from_ns = queue->past_ns + 1;
+	for (i = 0; i < count; i++)
+		if (!(records[i].flags & EXPIRY_F_REDELIVERED) &&
+		    records[i].deadline_ns >= from_ns)
+			break;
+	/* It may have come while this turn lasted. */
+	return i < count && records[i].deadline_ns < now_ns ?
+	       now_ns - records[i].deadline_ns : 0;
+}
+
 static void collect_done(struct loop_op *op, int result, uint32_t flags)
 {
 	struct engine_io *io = container_of(op, struct engine_io, op);
@@ -287,6 +321,7 @@ static void collect_done(struct loop_op *op, int result, uint32_t flags)
 		queue->in_vain = 0;
 		result = keep_expired(io->records,
 				      result / (int)sizeof(*io->records));
+		io->late_ns = lateness(queue, io->records, result);
 		for (i = 0; i < result; i++)
 			if (!io->records[i].period_ms && queue->base.timers &&
 			    !(queue->mode & EXPIRY_MODE_ACK))

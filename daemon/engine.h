@@ -39,6 +39,8 @@ struct engine {
  * @owner: the daemon's
  * @due: set by the daemon; called once after wait(), when collect() may have
  *	something. It should only note that.
+ * @taken_ns: since when the consumer takes what is due, on the queue's clock (the
+ *	daemon's)
  * @timers: how many timers it holds; at least as many as there are, and the
  *	truth after recount()
  */
@@ -46,6 +48,7 @@ struct engine_queue {
 	struct engine *engine;
 	void *owner;
 	void (*due)(struct engine_queue *queue);
+	uint64_t taken_ns;
 	uint64_t timers;
 };
 
@@ -54,6 +57,8 @@ struct engine_queue {
  * @records: read and written until @done is called
  * @count: how many
  * @queue: where
+ * @late_ns: out, of collect(): most that one of them is late by, without what
+ *	was held until @taken_ns and what was given a deadline that had passed
  * @done: called with the result if the engine answered -EINPROGRESS. It should
  *	only note that.
  * @op: the engine's; likewise @progress
@@ -62,6 +67,7 @@ struct engine_io {
 	struct expiry_record *records;
 	uint32_t count;
 	uint32_t progress;
+	uint64_t late_ns;
 	struct engine_queue *queue;
 	void (*done)(struct engine_io *io, int result);
 	struct loop_op op;

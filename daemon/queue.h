@@ -41,6 +41,7 @@ struct user;
  * @read: a collect() and the buffer it fills, while @reading
  * @unsent: of a plain queue: the consumer's socket has yet to take what was
  *	collected last
+ * @takes: the consumer has given credit and its socket takes what it is sent
  * @waiting: the engine will say when something is due; nothing was before
  * @rewinding: what an earlier consumer left is being made due again
  * @clock_set: the consumer is to be told that the clock was set
@@ -71,6 +72,7 @@ struct queue {
 	struct buffer *read_buffer;
 	bool reading;
 	bool unsent;
+	bool takes;
 	bool waiting;
 	bool rewinding;
 	bool clock_set;

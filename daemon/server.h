@@ -36,7 +36,8 @@
  * @refused_credit: times that credit was cut to its limit
  * @closed_protocol: clients ended for breaking the protocol; @closed_backlog:
  *	for what they did not read
- * @lateness_max_ns: of all expirations, those delivered again left out
+ * @lateness_max_ns: of all expirations but those that were delivered again,
+ *	armed in the past, or held for want of a consumer or credit
  */
 struct server_stat {
 	counter_t records;

@@ -109,6 +109,7 @@ static void device_show_fdinfo(struct seq_file *m, struct file *file)
 	seq_printf(m, "acks:\t%llu\n", stat.acks);
 	seq_printf(m, "delivered:\t%llu\n", stat.delivered);
 	seq_printf(m, "redelivered:\t%llu\n", stat.redelivered);
+	seq_printf(m, "past:\t%llu\n", stat.past);
 	seq_printf(m, "refused:\t%llu\n", stat.refused);
 	seq_printf(m, "refused-limit:\t%llu\n", stat.refused_limit);
 	seq_printf(m, "clock-sets:\t%llu\n", stat.clock_sets);

@@ -24,6 +24,8 @@ static const struct {
 	COUNTER(acks, "acknowledgements"),
 	COUNTER(delivered, "expirations delivered"),
 	COUNTER(redelivered, "of them again"),
+	COUNTER(past, "armed in the past"),
+	COUNTER(held, "held for want of a consumer or credit"),
 	COUNTER(refused, "requests refused"),
 	COUNTER(refused_limit, "of them for the limit"),
 	COUNTER(clock_sets, "steps of the clock"),
@@ -89,7 +91,7 @@ static void print_lateness(const struct ctl *ctl,
 	char p50[TIME_TEXT], p99[TIME_TEXT], max[TIME_TEXT];
 
 	if (!histogram_total(stat->lateness)) {
-		puts("lateness: nothing was delivered yet");
+		puts("lateness: none measured yet");
 		return;
 	}
 	printf("%slateness%s: half below %s, 99 %% below %s, the worst %s\n",

@@ -89,6 +89,10 @@ static const struct family queue_families[] = {
 	       "Expirations delivered so far."),
 	FAMILY("redelivered", stat.redelivered, COUNTER,
 	       "Of these delivered again."),
+	FAMILY("delivered_past", stat.past, COUNTER,
+	       "Of these armed for a time that had passed."),
+	FAMILY("delivered_held", stat.held, COUNTER,
+	       "Of these due before a consumer took any."),
 	FAMILY("refused", stat.refused, COUNTER, "Requests refused so far."),
 	FAMILY("connections", daemon.connections, SWITCH,
 	       "Connections attached."),
@@ -99,7 +103,7 @@ static const struct family queue_families[] = {
 	FAMILY("overdue_seconds", stat, AGO,
 	       "For how long the oldest timer that is due has been waiting."),
 	FAMILY("lateness_seconds", stat.lateness, HISTOGRAM,
-	       "How late expirations were delivered."),
+	       "How late the others were delivered."),
 #undef FAMILY
 };
 

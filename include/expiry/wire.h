@@ -84,7 +84,8 @@ struct expiry_hello {
  *	@next_ns it may be some hundredths of a second old.
  * @next_ns: the earliest deadline of all queues, as time of day; EXPIRY_NEVER:
  *	nothing is armed; 0: not known, for there are very many queues
- * @lateness_max_ns: of all expirations since the start
+ * @lateness_max_ns: of all expirations since the start but those that
+ *	struct expiry_stat counts as @past or @held, and redeliveries
  *
  * The body is a struct expiry_stat followed by this; a later daemon may append
  * to it, so a client reads what it knows and skips the rest of the units.

@@ -16,6 +16,7 @@ struct horrible_timer {
 	u32 period_ms;
 	bool armed;
 	bool unacked;
+	bool past;	/* its deadline had passed when it was given */
 	bool redeliver;	/* its next delivery is marked */
 	u64 again;	/* what a periodic one's is then due for */
 	u64 held_next;	/* @deadline after its last held delivery */
@@ -45,6 +46,7 @@ struct horrible {
 	u64 acks;
 	u64 delivered;
 	u64 redelivered;
+	u64 past;
 	u64 refused;
 	u64 refused_limit;
 };

@@ -138,6 +138,7 @@ static int arm(struct horrible *horrible, struct expiry_record *record,
 		.cookie = record->cookie,
 		.period_ms = record->period_ms,
 		.armed = true,
+		.past = deadline < now_ns,
 	};
 	record->deadline_ns = deadline;
 	horrible->arms++;
@@ -232,6 +233,7 @@ static int apply(struct horrible *horrible, struct expiry_record *record,
 	switch (record->op) {
 	case EXPIRY_OP_REFRESH:
 		timer->deadline = wanted(record, timer, now_ns);
+		timer->past = timer->deadline < now_ns;
 		/* A periodic one's last delivery has nothing to do with it. */
 		if (!timer->period_ms)
 			timer->redeliver = false;
@@ -289,12 +291,14 @@ const char *horrible_deliver(struct horrible *horrible,
 	}
 	horrible->delivered++;
 	horrible->redelivered += timer->redeliver;
+	horrible->past += timer->past && !timer->redeliver;
 	timer->unacked |= hold || horrible->mode & EXPIRY_MODE_ACK;
 	if (!timer->period_ms)
 		timer->armed = false;
 	else if (!timer->redeliver)
 		timer->deadline = add(timer->deadline, period_ns(timer));
 	timer->redeliver = false;
+	timer->past &= timer->deadline < now_ns;
 	timer->held_next = timer->deadline;
 	if (!timer->armed && !timer->unacked)
 		forget(horrible, timer);

@@ -72,6 +72,7 @@ void twins_compare_counters(struct twins *twins)
 		on_time += stat.lateness[i];
 	check(twins, stat.delivered == horrible->delivered &&
 	      stat.redelivered == horrible->redelivered &&
-	      on_time == stat.delivered - stat.redelivered,
+	      stat.past == horrible->past && !stat.held &&
+	      on_time == stat.delivered - stat.redelivered - stat.past,
 	      "counts of deliveries");
 }

@@ -67,14 +67,14 @@ def hello(name=b"", flags=0, clock=MONOTONIC, version=VERSION):
 
 # struct expiry_stat up to its lateness histogram, then struct
 # expiry_server_stat without what is reserved.
-STAT_BODY = struct.Struct("=20QII24x40Q" "4I13Q")
+STAT_BODY = struct.Struct("=20QII2Q8x40Q" "4I13Q")
 # What came later stands behind that and the histograms.
 STAT_TOTALS = struct.Struct("=3Q")
 STAT_TOTALS_AT = STAT_BODY.size + 8 + 3 * 40 * 8
 Stat = collections.namedtuple("Stat", (
     "now next armed unacked limit nodes pages_heap pages_slots pages_index "
     "pages_resident arms refreshes cancels acks delivered redelivered refused "
-    "refused_limit clock_sets lateness_max clock mode lateness "
+    "refused_limit clock_sets lateness_max clock mode past held lateness "
     "engine consumers credit producers uptime queues connections records "
     "expirations refused_connections refused_queues refused_timers "
     "closed_protocol refused_busy refused_credit closed_backlog backlog "
@@ -84,7 +84,7 @@ Stat = collections.namedtuple("Stat", (
 def unpack_stat(body):
     fields = STAT_BODY.unpack_from(body) + \
         STAT_TOTALS.unpack_from(body, STAT_TOTALS_AT)
-    return Stat(*fields[:22], fields[22:62], *fields[62:])
+    return Stat(*fields[:24], fields[24:64], *fields[64:])
 
 
 class Closed(Exception):

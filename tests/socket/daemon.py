@@ -22,6 +22,9 @@ PROGRAM = os.environ.get("EXPIRYD", os.path.join(ROOT, "build", "expiryd"))
 ENGINE = os.environ.get("EXPIRY_ENGINE", "embedded")
 THREADS = int(os.environ.get("EXPIRY_THREADS", "1"))
 
+# How long the engine that is tested takes for each batch, 0 = it answers at once.
+SLOW_MS = int(os.environ.get("EXPIRY_SLOW_MS", "0"))
+
 # How many bytes a sanitizer holds for each of the daemon's.
 SHADOW = int(os.environ.get("EXPIRY_TEST_SHADOW", "0"))
 

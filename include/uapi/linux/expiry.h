@@ -181,10 +181,14 @@ struct expiry_scan {
  * @refused: records answered with an error
  * @refused_limit: of these, for the queue's limit
  * @clock_sets: steps of CLOCK_REALTIME seen
- * @lateness_max_ns: of all deliveries
+ * @lateness_max_ns: of the deliveries in @lateness
+ * @past: deliveries of timers that were given a deadline which had passed
+ * @held: deliveries that were due before the daemon's consumer took any: there
+ *	was none, or it had given no credit, or did not read. The module does
+ *	not know its readers' reasons and counts none.
  * @lateness: how many deliveries were late by less than 2^n ns, and not less
  *	than 2^(n-1) ns, for n = index; the last bucket holds all the rest.
- *	Redeliveries are not counted.
+ *	Neither redeliveries nor @past and @held are counted.
  * @clock_id: as configured; likewise @mode
  */
 struct expiry_stat {
@@ -210,7 +214,9 @@ struct expiry_stat {
 	__u64 lateness_max_ns;
 	__u32 clock_id;
 	__u32 mode;
-	__u64 reserved[3];
+	__u64 past;
+	__u64 held;
+	__u64 reserved[1];
 	__u64 lateness[EXPIRY_LATENESS_BUCKETS];
 };
 
