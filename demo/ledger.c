@@ -201,6 +201,29 @@ void ledger_expired(struct ledger *ledger, const struct expiry_record *record,
 		now_ns > deadline ? now_ns - deadline : 0;
 }
 
+void ledger_add(struct ledger *sums, const struct ledger *ledger)
+{
+	sums->nr_max += ledger->nr_max;
+	sums->nr += ledger->nr;
+	sums->named += ledger->named;
+	sums->unanswered += ledger->unanswered;
+	sums->outstanding += ledger->outstanding;
+	sums->armed += ledger->armed;
+	sums->refreshed += ledger->refreshed;
+	sums->cancelled += ledger->cancelled;
+	sums->too_late += ledger->too_late;
+	sums->refused += ledger->refused;
+	if (!sums->refusal)
+		sums->refusal = ledger->refusal;
+	sums->delivered += ledger->delivered;
+	sums->early += ledger->early;
+	sums->misdated += ledger->misdated;
+	sums->disorder += ledger->disorder;
+	sums->duplicate += ledger->duplicate;
+	sums->cancelled_delivered += ledger->cancelled_delivered;
+	sums->unknown += ledger->unknown;
+}
+
 bool ledger_clean(const struct ledger *ledger)
 {
 	return !ledger->outstanding && !ledger->unanswered &&

@@ -105,6 +105,9 @@ void ledger_answer(struct ledger *ledger, const struct expiry_record *record,
 void ledger_expired(struct ledger *ledger, const struct expiry_record *record,
 		    uint64_t now_ns);
 
+/* Add the sums of @ledger to those of @sums. */
+void ledger_add(struct ledger *sums, const struct ledger *ledger);
+
 /* Whether everything was as the contract says. */
 bool ledger_clean(const struct ledger *ledger);
 

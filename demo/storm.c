@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A storm: a million timers over ten seconds through one queue of expiryd, some
- * of them cancelled or refreshed on the way, and every expiration held against
- * what was asked (ledger.h).
+ * A storm: a million timers over ten seconds through three queues of expiryd, one
+ * on each clock, some of them cancelled or refreshed on the way, and every
+ * expiration held against what was asked (ledger.h).
  *
- * Two connections, one thread. All timers are armed as fast as the daemon
+ * Two connections a queue, one thread. All timers are armed as fast as the daemon
  * answers, mixed with half of the changes; the other half is spread over the
  * time in which the timers expire.
  */
@@ -20,7 +20,7 @@
 
 #include "ledger.h"
 
-#define QUEUE		"storm"
+#define QUEUE		"storm-"	/* and the clock's name */
 #define BATCH		512U
 #define CREDIT		65536U
 
@@ -40,7 +40,8 @@
 #define TRIES		32	/* at finding a timer to change */
 
 /**
- * struct storm
+ * struct storm - one queue of it
+ * @clock: its clock's name
  * @producer, @consumer: the two connections
  * @start_ns: of it all; @end_ns: last deadline to be given
  * @armed_ns: when the last ARM was answered; 0 = not yet
@@ -51,6 +52,7 @@
  * @batch: @nr_batch requests, of which @nr_posted are on their way
  */
 struct storm {
+	const char *clock;
 	struct expiry *producer;
 	struct expiry *consumer;
 	struct ledger ledger;
@@ -68,6 +70,19 @@ struct storm {
 	uint32_t nr_batch;
 	uint32_t nr_posted;
 };
+
+static const struct {
+	const char *name;
+	uint32_t id;
+} clocks[] = {
+	{ "realtime", CLOCK_REALTIME },
+	{ "monotonic", CLOCK_MONOTONIC },
+	{ "boottime", CLOCK_BOOTTIME },
+};
+
+#define STORMS	(sizeof(clocks) / sizeof(clocks[0]))
+
+static struct storm storms[STORMS];
 
 __attribute__((noreturn, format(printf, 1, 2)))
 static void die(const char *format, ...)
@@ -265,28 +280,33 @@ static bool take_expirations(struct storm *storm)
 	return nr;
 }
 
-static void wait_a_tick(struct storm *storm)
+static void wait_a_tick(void)
 {
-	struct pollfd fds[] = {
-		{
+	struct pollfd fds[2 * STORMS];
+	size_t i;
+
+	for (i = 0; i < STORMS; i++) {
+		const struct storm *storm = &storms[i];
+
+		fds[2 * i] = (struct pollfd) {
 			.fd = expiry_fd(storm->producer),
 			.events = expiry_events(storm->producer),
-		}, {
+		};
+		if (storm->nr_posted < storm->nr_batch)
+			fds[2 * i].events |= POLLOUT;
+		fds[2 * i + 1] = (struct pollfd) {
 			.fd = expiry_fd(storm->consumer),
 			.events = expiry_events(storm->consumer),
-		},
-	};
-
-	if (storm->nr_posted < storm->nr_batch)
-		fds[0].events |= POLLOUT;
-	if (poll(fds, 2, TICK_MS) < 0 && errno != EINTR)
+		};
+	}
+	if (poll(fds, 2 * STORMS, TICK_MS) < 0 && errno != EINTR)
 		die("poll: %m");
 }
 
-static bool is_over(const struct storm *storm, uint64_t now_ns)
+static bool is_over(const struct storm *storm)
 {
+	uint64_t now_ns = expiry_now(storm->consumer), quiet_ns;
 	const struct ledger *ledger = &storm->ledger;
-	uint64_t quiet_ns;
 
 	if (now_ns < storm->end_ns || ledger->nr < ledger->nr_max)
 		return false;
@@ -297,39 +317,62 @@ static bool is_over(const struct storm *storm, uint64_t now_ns)
 	return quiet_ns > LINGER_NS;
 }
 
+static struct ledger sums(void)
+{
+	struct ledger sums = { 0 };
+	size_t i;
+
+	for (i = 0; i < STORMS; i++)
+		ledger_add(&sums, &storms[i].ledger);
+	return sums;
+}
+
 /* One line, over and over on a terminal, now and then in a log. */
-static void show_progress(const struct storm *storm, uint64_t now_ns)
+static void show_progress(const struct storm *first)
 {
 	static uint64_t next_ns;
-	const struct ledger *ledger = &storm->ledger;
+	uint64_t now_ns = expiry_now(first->consumer);
 	bool terminal = isatty(STDERR_FILENO);
+	struct ledger all;
 
 	if (now_ns < next_ns)
 		return;
 	next_ns = now_ns + (terminal ? NSEC_PER_SEC / 5 : 2 * NSEC_PER_SEC);
+	all = sums();
 	fprintf(stderr, "%s  %4.1f s: %u armed, %llu changed, %llu delivered%s",
 		terminal ? "\r" : "",
-		(double)(now_ns - storm->start_ns) / NSEC_PER_SEC,
-		ledger->named,
-		(unsigned long long)(ledger->refreshed + ledger->cancelled),
-		(unsigned long long)ledger->delivered, terminal ? " " : "\n");
+		(double)(now_ns - first->start_ns) / NSEC_PER_SEC, all.named,
+		(unsigned long long)(all.refreshed + all.cancelled),
+		(unsigned long long)all.delivered, terminal ? " " : "\n");
 }
 
-static void run(struct storm *storm)
+/* Do what can be done for one queue. Returns whether something moved. */
+static bool run_one(struct storm *storm)
 {
-	uint64_t now_ns = storm->start_ns;
-	bool moved;
+	bool moved = send_batch(storm);
 
-	while (!is_over(storm, now_ns)) {
-		moved = send_batch(storm);
-		/* Answers first: they tell what an expiration must be. */
-		moved |= take_answers(storm);
-		moved |= take_expirations(storm);
-		if (!moved)
-			wait_a_tick(storm);
-		now_ns = expiry_now(storm->consumer);
-		show_progress(storm, now_ns);
-	}
+	/* Answers first: they tell what an expiration must be. */
+	moved |= take_answers(storm);
+	moved |= take_expirations(storm);
+	return moved;
+}
+
+static void run(void)
+{
+	bool moved, over;
+	size_t i;
+
+	do {
+		moved = false;
+		over = true;
+		for (i = 0; i < STORMS; i++) {
+			moved |= run_one(&storms[i]);
+			over &= is_over(&storms[i]);
+		}
+		if (!moved && !over)
+			wait_a_tick();
+		show_progress(&storms[0]);
+	} while (!over);
 	if (isatty(STDERR_FILENO))
 		fputs("\r\033[K", stderr);
 }
@@ -369,58 +412,80 @@ static const char *milliseconds(char *text, uint64_t ns)
 	return text;
 }
 
-static void report(struct storm *storm)
+/* Of all queues, until the last ARM was answered. */
+static void report_rate(void)
 {
-	struct ledger *ledger = &storm->ledger;
-	double arming_s = (double)(storm->armed_ns - storm->start_ns) /
-			  NSEC_PER_SEC;
-	char text[96], p50[32], p99[32], max[32];
+	uint64_t requests = 0, took_ns = 0, ns;
+	char text[96];
+	size_t i;
 
-	snprintf(text, sizeof(text), "in batches of %u, seed %llu", BATCH,
-		 (unsigned long long)storm->seed);
-	row("armed", ledger->armed, text);
-	row("refreshed", ledger->refreshed, "half of them to later");
-	row("cancelled", ledger->cancelled, "");
-	row("too late", ledger->too_late,
-	    "to refresh or cancel: just delivered");
-	if (ledger->refused)
-		row("refused", ledger->refused,
-		    expiry_explain(ledger->refusal, EXPIRY_OP_ARM));
-	if (storm->armed_ns) {
-		snprintf(text, sizeof(text),
-			 "%llu requests answered in %.2f s, while arming",
-			 (unsigned long long)storm->requests, arming_s);
-		row("per second", storm->requests / arming_s, text);
+	for (i = 0; i < STORMS; i++) {
+		if (!storms[i].armed_ns)
+			return;
+		requests += storms[i].requests;
+		ns = storms[i].armed_ns - storms[i].start_ns;
+		if (ns > took_ns)
+			took_ns = ns;
 	}
-	row("delivered", ledger->delivered, "");
-	row("lost", ledger->outstanding, "");
-	row("early", ledger->early, "");
-	row("out of order", ledger->disorder, "");
-	row("duplicate", ledger->duplicate, "");
-	row("misdated", ledger->misdated,
+	snprintf(text, sizeof(text),
+		 "%llu requests answered in %.2f s, while arming",
+		 (unsigned long long)requests, (double)took_ns / NSEC_PER_SEC);
+	row("per second", requests * NSEC_PER_SEC / took_ns, text);
+}
+
+static void report(void)
+{
+	char text[96], p50[32], p99[32], max[32];
+	struct ledger all = sums();
+	size_t i;
+
+	snprintf(text, sizeof(text),
+		 "in %zu queues, in batches of %u, seed %llu", STORMS, BATCH,
+		 (unsigned long long)storms[0].seed);
+	row("armed", all.armed, text);
+	row("refreshed", all.refreshed, "half of them to later");
+	row("cancelled", all.cancelled, "");
+	row("too late", all.too_late,
+	    "to refresh or cancel: just delivered");
+	if (all.refused)
+		row("refused", all.refused,
+		    expiry_explain(all.refusal, EXPIRY_OP_ARM));
+	report_rate();
+	row("delivered", all.delivered, "");
+	row("lost", all.outstanding, "");
+	row("early", all.early, "");
+	row("out of order", all.disorder, "");
+	row("duplicate", all.duplicate, "");
+	row("misdated", all.misdated,
 	    "not the deadline or the id last answered");
-	row("revived", ledger->cancelled_delivered,
+	row("revived", all.cancelled_delivered,
 	    "delivered although cancelled");
-	if (ledger->unknown)
-		row("unknown", ledger->unknown, "answers or expirations");
-	ledger_sort(ledger);
-	printf("  lateness     p50 %s, p99 %s, max %s\n",
-	       milliseconds(p50, ledger_percentile(ledger, 500)),
-	       milliseconds(p99, ledger_percentile(ledger, 990)),
-	       milliseconds(max, ledger_percentile(ledger, 1000)));
+	if (all.unknown)
+		row("unknown", all.unknown, "answers or expirations");
+	for (i = 0; i < STORMS; i++) {
+		struct ledger *ledger = &storms[i].ledger;
+
+		ledger_sort(ledger);
+		printf("  lateness     p50 %s, p99 %s, max %s (%s)\n",
+		       milliseconds(p50, ledger_percentile(ledger, 500)),
+		       milliseconds(p99, ledger_percentile(ledger, 990)),
+		       milliseconds(max, ledger_percentile(ledger, 1000)),
+		       storms[i].clock);
+	}
 }
 
 /* ------------------------------------------------------------------------
  * Beginning
  */
 
-static struct expiry *attach(const char *address, uint32_t flags)
+static struct expiry *attach(const char *address, const char *queue,
+			     uint32_t clock_id, uint32_t flags)
 {
 	struct expiry_options options = {
 		.size = sizeof(options),
 		.flags = flags,
-		.queue = QUEUE,
-		.clock_id = CLOCK_MONOTONIC,
+		.queue = queue,
+		.clock_id = clock_id,
 		.credit = flags & EXPIRY_OPEN_CONSUME ? CREDIT : 0,
 		.timeout_ms = 30000,
 	};
@@ -434,9 +499,36 @@ static struct expiry *attach(const char *address, uint32_t flags)
 		    expiry_explain(ret, EXPIRY_OP_HELLO));
 	expiry_info(handle, &info, sizeof(info));
 	if (info.timers)
-		die("the queue " QUEUE " is not empty: expiryctl --queue "
-		    QUEUE " drop");
+		die("the queue %s is not empty: expiryctl --queue %s drop",
+		    queue, queue);
 	return handle;
+}
+
+static void begin(struct storm *storm, const char *address, size_t number,
+		  uint32_t timers, uint64_t seconds, uint64_t seed)
+{
+	uint32_t clock_id = clocks[number].id;
+	char queue[32];
+
+	if (ledger_init(&storm->ledger, timers))
+		die("no memory for %u timers", timers);
+	storm->clock = clocks[number].name;
+	snprintf(queue, sizeof(queue), QUEUE "%s", storm->clock);
+	storm->consumer = attach(address, queue, clock_id,
+				 EXPIRY_OPEN_CONSUME);
+	storm->producer = attach(address, queue, clock_id, 0);
+	storm->seed = seed;
+	storm->random = seed + number;
+	storm->changes = timers / 5;
+	storm->start_ns = expiry_now(storm->producer);
+	storm->end_ns = storm->start_ns + seconds * NSEC_PER_SEC;
+}
+
+static void end(struct storm *storm)
+{
+	expiry_close(storm->producer);
+	expiry_close(storm->consumer);
+	ledger_deinit(&storm->ledger);
 }
 
 static uint64_t number(const char *text, uint64_t min, uint64_t max)
@@ -458,10 +550,10 @@ static void usage(int status)
 {
 	fputs("usage: storm [--socket PATH] [--timers N] [--seconds N] [--seed N]\n"
 	      "\n"
-	      "Arm N timers (1000000) over the next N seconds (10) through expiryd, cancel\n"
-	      "and refresh a tenth each, and check every expiration. The queue, \"" QUEUE "\",\n"
-	      "is left behind, empty. Exit status: 0 = all as it must be, 1 = not, 2 = a\n"
-	      "wrong call.\n", status ? stderr : stdout);
+	      "Arm N timers (1000000) over the next N seconds (10) through expiryd, in a queue\n"
+	      "on each clock, cancel and refresh a tenth each, and check every expiration. The\n"
+	      "queues, \"" QUEUE "realtime\" and so on, are left behind, empty. Exit status:\n"
+	      "0 = all as it must be, 1 = not, 2 = a wrong call.\n", status ? stderr : stdout);
 	exit(status);
 }
 
@@ -475,13 +567,12 @@ int main(int argc, char **argv)
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 }
 	};
-	static struct storm storm;
-	uint64_t timers = 1000000, seconds = 10;
+	uint64_t timers = 1000000, seconds = 10, seed = 1;
 	char *address = NULL;
-	bool clean;
+	struct ledger all;
+	size_t i;
 	int c;
 
-	storm.seed = 1;
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
@@ -490,13 +581,13 @@ int main(int argc, char **argv)
 				die("no memory");
 			break;
 		case 't':
-			timers = number(optarg, 1, 100000000);
+			timers = number(optarg, STORMS, 100000000);
 			break;
 		case 'd':
 			seconds = number(optarg, 1, 3600);
 			break;
 		case 'r':
-			storm.seed = number(optarg, 0, UINT64_MAX);
+			seed = number(optarg, 0, UINT64_MAX);
 			break;
 		default:
 			usage(c == 'h' ? 0 : 2);
@@ -505,22 +596,14 @@ int main(int argc, char **argv)
 	if (optind < argc)
 		usage(2);
 
-	if (ledger_init(&storm.ledger, timers))
-		die("no memory for %llu timers", (unsigned long long)timers);
-	storm.consumer = attach(address, EXPIRY_OPEN_CONSUME);
-	storm.producer = attach(address, 0);
-	storm.random = storm.seed;
-	storm.changes = timers / 5;
-	storm.start_ns = expiry_now(storm.producer);
-	storm.end_ns = storm.start_ns + seconds * NSEC_PER_SEC;
-
-	run(&storm);
-	report(&storm);
-	clean = ledger_clean(&storm.ledger);
-
-	expiry_close(storm.producer);
-	expiry_close(storm.consumer);
-	ledger_deinit(&storm.ledger);
+	for (i = 0; i < STORMS; i++)
+		begin(&storms[i], address, i,
+		      (timers + STORMS - 1 - i) / STORMS, seconds, seed);
+	run();
+	report();
+	all = sums();
+	for (i = 0; i < STORMS; i++)
+		end(&storms[i]);
 	free(address);
-	return clean ? 0 : 1;
+	return ledger_clean(&all) ? 0 : 1;
 }

@@ -130,8 +130,10 @@ static void fill(const char *path, uint32_t timers)
 	mix.ids = subject_map((uint64_t)ids_max * sizeof(*mix.ids));
 	records = subject_map((uint64_t)REQUESTS_MAX * sizeof(*records));
 	batches = subject_map((uint64_t)REQUESTS_MAX * sizeof(*batches));
-	if (!echo)
+	if (!echo) {
+		wire_clocks_fill(path);
 		consumer_attach(&consumer, path, QUEUE, WINDOW);
+	}
 	for (done = 0; done < timers; done += order.requests) {
 		order.requests = timers - done < REQUESTS_MAX ?
 				 timers - done : REQUESTS_MAX;

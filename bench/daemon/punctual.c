@@ -4,7 +4,9 @@
  *
  *	drain		so many timers, all due within one millisecond: how long
  *			after it the first and the last one come (p50, max)
- *	late, late-busy	so many, one at a time: how late each comes; busy: while
+ *	late, late-busy	so many, one at a time, by turns in three queues, one on each
+ *		clock: how late each comes, each queue having timers hours ahead
+ *		of the one that is waited for; busy: while
  *			another client arms and cancels at full speed. After each
  *			one of a timerfd, without the daemon, and one of a relay:
  *			a process that waits for a timerfd and tells by a socket,
@@ -89,25 +91,39 @@ static void drain(uint32_t nr, struct traffic_cost *cost)
 
 static uint64_t late_ns;
 
+static uint64_t soon(uint32_t clock_id)
+{
+	return wire_now(clock_id) + MSEC + bench_below(&random_state, 2 * MSEC);
+}
+
 static void note(const struct expiry_record *record, uint64_t now_ns)
 {
 	late_ns = now_ns - record->deadline_ns;
 }
 
-static uint64_t one_of_the_daemon(uint64_t deadline_ns)
+static uint64_t one_of(int fd, struct consumer *from)
 {
 	struct expiry_record record = {
 		.op = EXPIRY_OP_ARM,
-		.deadline_ns = deadline_ns,
+		.deadline_ns = soon(from->clock_id),
 	};
 
-	wire_send(producer, &record, 1);
-	wire_receive(producer, &record, 1);
+	wire_send(fd, &record, 1);
+	wire_receive(fd, &record, 1);
 	if (record.status)
 		die("ARM is refused: %d", record.status);
-	while (!consumer_take(&consumer, note))
+	while (!consumer_take(from, note))
 		;
 	return late_ns;
+}
+
+static uint64_t one_of_the_daemon(uint32_t number)
+{
+	uint32_t i = number % (WIRE_CLOCKS + 1);
+
+	return i < WIRE_CLOCKS ?
+	       one_of(wire_clocks[i].producer, &wire_clocks[i].consumer) :
+	       one_of(producer, &consumer);
 }
 
 static uint64_t one_of_a_timerfd(uint64_t deadline_ns)
@@ -203,11 +219,6 @@ static void load(void)
 static uint64_t *late, *timerfd_late, *relay_late;
 static uint32_t nr_late;
 
-static uint64_t soon(void)
-{
-	return bench_now() + MSEC + bench_below(&random_state, 2 * MSEC);
-}
-
 static void lateness(uint32_t nr, bool busy, struct traffic_cost *cost)
 {
 	uint64_t began_ns = bench_now();
@@ -225,9 +236,9 @@ static void lateness(uint32_t nr, bool busy, struct traffic_cost *cost)
 		}
 	}
 	for (nr_late = 0; nr_late < nr; nr_late++) {
-		late[nr_late] = one_of_the_daemon(soon());
-		timerfd_late[nr_late] = one_of_a_timerfd(soon());
-		relay_late[nr_late] = one_of_a_relay(soon());
+		late[nr_late] = one_of_the_daemon(nr_late);
+		timerfd_late[nr_late] = one_of_a_timerfd(soon(CLOCK_MONOTONIC));
+		relay_late[nr_late] = one_of_a_relay(soon(CLOCK_MONOTONIC));
 	}
 	if (child) {
 		kill(child, SIGKILL);
@@ -248,6 +259,7 @@ static void print_late(void)
 static void fill(const char *path, uint32_t timers)
 {
 	socket_path = path;
+	wire_clocks_fill(path);
 	consumer_attach(&consumer, path, QUEUE, DRAIN_WINDOW);
 	producer = wire_attach(path, QUEUE, 0);
 	arm_all(timers, bench_now() + FAR_NS, FAR_NS);

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <time.h>
@@ -10,6 +11,12 @@
 #include "bench/daemon/wire.h"
 
 #define CONSUMER_BUFFER	(1024 * 1024)
+#define WIRE_CLOCKS_FAR	1000U	/* timers of each of the other clocks */
+
+struct wire_clock wire_clocks[WIRE_CLOCKS] = {
+	{ .clock_id = CLOCK_REALTIME },
+	{ .clock_id = CLOCK_BOOTTIME },
+};
 
 void wire_send(int fd, const struct expiry_record *records, uint32_t nr)
 {
@@ -37,11 +44,17 @@ void wire_receive(int fd, struct expiry_record *records, uint32_t nr)
 
 int wire_attach(const char *path, const char *name, uint8_t flags)
 {
+	return wire_attach_clock(path, name, flags, CLOCK_MONOTONIC);
+}
+
+int wire_attach_clock(const char *path, const char *name, uint8_t flags,
+		      uint32_t clock_id)
+{
 	struct expiry_hello hello = {
 		.op = EXPIRY_OP_HELLO,
 		.flags = flags,
 		.version = EXPIRY_WIRE_VERSION,
-		.clock_id = CLOCK_MONOTONIC,
+		.clock_id = clock_id,
 	};
 	struct expiry_record reply;
 	int fd = traffic_connect(path);
@@ -67,12 +80,56 @@ static void give_credit(struct consumer *consumer, uint32_t credit)
 void consumer_attach(struct consumer *consumer, const char *path,
 		     const char *name, uint32_t window)
 {
-	*consumer = (struct consumer) { .window = window };
+	consumer_attach_clock(consumer, path, name, window, CLOCK_MONOTONIC);
+}
+
+void consumer_attach_clock(struct consumer *consumer, const char *path,
+			   const char *name, uint32_t window,
+			   uint32_t clock_id)
+{
+	*consumer = (struct consumer) {
+		.window = window,
+		.clock_id = clock_id,
+	};
 	consumer->buffer = malloc(CONSUMER_BUFFER);
 	if (!consumer->buffer)
 		die("no memory");
-	consumer->fd = wire_attach(path, name, EXPIRY_HELLO_CONSUME);
+	consumer->fd = wire_attach_clock(path, name, EXPIRY_HELLO_CONSUME,
+					 clock_id);
 	give_credit(consumer, window);
+}
+
+uint64_t wire_now(uint32_t clock_id)
+{
+	struct timespec now;
+
+	clock_gettime(clock_id, &now);
+	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
+}
+
+void wire_clocks_fill(const char *path)
+{
+	struct expiry_record far[WIRE_CLOCKS_FAR];
+	uint32_t i, j;
+
+	for (i = 0; i < WIRE_CLOCKS; i++) {
+		struct wire_clock *clock = &wire_clocks[i];
+		char name[16];
+
+		snprintf(name, sizeof(name), "clock-%u", clock->clock_id);
+		consumer_attach_clock(&clock->consumer, path, name, 65536,
+				      clock->clock_id);
+		clock->producer = wire_attach_clock(path, name, 0,
+						    clock->clock_id);
+		for (j = 0; j < WIRE_CLOCKS_FAR; j++)
+			far[j] = (struct expiry_record) {
+				.op = EXPIRY_OP_ARM,
+				.deadline_ns = wire_now(clock->clock_id) +
+					       (3600 + j) * NSEC_PER_SEC,
+			};
+		wire_send(clock->producer, far, WIRE_CLOCKS_FAR);
+		wire_receive(clock->producer, far, WIRE_CLOCKS_FAR);
+	}
 }
 
 void consumer_close(struct consumer *consumer)
@@ -88,7 +145,7 @@ uint32_t consumer_take(struct consumer *consumer,
 	const struct expiry_record *record = (const void *)consumer->buffer;
 	ssize_t n = recv(consumer->fd, consumer->buffer + consumer->part,
 			 CONSUMER_BUFFER - consumer->part, 0);
-	uint64_t now_ns = bench_now();
+	uint64_t now_ns = wire_now(consumer->clock_id);
 	uint32_t i, nr;
 
 	if (n <= 0)

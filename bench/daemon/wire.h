@@ -12,6 +12,7 @@
 
 /**
  * struct consumer - a connection that takes a queue's expirations
+ * @clock_id: of the queue; times below are on it
  * @window: credit that is kept with the daemon
  * @owed: taken and not yet given again
  * @got: expirations so far
@@ -22,6 +23,7 @@
  */
 struct consumer {
 	int fd;
+	uint32_t clock_id;
 	uint32_t window;
 	uint32_t owed;
 	uint64_t got;
@@ -35,10 +37,15 @@ struct consumer {
 
 /* A connection to the queue @name ("" = one of its own) on CLOCK_MONOTONIC. */
 int wire_attach(const char *path, const char *name, uint8_t flags);
+int wire_attach_clock(const char *path, const char *name, uint8_t flags,
+		      uint32_t clock_id);
 
 /* The same as a consumer of up to @window expirations at a time. */
 void consumer_attach(struct consumer *consumer, const char *path,
 		     const char *name, uint32_t window);
+void consumer_attach_clock(struct consumer *consumer, const char *path,
+			   const char *name, uint32_t window,
+			   uint32_t clock_id);
 void consumer_close(struct consumer *consumer);
 
 /* Take what is there; blocks if nothing is. @each: called for every record,
@@ -51,5 +58,27 @@ uint32_t consumer_take(struct consumer *consumer,
 /* Whole records, blocking. */
 void wire_send(int fd, const struct expiry_record *records, uint32_t nr);
 void wire_receive(int fd, struct expiry_record *records, uint32_t nr);
+
+/**
+ * struct wire_clock - a queue on one clock
+ * @consumer: takes its expirations; @producer: another connection to it
+ */
+struct wire_clock {
+	uint32_t clock_id;
+	int producer;
+	struct consumer consumer;
+};
+
+/* The other clocks beside CLOCK_MONOTONIC: a daemon at work has queues on more
+ * than one.
+ */
+#define WIRE_CLOCKS	2
+extern struct wire_clock wire_clocks[WIRE_CLOCKS];
+
+/* Now on @clock_id, in nanoseconds. */
+uint64_t wire_now(uint32_t clock_id);
+
+/* Make a queue on each of them, with timers that are hours ahead. */
+void wire_clocks_fill(const char *path);
 
 #endif /* BENCH_WIRE_H */
