@@ -63,8 +63,8 @@ void histogram_print(const __u64 *counts,
 			printf("  %-10s", "more");
 		else
 			printf("  < %-8s", text(end, 1ULL << i));
-		printf(" %12" PRIu64 " %5.1f%% ", (uint64_t)counts[i],
-		       100.0 * counts[i] / total);
+		printf(" %12" PRIu64 " %5.1f%%%s", (uint64_t)counts[i],
+		       100.0 * counts[i] / total, bar ? " " : "");
 		while (bar--)
 			putchar('#');
 		putchar('\n');
