@@ -70,6 +70,12 @@ $(B)/tests/lib/test-parse: $(call objects,p12,tests/lib/test-parse.c \
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
+# Preloaded into expiryctl where what it prints is compared whole.
+$(B)/tests/lib/fixed-time.so: tests/lib/fixed-time.c
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -shared \
+		-fPIC -o $@ $<
+
 # Preloaded into the daemon by one of them.
 $(B)/tests/socket/count-calls.so: tests/socket/count-calls.c
 	@mkdir -p $(@D)
@@ -152,8 +158,9 @@ check-soak: $(B)/tests/core/soak-6 $(B)/tests/core/soak-12 ## OPS=100000000 oper
 check-bench: $(PAPER_TESTS) $(HEAP_TESTS) $(TIMERS_TESTS) ## what the benchmarks' figures rest on
 	@$(RUN_TESTS) $^
 
-check-lib: all $(LIB_PROGRAMS) ## libexpiry and expiryctl on the embedded engine
-	@$(RUN_TESTS) $(LIB_PROGRAMS) $(wildcard tests/lib/*.sh tests/lib/*.py)
+check-lib: all $(LIB_PROGRAMS) $(B)/tests/lib/fixed-time.so ## libexpiry and expiryctl on the embedded engine
+	@$(RUN_TESTS) $(LIB_PROGRAMS) $(wildcard tests/lib/test-*.sh \
+		tests/lib/test-*.py)
 
 check-socket: all $(B)/tests/socket/count-calls.so \
 		$(B)/slow/expiryd ## the daemon as an independent client sees it

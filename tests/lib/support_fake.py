@@ -1,0 +1,177 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A server made for the test that says what it is told to, in the protocol of
+docs/protocol.md, and keeps what it was asked."""
+
+import errno
+import os
+import shutil
+import socket
+import struct
+import sys
+import tempfile
+import threading
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "socket"))
+from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CLEAR,  # noqa: E402
+                    CLOCK_SET, CREDIT, DROP, EXPIRED, HELLO, KEYED, MONOTONIC,
+                    QUERY, QUEUES, REALTIME, REFRESH, RELATIVE, SCAN, SIZE,
+                    STAT, Record, pack, unpack)
+
+# When it is, as fixed-time.c has it.
+NOW = {REALTIME: 2000000000123456789, MONOTONIC: 5000000123456789,
+       BOOTTIME: 7000000123456789}
+WINDOW = 1000
+
+
+class Server:
+    """One queue, @clock and @mode of which an attaching client must know.
+
+    @stats: (struct expiry_stat, struct expiry_server_stat) packed; the first
+        for the first STAT, and so on, the last for all that follow
+    @queues: lists of (name, stat, daemon), likewise, for QUEUES
+    @timers: records that SCAN lists, QUERY and CANCEL find
+    @expirations: records sent as far as there is credit
+    @errors: {op: errno} refused
+    @page: most rows of a SCAN or QUEUES
+    @path: of the socket, else "socket" in a folder of its own
+    """
+
+    def __init__(self, clock=REALTIME, mode=0, stats=(), queues=(), timers=(),
+                 expirations=(), errors=None, page=1000, name="socket"):
+        self.clock, self.mode, self.page = clock, mode, page
+        self.stats, self.queues = list(stats), list(queues)
+        self.timers, self.expirations = list(timers), list(expirations)
+        self.errors = errors or {}
+        self.asked = []         # every record, in order
+        self.hellos = []        # (name, flags, clock) of each connection
+        self.folder = tempfile.mkdtemp(prefix="expiry-test-")
+        self.path = os.path.join(os.fsencode(self.folder),
+                                 os.fsencode(name))
+        self.listener = None
+
+    def __enter__(self):
+        self.listen()
+        return self
+
+    def __exit__(self, *_):
+        self.halt()
+        shutil.rmtree(self.folder)
+
+    def listen(self):
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(self.path)
+        self.listener.listen()
+        threading.Thread(target=self.accept, args=(self.listener,),
+                         daemon=True).start()
+
+    def halt(self):
+        """Nobody is there any more; connections that are there stay."""
+        if self.listener:
+            self.listener.shutdown(socket.SHUT_RDWR)
+            self.listener.close()
+            os.unlink(self.path)
+            self.listener = None
+
+    def accept(self, listener):
+        while True:
+            try:
+                connection, _ = listener.accept()
+            except OSError:
+                return
+            threading.Thread(target=self.serve, args=(connection,),
+                             daemon=True).start()
+
+    def serve(self, connection):
+        with connection, connection.makefile("rb") as stream:
+            try:
+                if self.greet(connection, stream.read(SIZE)):
+                    while data := stream.read(SIZE):
+                        record, = unpack(data)
+                        self.asked.append(record)
+                        connection.sendall(self.answer(record))
+            except OSError:     # the client is gone
+                pass
+
+    def greet(self, connection, data):
+        """Whether the client may go on."""
+        op, flags, version, clock, name = struct.unpack("=BBhI24s", data)
+        assert op == HELLO and version == 1, data
+        name = name.rstrip(b"\0").decode()
+        self.hellos.append((name, flags, clock))
+        status = -self.errors.get(HELLO, 0)
+        if name and (clock, flags & (ACKING | KEYED)) != (self.clock,
+                                                          self.mode):
+            status = -errno.EINVAL
+        connection.sendall(bytes(Record(HELLO, flags, status, clock,
+                                        len(self.timers), NOW[clock],
+                                        WINDOW)))
+        return not status
+
+    # -----------------------------------------------------------------------
+
+    def answer(self, record):
+        """The bytes that go back."""
+        if record.op in self.errors:
+            return bytes(record._replace(status=-self.errors[record.op]))
+        return {ARM: self.arm, REFRESH: self.refresh, CANCEL: self.find,
+                QUERY: self.find, ACK: bytes, CLEAR: bytes, DROP: bytes,
+                STAT: self.stat, SCAN: self.scan, QUEUES: self.list_queues,
+                CREDIT: self.credit}[record.op](record)
+
+    def absolute(self, record):
+        now = NOW[self.clock] if record.flags & RELATIVE else 0
+        return min(record.deadline + now, 2**64 - 1)
+
+    def arm(self, record):
+        return bytes(record._replace(flags=0, id=record.id or 4294967297,
+                                     deadline=self.absolute(record)))
+
+    def refresh(self, record):
+        return bytes(record._replace(flags=0, deadline=self.absolute(record),
+                                     cookie=7000000000000000007, period=1500))
+
+    def find(self, record):
+        for timer in self.timers:
+            if timer.id == record.id:
+                return bytes(timer._replace(op=record.op, flags=0))
+        return bytes(record._replace(status=-errno.ENOENT))
+
+    @staticmethod
+    def next_of(answers):
+        return answers.pop(0) if len(answers) > 1 else answers[0]
+
+    def stat(self, record):
+        stat, server = self.next_of(self.stats)
+        return bytes(Record(STAT, period=(len(stat) + len(server)) // SIZE)) \
+            + stat + server
+
+    def scan(self, record):
+        count = min(record.period, self.page)
+        rows = self.timers[record.id:record.id + count]
+        end = record.id + count
+        return pack([row._replace(op=SCAN) for row in rows]) + bytes(Record(
+            SCAN, cookie=end if end < len(self.timers) else 0))
+
+    def list_queues(self, record):
+        rows = self.queues[0]
+        count = min(record.period, self.page)
+        end = record.id + count
+        data = b""
+        for name, stat, daemon in rows[record.id:end]:
+            data += struct.pack("=BBhI24s", QUEUES, 0, 0,
+                                (len(stat) + len(daemon)) // SIZE,
+                                name.encode()) + stat + daemon
+        if end >= len(rows):
+            end = 0
+            self.next_of(self.queues)
+        return data + bytes(Record(QUEUES, cookie=end))
+
+    def credit(self, record):
+        left, now = record.period, []
+        while self.expirations and \
+                (left or self.expirations[0].op == CLOCK_SET):
+            now.append(self.expirations.pop(0))
+            left -= now[-1].op == EXPIRED
+        return pack(now)
+

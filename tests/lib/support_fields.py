@@ -1,0 +1,164 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The fields of the daemon's counters: for each a value of its own, and where
+expiryctl shows it.
+
+THIS IS THE ONE PLACE FOR A NEW FIELD. It gets a row below, in the table of its
+struct. Names, order and sizes come from the headers: a field without a row, or a
+row without a field, is an error of test-golden.py. A row says
+
+  value   a number that no other field has, so that no field is taken for another
+  metric  "NAME KIND" of `expiryctl metrics`, without "expiry_" and suffixes;
+          KIND is gauge, counter, seconds (a gauge; the field has nanoseconds),
+          sizes (a histogram) or times (likewise, in seconds). "-" and the reason:
+          it is no metric
+  help    of the metric, word for word
+  json    "COMMAND KEY": where the same number stands with --json, or "-"
+
+Then `tests/lib/test-golden.py --write` writes the files in golden/ anew. What
+changed there is to be compared with the row by eye before it is committed.
+"""
+
+import collections
+import os
+import re
+import struct
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
+    os.path.abspath(__file__))))
+HEADERS = ("include/uapi/linux/expiry.h", "include/expiry/wire.h")
+SIZES = {"__u8": 1, "__s16": 2, "__u32": 4, "__u64": 8, "char": 1}
+NEVER = 2**64 - 1
+BUCKETS = 40
+
+Field = collections.namedtuple("Field", "name value metric help json")
+
+QUEUE_STAT = """
+now_ns          | 2000000000123456789  | - a time, not a count            | | status now_ns
+next_ns         | 2000000005423456789  | - shown as overdue               | | status next_ns
+armed           | 9007199254740993     | queue_armed gauge       | Timers armed. | stats armed
+unacked         | 10203                | queue_unacked gauge     | Timers delivered and not acknowledged. | stats unacked
+limit           | 18446744073709551614 | queue_limit gauge       | Most timers. | stats limit
+nodes           | 10305                | queue_nodes gauge       | Heap nodes, live and stale. | stats nodes
+pages_heap      | 10406                | - memory: see stats              | | stats pages_heap
+pages_slots     | 10507                | - memory: see stats              | | stats pages_slots
+pages_index     | 10608                | - memory: see stats              | | stats pages_index
+pages_resident  | 10709                | - memory: see stats              | | stats pages_resident
+arms            | 9223372036854775809  | queue_arms counter      | Timers armed so far. | stats arms
+refreshes       | 10911                | queue_refreshes counter | Timers refreshed so far. | stats refreshes
+cancels         | 11012                | queue_cancels counter   | Timers cancelled so far. | stats cancels
+acks            | 11113                | queue_acks counter      | Expirations acknowledged so far. | stats acks
+delivered       | 11214                | queue_delivered counter | Expirations delivered so far. | stats delivered
+redelivered     | 11315                | queue_redelivered counter | Of these delivered again. | stats redelivered
+refused         | 11416                | queue_refused counter   | Requests refused so far. | stats refused
+refused_limit   | 11517                | - a part of refused              | | stats refused_limit
+clock_sets      | 11618                | - the machine's, not the queue's | | stats clock_sets
+lateness_max_ns | 1234567890           | - the histogram tells more       | | stats lateness_max_ns
+clock_id        | 0                    | - a word                         | | -
+mode            | 2                    | - a word                         | | -
+lateness        | 100 * (40 - n) + 3   | queue_lateness_seconds times | How late expirations were delivered. | stats lateness
+"""
+
+SERVER_STAT = """
+engine              | 2                    | - a word                | | -
+consumers           | 1                    | - shown for the queue   | | -
+credit              | 20103                | - shown for the queue   | | -
+producers           | 20204                | - shown for the queue   | | -
+uptime_ns           | 93784005006007       | uptime_seconds seconds  | Since the daemon started. | status uptime_ns
+queues              | 20305                | queues gauge            | Queues there are. | status queues
+connections         | 20406                | connections gauge       | Connections that are open. | status connections
+records             | 9007199254740995     | requests counter        | Requests answered. | status records
+expirations         | 18446744073709551613 | expirations counter     | Expirations sent. | status expirations
+refused_connections | 20709                | refused_connections counter | Connections refused for a limit. | status refused_connections
+refused_queues      | 20810                | refused_queues counter  | Queues refused for a limit. | status refused_queues
+refused_timers      | 20911                | refused_timers counter  | Timers refused for a limit. | status refused_timers
+closed_protocol     | 21012                | closed_protocol counter | Connections ended for breaking the protocol. | status closed_protocol
+refused_busy        | 21113                | refused_busy counter    | Requests refused for having waited too long. | status refused_busy
+refused_credit      | 21214                | refused_credit counter  | Times that credit was cut to its limit. | status refused_credit
+closed_backlog      | 21315                | closed_backlog counter  | Connections ended for what they did not read. | status closed_backlog
+backlog             | 21416                | backlog_bytes gauge     | Memory of what clients do not read. | status backlog
+turn_ns             | 7 * n + 1 if n < 30 else 2 | turn_seconds times | Turns of the loop, waiting left out. | stats turn_ns
+batch               | 1000 - 25 * n        | batch_requests sizes    | Requests processed in one piece. | stats batch
+request_ns          | 3 * n * n + 5        | request_seconds times   | From having requests to handing their answers to the kernel. | stats request_ns
+timers              | 9007199254740997     | timers gauge            | Timers in all queues. | status timers
+next_ns             | 4102444800123456789  | - a time, not a count   | | status next_of_all_ns
+lateness_max_ns     | 7654321              | lateness_max_seconds seconds | The latest that an expiration ever was. | status lateness_max_ns
+"""
+
+# Of a queue, beside its counters.
+QUEUE_DAEMON = """
+number       | 30101      | - no count              | | -
+uid          | 4294967294 | - no count              | | top uid
+connections  | 30203      | queue_connections gauge | Connections attached. | top connections
+consumers    | 1          | queue_consumers gauge   | 1 if there is a consumer. | -
+credit       | 4294967290 | queue_credit gauge      | Expirations the consumer may still be sent. | top credit
+consumer_pid | 30506      | - no count              | | top consumer_pid
+"""
+
+# What comes of several fields.
+DERIVED = {"queue_overdue_seconds": (
+    "seconds", "For how long the oldest timer that is due has been waiting.")}
+
+
+def layouts():
+    """{struct: [(field, number, bytes of one)]} of the headers."""
+    found, numbers = {}, {}
+    for path in HEADERS:
+        with open(os.path.join(ROOT, path), encoding="utf-8") as file:
+            text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+        numbers.update(re.findall(r"#define\s+(\w+)\s+(\d+)", text))
+        for name, body in re.findall(r"struct (\w+) \{\n(.*?)\n\};", text,
+                                     re.S):
+            found[name] = [
+                (field, int(numbers.get(count, count) or 1), SIZES[kind])
+                for kind, field, count in re.findall(
+                    r"^\t(\w+) +(\w+)(?:\[(\w+)\])?;", body, re.M)]
+            assert len(found[name]) == body.count(";"), name
+    return found
+
+
+LAYOUTS = layouts()
+
+
+class Struct:
+    """One of the structs with its table. pack() gives its bytes."""
+
+    def __init__(self, name, table):
+        self.name = name
+        self.fields = [Field(*map(str.strip, line.split("|")))
+                       for line in table.strip().splitlines()]
+
+    def check(self):
+        """Each field of the header has its row, and each row its field."""
+        rows = [field.name for field in self.fields]
+        there = [name for name, _, _ in LAYOUTS[self.name]
+                 if not name.startswith("reserved")]
+        assert rows == there, \
+            "struct %s has %s, its table in support_fields.py has %s" % (
+                self.name, set(there) - set(rows) or "another order",
+                set(rows) - set(there))
+
+    def values(self):
+        """{field: number, or numbers by bucket}"""
+        counts = {name: count for name, count, _ in LAYOUTS[self.name]}
+        return {field.name: eval(field.value) if counts[field.name] == 1 else
+                [eval(field.value, {"n": n}) for n in range(BUCKETS)]
+                for field in self.fields if field.name in counts}
+
+    def zeros(self):
+        return {name: 0 if count == 1 else [0] * count
+                for name, count, _ in LAYOUTS[self.name]}
+
+    def pack(self, values):
+        data = b""
+        for name, count, size in LAYOUTS[self.name]:
+            value = values.get(name, 0 if count == 1 else [0] * count)
+            numbers = value if count > 1 or isinstance(value, list) else [value]
+            data += bytes(-len(data) % size)
+            data += struct.pack("=%d%s" % (count, {4: "I", 8: "Q"}[size]),
+                                *numbers)
+        return data
+
+
+STAT = Struct("expiry_stat", QUEUE_STAT)
+SERVER = Struct("expiry_server_stat", SERVER_STAT)
+DAEMON = Struct("expiry_queue_stat", QUEUE_DAEMON)
