@@ -180,7 +180,7 @@ static int check_hello(const struct expiry_record *reply)
 	if (reply->op != EXPIRY_OP_HELLO || reply->status > 0)
 		return -EPROTO;
 	if (reply->status)
-		return reply->status;
+		return unix_hello_error(reply->status);
 	return reply->cookie ? 0 : -EPROTO;
 }
 

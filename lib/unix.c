@@ -347,7 +347,7 @@ static int unix_open(struct expiry *h, const char *path,
 		ret = -EPROTO;
 	if (ret) {
 		stream_close(&h->stream);
-		return ret;
+		return unix_hello_error(ret);
 	}
 	h->timers = u.reply.id;
 	h->window = options->window ?: EXPIRY_WINDOW_MAX;

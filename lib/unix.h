@@ -5,11 +5,19 @@
 #ifndef LIB_UNIX_H
 #define LIB_UNIX_H
 
+#include <errno.h>
+
 #include "internal.h"
 
 /* The HELLO that checked @options ask for. */
 void unix_hello(struct expiry_hello *hello,
 		const struct expiry_options *options);
+
+/* Turns the status of a HELLO into the errno that expiry_open() documents. */
+static inline int unix_hello_error(int status)
+{
+	return status == -EPROTONOSUPPORT ? -EOPNOTSUPP : status;
+}
 
 /* Send records that are counted as awaited, or queue them, without waiting:
  * how many, 0 if there is no room, or -errno.

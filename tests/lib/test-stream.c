@@ -54,6 +54,16 @@ static void refuse_busy(int fd)
 	put(fd, &hello, 1);
 }
 
+/* The errno for a version of the protocol that it does not speak. */
+static void refuse_version(int fd)
+{
+	struct expiry_record hello;
+
+	get(fd, &hello, 1);
+	hello.status = -EPROTONOSUPPORT;
+	put(fd, &hello, 1);
+}
+
 static void answer_positive(int fd)
 {
 	struct expiry_record hello;
@@ -81,6 +91,7 @@ static void opening(void **state)
 	assert_int_equal(open_fails(end_at_once, 0), -ECONNRESET);
 	assert_int_equal(open_fails(no_window, 0), -EPROTO);
 	assert_int_equal(open_fails(refuse_busy, 0), -EBUSY);
+	assert_int_equal(open_fails(refuse_version, 0), -EOPNOTSUPP);
 	assert_int_equal(open_fails(answer_positive, 0), -EPROTO);
 	assert_int_equal(open_fails(answer_http, 0), -EPROTO);
 	assert_int_equal(open_fails(expire_before_hello, 0), -EPROTO);
