@@ -380,8 +380,8 @@ static int unix_scan(struct expiry *h, uint64_t *cursor,
 		ret = unix_more(h, &next, 1);
 		if (ret < 0)
 			return ret;
-		ret = next.op == EXPIRY_OP_SCAN ? next.status :
-						  fail(h, -EPROTO);
+		ret = next.op == EXPIRY_OP_SCAN && !next.status ? 0 :
+		      fail(h, -EPROTO);
 	}
 	if (ret)
 		return ret;
