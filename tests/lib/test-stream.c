@@ -401,37 +401,6 @@ static void many_small_turns(void **state)
 	fake_end(&server, h);
 }
 
-static void answer_four_at_a_time(int fd)
-{
-	struct expiry_record records[4];
-
-	greet(fd, 4);
-	while (get(fd, records, 4)) {
-		/* One more on its way is one too many. */
-		if (recv(fd, records, 1, MSG_DONTWAIT | MSG_PEEK) > 0)
-			return;
-		put(fd, records, 4);
-	}
-}
-
-static void window_is_kept(void **state)
-{
-	struct expiry_record records[40], reply[4];
-	struct fake server;
-	struct expiry *h = fake_open(&server, answer_four_at_a_time, 0, 0);
-
-	(void)state;
-	fill_arm(records, 40);
-	assert_int_equal(expiry_submit(h, records, 40), 40);
-	assert_int_equal(expiry_post(h, records, 40), 4);
-	assert_int_equal(expiry_post(h, records, 40), 0);
-	take(h, reply, 4);
-	assert_int_equal(expiry_post(h, records, 2), 2);
-	/* Two of the window are taken: two and two, not four. */
-	assert_int_equal(expiry_submit(h, records, 2), 2);
-	fake_end(&server, h);
-}
-
 static void refused_ops(void **state)
 {
 	static const uint8_t ops[] = {
@@ -475,7 +444,6 @@ int main(void)
 		cmocka_unit_test(full_socket_and_late_replies),
 		cmocka_unit_test(large_takes),
 		cmocka_unit_test(many_small_turns),
-		cmocka_unit_test(window_is_kept),
 		cmocka_unit_test(refused_ops),
 	};
 

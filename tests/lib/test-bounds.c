@@ -1,0 +1,531 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * What a handle never exceeds: the window, the credit, the pauses between two
+ * attempts to connect. The server counts, to the end of its connection; time is
+ * skipped instead of waited for.
+ */
+#include <errno.h>
+#include <stdatomic.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/syscall.h>
+#include <sys/time.h>
+#include <sys/timerfd.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "support-lasting.h"
+
+#define MS		1000000ULL
+#define SECOND		(1000 * MS)
+
+/* ------------------------------------------------------------------------
+ * These stand before the C library's. A timer is noted down and due at once; the
+ * clock goes on by as much.
+ */
+
+#define PAUSES	64
+
+static _Atomic uint64_t skipped_ns;
+static uint64_t pauses[PAUSES];
+static int nr_pauses;
+static bool skipping;
+
+int clock_gettime(clockid_t clock, struct timespec *ts)
+{
+	uint64_t ns;
+
+	if (syscall(SYS_clock_gettime, clock, ts))
+		return -1;
+	if (clock == CLOCK_MONOTONIC) {
+		ns = ts->tv_sec * SECOND + ts->tv_nsec + skipped_ns;
+		ts->tv_sec = ns / SECOND;
+		ts->tv_nsec = ns % SECOND;
+	}
+	return 0;
+}
+
+int timerfd_settime(int fd, int flags, const struct itimerspec *at,
+		    struct itimerspec *before)
+{
+	uint64_t ns = at->it_value.tv_sec * SECOND + at->it_value.tv_nsec;
+	struct itimerspec soon = { .it_value.tv_nsec = ns ? 1 : 0 };
+
+	if (ns && skipping) {
+		assert_true(nr_pauses < PAUSES);
+		pauses[nr_pauses++] = ns;
+		skipped_ns += ns;
+		at = &soon;
+	}
+	return syscall(SYS_timerfd_settime, fd, flags, at, before);
+}
+
+/* ------------------------------------------------------------------------
+ * The window
+ */
+
+#define WINDOW	7
+
+static uint32_t answered, received;
+
+static void count_requests(int fd)
+{
+	struct expiry_record record;
+
+	greet(fd, WINDOW);
+	for (received = 0; get(fd, &record, 1); received++) {
+		if (received < answered)
+			put(fd, &record, 1);
+	}
+}
+
+/* Send @sync requests behind @posted ones, of which @answers are answered. How
+ * many are sent is known for certain when the call has given up.
+ */
+static uint32_t sent(uint32_t window, uint32_t posted, uint32_t sync,
+		     uint32_t answers)
+{
+	struct expiry_options options = {
+		.size = sizeof(options),
+		.window = window,
+		.timeout_ms = 100,
+	};
+	struct expiry_record records[100];
+	struct expiry_info info;
+	struct fake server;
+	struct expiry *h;
+	int ret;
+
+	answered = answers;
+	fill_arm(records, 100);
+	fake_start(&server, count_requests);
+	assert_int_equal(expiry_open(&h, server.address, &options), 0);
+	expiry_info(h, &info, sizeof(info));
+	assert_int_equal(info.window, window && window < WINDOW ? window : WINDOW);
+	if (posted) {
+		ret = expiry_post(h, records, posted);
+		assert_int_equal(ret, posted < info.window ? posted : info.window);
+		assert_int_equal(expiry_flush(h), 0);
+	}
+	if (sync) {
+		ret = expiry_submit(h, records, sync);
+		assert_int_equal(ret, answers > posted ? (int)(answers - posted) :
+				      -ETIMEDOUT);
+	}
+	expiry_close(h);
+	fake_wait(&server);
+	fake_stop(&server);
+	return received;
+}
+
+/* Nothing is sent above it, whatever was posted and answered before. */
+static void window_is_kept_to_the_record(void **state)
+{
+	uint32_t window, posted, answers;
+
+	(void)state;
+	for (window = 0; window <= WINDOW + 1; window += 4) {
+		uint32_t most = window && window < WINDOW ? window : WINDOW;
+
+		assert_int_equal(sent(window, 100, 0, 0), most);
+		for (posted = 0; posted <= most; posted += 2)
+			for (answers = 0; answers <= 6; answers += 6)
+				assert_int_equal(sent(window, posted, 50,
+						      answers),
+						 most + answers);
+	}
+}
+
+/* Replies that the program has not taken count. */
+static void replies_not_taken_fill_the_window(void **state)
+{
+	struct expiry_record records[WINDOW], asked;
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	answered = 100;
+	h = fake_open(&server, count_requests, 0, 0);
+	fill_arm(records, WINDOW);
+	fill_arm(&asked, 1);
+	assert_int_equal(expiry_post(h, records, WINDOW - 2), WINDOW - 2);
+	/* Its reply comes behind theirs, which the handle keeps. */
+	assert_int_equal(expiry_submit(h, &asked, 1), 1);
+	assert_int_equal(expiry_pending(h), WINDOW - 2);
+	assert_int_equal(expiry_post(h, records, WINDOW), 2);
+	take(h, records, 3);
+	assert_int_equal(expiry_post(h, records, WINDOW), 3);
+	fake_end(&server, h);
+}
+
+/* ------------------------------------------------------------------------
+ * Credit
+ */
+
+#define CREDIT	8
+
+static uint32_t given, to_expire;
+
+/* Count the credit; expire so many before the first request is answered. */
+static void count_credit(int fd)
+{
+	struct expiry_record record;
+	uint32_t i, expired = 0;
+
+	greet(fd, 100);
+	given = 0;
+	while (get(fd, &record, 1)) {
+		if (record.op == EXPIRY_OP_CREDIT) {
+			given += record.period_ms;
+			continue;
+		}
+		for (i = expired; i < to_expire && i < given; i++)
+			put_event(fd, EXPIRY_OP_EXPIRED, i);
+		expired = i;
+		put(fd, &record, 1);
+	}
+}
+
+/* Take @taken of @expire expirations; the credit that was given for that. */
+static uint32_t credit_given(uint32_t flags, uint32_t credit, uint32_t expire,
+			     uint32_t taken)
+{
+	struct expiry_record record = { .op = EXPIRY_OP_QUERY, .id = 1 };
+	struct fake server;
+	struct expiry *h;
+	uint32_t i;
+
+	to_expire = expire;
+	h = fake_open(&server, count_credit, EXPIRY_OPEN_CONSUME | flags, credit);
+	if (flags & EXPIRY_OPEN_MANUAL)
+		assert_int_equal(expiry_credit(h, expire), 0);
+	assert_int_equal(expiry_submit(h, &record, 1), 1);
+	for (i = 0; i < taken; i++) {
+		take(h, &record, 1);
+		assert_int_equal(record.cookie, i);
+	}
+	expiry_close(h);
+	fake_wait(&server);
+	fake_stop(&server);
+	return given;
+}
+
+/* Half of it is used up before there is more; what is held is in use. */
+static void credit_is_never_above_the_option(void **state)
+{
+	uint32_t taken;
+
+	(void)state;
+	for (taken = 0; taken <= CREDIT; taken++)
+		assert_int_equal(credit_given(0, CREDIT, CREDIT, taken),
+				 CREDIT + taken / (CREDIT / 2) * (CREDIT / 2));
+	assert_int_equal(credit_given(0, 0, 0, 0), EXPIRY_CREDIT_DEFAULT);
+	assert_int_equal(credit_given(EXPIRY_OPEN_MANUAL, CREDIT, 3, 3), 3);
+	assert_int_equal(credit_given(EXPIRY_OPEN_MANUAL, CREDIT, 0, 0), 0);
+}
+
+static void credit_by_hand_counts_what_is_held(void **state)
+{
+	struct expiry_record record = { .op = EXPIRY_OP_QUERY, .id = 1 };
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	to_expire = 5;
+	h = fake_open(&server, count_credit,
+		      EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_MANUAL, CREDIT);
+	assert_int_equal(expiry_credit(h, 5), 0);
+	assert_int_equal(expiry_submit(h, &record, 1), 1);
+	assert_int_equal(expiry_pending(h), 5);
+	assert_int_equal(expiry_credit(h, 4), -ENOBUFS);
+	take(h, &record, 1);
+	assert_int_equal(expiry_credit(h, 5), -ENOBUFS);
+	assert_int_equal(expiry_credit(h, 4), 0);
+	assert_int_equal(expiry_credit(h, 1), -ENOBUFS);
+	fake_end(&server, h);
+	assert_int_equal(given, 9);
+}
+
+/* ------------------------------------------------------------------------
+ * Reconnecting
+ */
+
+static void start_skipping(void)
+{
+	nr_pauses = 0;
+	skipping = true;
+}
+
+/* Call for what has arrived as a loop does, until there were so many pauses. */
+static void pause_times(struct expiry *h, int nr)
+{
+	struct expiry_record record;
+
+	while (nr_pauses < nr) {
+		assert_int_equal(expiry_next(h, &record, 1), 0);
+		assert_true(expiry_wait(h, WAIT_MS) >= 0);
+	}
+}
+
+/* At once, then after 10 ms, twice as long each time, and never above a second
+ * (docs/decisions/0009-reconnect.md).
+ */
+static void expect_pauses(int nr)
+{
+	uint64_t ns = 10 * MS;
+	int i;
+
+	assert_true(pauses[0] <= MS);
+	for (i = 1; i < nr; i++) {
+		assert_int_equal(pauses[i], ns);
+		ns = ns < SECOND / 2 ? 2 * ns : SECOND;
+	}
+}
+
+static void pauses_end_at_a_second(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up };
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	h = lasting_open(&server, scripts, KEYED, 0);
+	fake_halt(&server);
+	start_skipping();
+	pause_times(h, 40);
+	expect_pauses(40);
+	lasting_end(&server, h);
+	skipping = false;
+}
+
+static void echo_one(int fd)
+{
+	struct expiry_record record;
+
+	greet_again(fd);
+	if (get(fd, &record, 1))
+		put(fd, &record, 1);
+}
+
+static void pauses_begin_anew_after_an_answer(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up };
+	fake_script *const later[] = { echo_one, NULL };
+	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	h = lasting_open(&server, scripts, KEYED, 0);
+	fake_halt(&server);
+	start_skipping();
+	pause_times(h, 20);
+	fake_resume(&server, later);
+	assert_int_equal(expiry_submit(h, &record, 1), 1);
+	fake_wait(&server);
+	fake_halt(&server);
+	start_skipping();
+	pause_times(h, 12);
+	expect_pauses(12);
+	lasting_end(&server, h);
+	skipping = false;
+}
+
+static _Atomic int attempts;
+static uint64_t attempt_ns[PAUSES];
+
+static void note_attempt(int fd)
+{
+	struct expiry_record hello;
+
+	if (attempts < PAUSES)
+		attempt_ns[attempts] = skipped_ns;
+	attempts++;
+	get(fd, &hello, 1);
+}
+
+/* A server that hangs up at once is asked as often as one that is not there. */
+static void attempts_are_at_most_two_seconds_apart(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up, note_attempt };
+	struct fake server;
+	struct expiry *h;
+	int i;
+
+	(void)state;
+	attempts = 0;
+	h = lasting_open(&server, scripts, KEYED, 0);
+	server.repeat = true;
+	start_skipping();
+	pause_times(h, 30);
+	/* Of the last one the server may not know yet, or one more is under way. */
+	assert_in_range(attempts, 28, nr_pauses + 1);
+	for (i = 1; i < 28; i++)
+		assert_in_range(attempt_ns[i] - attempt_ns[i - 1], i > 1,
+				2 * SECOND);
+	assert_in_range(attempt_ns[27] - attempt_ns[0], 18 * SECOND,
+			30 * SECOND);
+	lasting_end(&server, h);
+	skipping = false;
+}
+
+static void refuse_and_note(int fd)
+{
+	struct expiry_record hello;
+
+	if (!get(fd, &hello, 1))
+		return;
+	attempts++;
+	hello.status = -EBUSY;
+	put(fd, &hello, 1);
+}
+
+/* Five seconds, and the pause in which they end. */
+static void refusals_are_believed_after_five_seconds(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up, refuse_and_note };
+	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct fake server;
+	uint64_t begun_ns;
+	struct expiry *h;
+
+	(void)state;
+	attempts = 0;
+	h = lasting_open(&server, scripts, ACKING, 0);
+	server.repeat = true;
+	begun_ns = skipped_ns;
+	start_skipping();
+	assert_int_equal(expiry_submit(h, &record, 1), -EBUSY);
+	/* Real time goes on, too: with 0, 10, ... 640, 1000 ms between them, a
+	 * slow machine needs fewer.
+	 */
+	assert_in_range(attempts, 5, 13);
+	assert_true(skipped_ns - begun_ns <= 7 * SECOND);
+	lasting_end(&server, h);
+	skipping = false;
+}
+
+/* ------------------------------------------------------------------------
+ * Time limits
+ */
+
+static void silent(int fd)
+{
+	greet(fd, 100);
+	drain(fd);
+}
+
+static void socket_has_the_time_limit(void **state)
+{
+	struct expiry_options options = {
+		.size = sizeof(options),
+		.timeout_ms = 12345,
+	};
+	static const int limits[] = { SO_RCVTIMEO, SO_SNDTIMEO };
+	socklen_t size = sizeof(struct timeval);
+	struct timeval tv;
+	struct fake server;
+	struct expiry *h;
+	int i;
+
+	(void)state;
+	fake_start(&server, silent);
+	assert_int_equal(expiry_open(&h, server.address, &options), 0);
+	for (i = 0; i < 2; i++) {
+		assert_int_equal(getsockopt(expiry_fd(h), SOL_SOCKET, limits[i],
+					    &tv, &size), 0);
+		assert_int_equal(tv.tv_sec, 12);
+		/* The kernel counts in ticks, of 10 ms at most. */
+		assert_in_range(tv.tv_usec, 345000, 355000);
+	}
+	fake_end(&server, h);
+}
+
+static uint64_t now_ns(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts.tv_sec * SECOND + ts.tv_nsec;
+}
+
+/* Milliseconds: a limit that is read as another unit is at least 50 times as
+ * long, or over at once.
+ */
+static void waits_are_in_milliseconds(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up };
+	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct fake server;
+	uint64_t begun_ns;
+	struct expiry *h;
+
+	(void)state;
+	h = fake_open(&server, silent, EXPIRY_OPEN_CONSUME, 4);
+	begun_ns = now_ns();
+	assert_int_equal(expiry_receive(h, &record, 1, 200), 0);
+	assert_in_range(now_ns() - begun_ns, 200 * MS, 10 * SECOND);
+	begun_ns = now_ns();
+	assert_int_equal(expiry_wait(h, 200), 0);
+	assert_in_range(now_ns() - begun_ns, 200 * MS, 10 * SECOND);
+	assert_int_equal(expiry_receive(h, &record, 1, 0), 0);
+	assert_int_equal(expiry_wait(h, 0), 0);
+	fake_end(&server, h);
+
+	/* The same where there is nobody. */
+	h = lasting_open(&server, scripts, ACKING, 200);
+	fake_halt(&server);
+	begun_ns = now_ns();
+	assert_int_equal(expiry_submit(h, &record, 1), -ETIMEDOUT);
+	assert_in_range(now_ns() - begun_ns, 200 * MS, 10 * SECOND);
+	begun_ns = now_ns();
+	assert_int_equal(expiry_receive(h, &record, 1, 300), 0);
+	assert_in_range(now_ns() - begun_ns, 300 * MS, 10 * SECOND);
+	lasting_end(&server, h);
+}
+
+/* Nanoseconds of the queue's own clock. */
+static void now_is_the_clocks(void **state)
+{
+	static const uint32_t clocks[] = {
+		CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME
+	};
+	struct expiry_options options = { .size = sizeof(options) };
+	struct timespec before, after;
+	struct fake server;
+	struct expiry *h;
+	uint64_t now;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		options.clock_id = clocks[i];
+		fake_start(&server, silent);
+		assert_int_equal(expiry_open(&h, server.address, &options), 0);
+		clock_gettime(clocks[i], &before);
+		now = expiry_now(h);
+		clock_gettime(clocks[i], &after);
+		assert_in_range(now, before.tv_sec * SECOND + before.tv_nsec,
+				after.tv_sec * SECOND + after.tv_nsec);
+		fake_end(&server, h);
+	}
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(window_is_kept_to_the_record),
+		cmocka_unit_test(replies_not_taken_fill_the_window),
+		cmocka_unit_test(credit_is_never_above_the_option),
+		cmocka_unit_test(credit_by_hand_counts_what_is_held),
+		cmocka_unit_test(pauses_end_at_a_second),
+		cmocka_unit_test(pauses_begin_anew_after_an_answer),
+		cmocka_unit_test(attempts_are_at_most_two_seconds_apart),
+		cmocka_unit_test(refusals_are_believed_after_five_seconds),
+		cmocka_unit_test(socket_has_the_time_limit),
+		cmocka_unit_test(waits_are_in_milliseconds),
+		cmocka_unit_test(now_is_the_clocks),
+	};
+
+	return cmocka_run_group_tests_name("bounds", tests, NULL, NULL);
+}
