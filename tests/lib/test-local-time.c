@@ -73,6 +73,57 @@ static void test_dates(void **arg)
 	assert_int_equal(when("2026-11-21T11:00:00+00:00", 0), NOON);
 }
 
+/* Each form, to the nanosecond, by a calendar of its own: the C library's. */
+static void test_every_form(void **arg)
+{
+	static const struct {
+		const char *text;
+		int year, month, day, hour, minute, second;
+	} cases[] = {
+		{ "13:14", 2026, 11, 21, 13, 14, 0 },
+		{ "13:14:15", 2026, 11, 21, 13, 14, 15 },
+		{ "11:59:59", 2026, 11, 22, 11, 59, 59 },
+		{ "23:59:59", 2026, 11, 21, 23, 59, 59 },
+		{ "00:00", 2026, 11, 22, 0, 0, 0 },
+		{ "2027-02-03T04:05", 2027, 2, 3, 4, 5, 0 },
+		{ "2027-02-03T04:05:06", 2027, 2, 3, 4, 5, 6 },
+		{ "2027-02-03 04:05", 2027, 2, 3, 4, 5, 0 },
+		{ "2027-02-03 04:05:06", 2027, 2, 3, 4, 5, 6 },
+		{ "2028-02-29 23:59:59", 2028, 2, 29, 23, 59, 59 },
+		{ "2027-07-08 09:10:11", 2027, 7, 8, 9, 10, 11 },
+		{ "2026-12-31 23:59", 2026, 12, 31, 23, 59, 0 },
+		{ "2500-12-31 23:59:59", 2500, 12, 31, 23, 59, 59 },
+	};
+	struct tm tm;
+	size_t i;
+
+	(void)arg;
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		tm = (struct tm){
+			.tm_year = cases[i].year - 1900,
+			.tm_mon = cases[i].month - 1,
+			.tm_mday = cases[i].day,
+			/* Winter is an hour ahead of UTC, summer two. */
+			.tm_hour = cases[i].hour - (cases[i].month == 7 ? 2 : 1),
+			.tm_min = cases[i].minute,
+			.tm_sec = cases[i].second,
+		};
+		if (when(cases[i].text, NOON) != timegm(&tm))
+			fail_msg("%s: %lld, not %lld", cases[i].text,
+				 (long long)when(cases[i].text, NOON),
+				 (long long)timegm(&tm));
+	}
+}
+
+static void test_last_time_of_all(void **arg)
+{
+	(void)arg;
+	/* 2^64 nanoseconds end in the year 2554, on July 21st. */
+	assert_int_equal(when("2554-07-22 01:34:32", 0), 18446744072);
+	assert_non_null(strstr(refusal("2554-07-22 01:34:33"), "too large"));
+	assert_non_null(strstr(refusal("9999-12-31 23:59"), "too large"));
+}
+
 static void test_day_with_another_number_of_hours(void **arg)
 {
 	(void)arg;
@@ -128,6 +179,8 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(test_time_of_day_is_the_next),
 		cmocka_unit_test(test_dates),
+		cmocka_unit_test(test_every_form),
+		cmocka_unit_test(test_last_time_of_all),
 		cmocka_unit_test(test_day_with_another_number_of_hours),
 		cmocka_unit_test(test_hour_that_comes_twice),
 		cmocka_unit_test(test_hour_that_is_left_out),

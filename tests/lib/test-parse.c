@@ -166,6 +166,165 @@ static void periods(void **state)
 	assert_int_equal(ms, UINT32_MAX);
 }
 
+/* Every unit, by itself and with every other one, to the nanosecond. */
+static const struct {
+	const char *name;
+	uint64_t ns;
+} units[] = {
+	{ "ns", 1 },
+	{ "us", 1000 },
+	{ "ms", 1000000 },
+	{ "s", 1000000000 },
+	{ "m", 60000000000 },
+	{ "h", 3600000000000 },
+	{ "d", 86400000000000 },
+	{ "w", 604800000000000 },
+};
+
+__attribute__((format(printf, 2, 3)))
+static void expect_duration(uint64_t expected, const char *format, ...)
+{
+	struct deadline d = { DEADLINE_RAW, 0 };
+	uint64_t ns = 0x1234;
+	const char *why = "";
+	char text[128] = "+";
+	va_list args;
+	int ret;
+
+	va_start(args, format);
+	vsnprintf(text + 1, sizeof(text) - 1, format, args);
+	va_end(args);
+	ret = parse_duration(text + 1, &ns, &why);
+	if (expected == EXPIRY_NEVER) {
+		if (ret != -EINVAL || ns != 0x1234)
+			fail_msg("%s: %d, %llu ns", text, ret,
+				 (unsigned long long)ns);
+		return;
+	}
+	if (ret || ns != expected)
+		fail_msg("%s: %s, %llu ns", text, why, (unsigned long long)ns);
+	assert_int_equal(parse_deadline(text, &d, &why), 0);
+	assert_true(d.kind == DEADLINE_RELATIVE && d.ns == expected);
+}
+
+static void every_unit(void **state)
+{
+	size_t i, k;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(units); i++) {
+		const char *name = units[i].name;
+		const uint64_t ns = units[i].ns;
+		const uint64_t most = (EXPIRY_NEVER - 1) / ns;
+
+		expect_duration(0, "0%s", name);
+		expect_duration(ns, "1%s", name);
+		expect_duration(7 * ns, "007%s", name);
+		expect_duration(ns + ns / 2, "1.5%s", name);
+		expect_duration(ns / 4, "0.25%s", name);
+		expect_duration(3 * ns + ns / 1000000000, "3.000000001%s", name);
+		expect_duration(most * ns, "%llu%s", (unsigned long long)most,
+				name);
+		expect_duration(EXPIRY_NEVER, "%llu%s",
+				(unsigned long long)most + 1, name);
+		expect_duration(EXPIRY_NEVER, "1%s1", name);
+		expect_duration(EXPIRY_NEVER, "1%s ", name);
+		expect_duration(EXPIRY_NEVER, "%s", name);
+		for (k = 0; k < ARRAY_SIZE(units); k++)
+			expect_duration(2 * ns + 3 * units[k].ns, "2%s3%s", name,
+					units[k].name);
+	}
+}
+
+static void every_unit_as_period(void **state)
+{
+	static const struct {
+		const char *text;
+		uint32_t ms;
+	} cases[] = {
+		{ "1ms", 1 }, { "1000us", 1 }, { "1000000ns", 1 },
+		{ "0.001s", 1 }, { "250ms", 250 }, { "1s", 1000 },
+		{ "1.5s", 1500 }, { "1m", 60000 }, { "1h", 3600000 },
+		{ "1d", 86400000 }, { "1w", 604800000 },
+		{ "49d", 4233600000 }, { "1w2d3h4m5s6ms", 788645006 },
+	};
+	const char *why;
+	uint32_t ms;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(cases); i++) {
+		ms = 0;
+		if (parse_period(cases[i].text, &ms, &why) ||
+		    ms != cases[i].ms)
+			fail_msg("%s: %u ms", cases[i].text, ms);
+	}
+}
+
+/* The last day of each month and the next, which is none; the leap second that
+ * only June and December may have.
+ */
+static void ends_of_months(void **state)
+{
+	static const int days[] = {
+		31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31
+	};
+	int year, month, last;
+	struct deadline d;
+	uint64_t first_ns;
+	const char *why;
+	char text[64];
+
+	(void)state;
+	for (year = 1972; year <= 2500; year += 4) {
+		for (month = 1; month <= 12; month++) {
+			last = days[month - 1];
+			if (month == 2 && (year % 100 || year % 400 == 0))
+				last++;
+			snprintf(text, sizeof(text), "%d-%02d-%02dT24:00:00Z",
+				 year, month, last);
+			assert_int_equal(parse_deadline(text, &d, &why),
+					 -EINVAL);
+			snprintf(text, sizeof(text), "%d-%02d-%02dT00:00:00Z",
+				 year, month, last + 1);
+			assert_int_equal(parse_deadline(text, &d, &why),
+					 -EINVAL);
+			snprintf(text, sizeof(text), "%d-%02d-%02dT23:59:59Z",
+				 year, month, last);
+			assert_int_equal(parse_deadline(text, &d, &why), 0);
+			first_ns = d.ns + S;
+			snprintf(text, sizeof(text), "%d-%02d-%02dT23:59:60Z",
+				 year, month, last);
+			if (month % 6) {
+				assert_int_equal(parse_deadline(text, &d, &why),
+						 -EINVAL);
+				continue;
+			}
+			assert_int_equal(parse_deadline(text, &d, &why), 0);
+			assert_true(d.ns == first_ns);
+		}
+	}
+}
+
+/* Hours and minutes, ahead of UTC and behind. */
+static void every_zone(void **state)
+{
+	const uint64_t noon = 1801396800 * S;	/* 2027-01-31T12:00:00Z */
+	int minutes, size;
+	struct deadline d;
+	const char *why;
+	char text[64];
+
+	(void)state;
+	for (minutes = -1439; minutes <= 1439; minutes++) {
+		size = abs(minutes);
+		snprintf(text, sizeof(text), "2027-01-31T12:00:00%c%02d:%02d",
+			 minutes < 0 ? '-' : '+', size / 60, size % 60);
+		assert_int_equal(parse_deadline(text, &d, &why), 0);
+		assert_true(d.ns == noon - minutes * 60LL * (int64_t)S);
+	}
+}
+
 static void numbers(void **state)
 {
 	static const char *const wrong[] = {
@@ -189,6 +348,12 @@ static void numbers(void **state)
 	assert_true(n == UINT64_MAX);
 	assert_int_equal(parse_number("007", &n), 0);
 	assert_true(n == 7);
+	assert_int_equal(parse_number("9876543210", &n), 0);
+	assert_true(n == 9876543210);
+	assert_int_equal(parse_number("0X0123456789abcdef", &n), 0);
+	assert_true(n == 0x0123456789abcdef);
+	assert_int_equal(parse_number("0xFEDCBA9876543210", &n), 0);
+	assert_true(n == 0xfedcba9876543210);
 }
 
 static int parse(const char *text, struct load_line *line)
@@ -314,6 +479,10 @@ int main(void)
 		cmocka_unit_test(deadlines_wrong),
 		cmocka_unit_test(dates_as_in_libc),
 		cmocka_unit_test(periods),
+		cmocka_unit_test(every_unit),
+		cmocka_unit_test(every_unit_as_period),
+		cmocka_unit_test(ends_of_months),
+		cmocka_unit_test(every_zone),
 		cmocka_unit_test(numbers),
 		cmocka_unit_test(load_lines),
 		cmocka_unit_test(load_lines_random),
