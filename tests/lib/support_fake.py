@@ -16,7 +16,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
 from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CLEAR,  # noqa: E402
                     CLOCK_SET, CREDIT, DROP, EXPIRED, HELLO, KEYED, MONOTONIC,
                     QUERY, QUEUES, REALTIME, REFRESH, RELATIVE, SCAN, SIZE,
-                    STAT, Record, pack, unpack)
+                    STAT, WAIT, Record, pack, unpack)
 
 # When it is, as fixed-time.c has it.
 NOW = {REALTIME: 2000000000123456789, MONOTONIC: 5000000123456789,
@@ -49,6 +49,7 @@ class Server:
         self.path = os.path.join(os.fsencode(self.folder),
                                  os.fsencode(name))
         self.listener = None
+        self.connections = []   # (thread, socket)
 
     def __enter__(self):
         self.listen()
@@ -73,14 +74,30 @@ class Server:
             os.unlink(self.path)
             self.listener = None
 
+    def hang_up(self):
+        """End the connections that are there."""
+        for _, connection in self.connections:
+            try:
+                connection.shutdown(socket.SHUT_RDWR)
+            except OSError:     # it has ended
+                pass
+
+    def wait_ended(self):
+        """Wait until all is read of connections that the clients ended."""
+        for thread, _ in self.connections:
+            thread.join(WAIT)
+            assert not thread.is_alive(), "a client is still there"
+
     def accept(self, listener):
         while True:
             try:
                 connection, _ = listener.accept()
             except OSError:
                 return
-            threading.Thread(target=self.serve, args=(connection,),
-                             daemon=True).start()
+            thread = threading.Thread(target=self.serve, args=(connection,),
+                                      daemon=True)
+            self.connections.append((thread, connection))
+            thread.start()
 
     def serve(self, connection):
         with connection, connection.makefile("rb") as stream:

@@ -50,6 +50,7 @@ def run(server, *arguments, stdin="", **more):
     """Status, standard output and standard error."""
     process = start(server, *arguments, **more)
     out, err = process.communicate(stdin.encode(), WAIT)
+    server.wait_ended()
     return process.returncode, out.decode(), err.decode()
 
 

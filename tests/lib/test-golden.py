@@ -195,7 +195,8 @@ def test_timers():
                             ("list", "--limit", "8"))
     with Server(timers=some_timers(REALTIME)) as server:
         text += session(
-            server, ("arm", "+1h30m", "42"), ("arm", "--json", "never", "0xff"),
+            server, ("arm", "+1h30m", "42"),
+            ("arm", "--json", "never", "0xff"),
             ("arm", "2033-05-18T03:33:19.5Z", "--period", "250ms"),
             ("refresh", "0x100000001", "+5s"),
             ("--json", "refresh", "4294967297", "@4000000000.000000001"),

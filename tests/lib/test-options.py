@@ -1,0 +1,324 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Every option of every command of expiryctl does something: seen by what a
+server made for the test is asked, to the byte. The time stands still."""
+
+import os
+import re
+import subprocess
+import sys
+import tempfile
+
+from support_fake import NOW, Server
+from support_fields import NEVER, ROOT, SERVER, STAT as STATS, DAEMON
+from support_golden import CTL, WAIT, compare, run, shown, start, WRITE
+
+sys.path.insert(0, os.path.join(ROOT, "tests", "socket"))
+import tap  # noqa: E402
+from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CONSUME,  # noqa: E402
+                    CREDIT, DROP, EXPIRED, KEYED, LATER, MONOTONIC, NEW,
+                    QUERY, QUEUES, REALTIME, REDELIVERED, REFRESH, RELATIVE,
+                    SCAN, STAT, Record, wait_for)
+
+SECOND = 10**9
+HOUR = 3600 * SECOND
+DEFAULT = ("default", 0, REALTIME)
+# As the queue's clock and mode are found out.
+MODES = (0, KEYED, ACKING, ACKING | KEYED)
+CLOCKS = (REALTIME, MONOTONIC, BOOTTIME)
+
+
+def all_stats():
+    return {"stats": [(STATS.pack(dict(STATS.values(), mode=0)),
+                       SERVER.pack(SERVER.values()))],
+            "queues": [[("q", STATS.pack(STATS.values()),
+                         DAEMON.pack(DAEMON.values()))]]}
+
+
+def asks(arguments, hello, *records, stdin="", status=0, **server):
+    """The command says this HELLO and asks for this, and for no more."""
+    mode = hello[1] & (ACKING | KEYED)
+    with Server(hello[2], mode, **all_stats(), **server) as fake:
+        result = run(fake, *arguments, stdin=stdin)
+        assert result[0] == status, result
+        assert fake.hellos[-1] == hello, (arguments, fake.hellos)
+        assert fake.asked == list(records), (arguments, fake.asked)
+    return result
+
+
+def arm(deadline, cookie=0, flags=RELATIVE, **more):
+    return Record(ARM, flags, deadline=deadline, cookie=cookie, **more)
+
+
+def test_arm():
+    asks(["arm", "+5s"], DEFAULT, arm(5 * SECOND))
+    asks(["arm", "+5ms", "42"], DEFAULT, arm(5 * 10**6, 42))
+    asks(["arm", "+5us", "0x2a"], DEFAULT, arm(5000, 42))
+    asks(["arm", "never"], DEFAULT, arm(NEVER, flags=0))
+    asks(["arm", "@12.5"], DEFAULT, arm(12500000000, flags=0))
+    asks(["arm", "2033-05-18T03:33:20+01:00"], DEFAULT,
+         arm(2000000000 * SECOND - HOUR, flags=0))
+    # It is half past five there, in summer.
+    asks(["arm", "05:33"], DEFAULT,
+         arm((2000000000 + 86400 - 20) * SECOND, flags=0))
+    asks(["arm", "05:33:21"], DEFAULT, arm(2000000001 * SECOND, flags=0))
+    asks(["arm", "2033-05-18 05:34"], DEFAULT,
+         arm((2000000000 + 40) * SECOND, flags=0))
+    for period, ms in ("250ms", 250), ("1.5s", 1500), ("2m", 120000), \
+            ("1d", 86400000):
+        asks(["arm", "+1s", "--period", period], DEFAULT,
+             arm(SECOND, period=ms))
+    for id in "7", "0xffffffffffffffff":
+        asks(["arm", "+1s", "--id", id], ("default", KEYED, REALTIME),
+             arm(SECOND, id=int(id, 0)))
+    keyed = "--id", "7"
+    for options, flags in (["--new"], NEW), (["--later"], LATER), \
+            (["--new", "--later"], NEW | LATER):
+        asks(["arm", "+1s", *keyed, *options], ("default", KEYED, REALTIME),
+             arm(SECOND, id=7, flags=RELATIVE | flags))
+    # Without an id a keyed queue is asked nothing.
+    asks(["arm", "+1s", "--keyed"], ("default", KEYED, REALTIME), status=2)
+
+
+def test_which_queue():
+    for clock, name in (REALTIME, "realtime"), (MONOTONIC, "monotonic"), \
+            (BOOTTIME, "boottime"):
+        for mode, options in (0, []), (KEYED, ["--keyed"]), \
+                (ACKING, ["--ack"]), (ACKING | KEYED, ["--keyed", "--ack"]):
+            asks(["list", "--queue", "a.b_c-D9", "--clock", name, *options],
+                 ("a.b_c-D9", mode, clock), Record(SCAN, period=512))
+
+
+def tried(arguments, clock, mode):
+    """Clocks and modes that the command says HELLO with."""
+    with Server(clock, mode) as fake:
+        status, _, err = run(fake, "list", *arguments)
+        return [(clock, mode) for _, mode, clock in fake.hellos], status, err
+
+
+def test_a_queue_that_is_there_is_taken_as_it_is():
+    everything = [(clock, mode) for clock in CLOCKS for mode in MODES]
+    for end, (clock, mode) in enumerate(everything):
+        hellos, status, _ = tried([], clock, mode)
+        assert hellos == [everything[0]] * (end > 0) + everything[:end + 1]
+        assert status == 0
+    # What is said is not to be guessed.
+    hellos, status, err = tried(["--clock", "monotonic"], BOOTTIME, 0)
+    assert hellos == [(MONOTONIC, 0)] + [(MONOTONIC, mode) for mode in MODES]
+    assert status == 1 and "another clock or mode" in err, err
+    hellos, status, err = tried(["--ack"], REALTIME, KEYED)
+    assert hellos == [(REALTIME, ACKING)] + [
+        (clock, mode) for clock in CLOCKS for mode in MODES if mode & ACKING]
+    assert status == 1, err
+
+
+def test_refresh_query_cancel():
+    timers = [Record(0, id=7, deadline=NEVER), Record(0, id=8)]
+    asks(["refresh", "7", "+1h"], DEFAULT,
+         Record(REFRESH, RELATIVE, id=7, deadline=HOUR))
+    asks(["refresh", "0x7", "@1.25", "--later"], DEFAULT,
+         Record(REFRESH, LATER, id=7, deadline=1250000000))
+    asks(["refresh", "7", "+1h", "--later"], DEFAULT,
+         Record(REFRESH, RELATIVE | LATER, id=7, deadline=HOUR))
+    asks(["query", "7", "0x8"], DEFAULT, Record(QUERY, id=7),
+         Record(QUERY, id=8), timers=timers)
+    asks(["cancel", "8", "9", "7"], DEFAULT, Record(CANCEL, id=8),
+         Record(CANCEL, id=9), Record(CANCEL, id=7), status=1, timers=timers)
+    asks(["drop", "--queue", "q"], ("q", 0, REALTIME), Record(DROP))
+
+
+def test_list():
+    timers = [Record(0, id=n + 1, deadline=n) for n in range(1300)]
+    for limit, pages in (None, [512, 512, 512]), (1, [1]), (512, [512]), \
+            (513, [512, 1]), (2000, [512, 512, 512]):
+        option = ["--limit", str(limit)] if limit else []
+        _, out, _ = asks(["list", *option], DEFAULT, *[
+            Record(SCAN, id=512 * n, period=period)
+            for n, period in enumerate(pages)], timers=timers)
+        assert len(out.splitlines()) == min(limit or 1300, 1300)
+
+
+def test_load():
+    lines = "".join("@%d %d\n" % (n, 2 * n) for n in range(1100))
+    records = [arm(n * SECOND, 2 * n, flags=0) for n in range(1100)]
+    _, out, _ = asks(["load"], DEFAULT, *records, stdin=lines)
+    assert out == "1100 loaded, 0 failed\n", out
+    _, out, _ = asks(["load", "--ids", "-"], DEFAULT, *records, stdin=lines)
+    assert out == "4294967297\n" * 1100
+    with tempfile.NamedTemporaryFile("w") as file:
+        file.write("+1m 0x10 3\n+1ms 1 0x4\n")
+        file.flush()
+        asks(["load", "--keyed", file.name], ("default", KEYED, REALTIME),
+             arm(60 * SECOND, 16, id=3), arm(10**6, 1, id=4))
+
+
+def expirations(count, **more):
+    return [Record(EXPIRED, id=n + 1, deadline=5, cookie=n, **more)
+            for n in range(count)]
+
+
+def test_watch():
+    consume = ("default", CONSUME, REALTIME)
+    asks(["watch", "--count", "3"], consume, Record(CREDIT, period=3),
+         expirations=expirations(3))
+    # No more are asked for than are printed.
+    asks(["watch", "--count", "300"], consume, Record(CREDIT, period=256),
+         Record(CREDIT, period=44), expirations=expirations(300))
+    # Each is acknowledged, with its mark or not.
+    acks = ("default", CONSUME | ACKING, REALTIME)
+    for flags in 0, REDELIVERED:
+        asks(["watch", "--ack", "--count", "2"], acks,
+             Record(CREDIT, period=2), Record(ACK, id=1), Record(ACK, id=2),
+             expirations=expirations(2, flags=flags))
+
+
+def test_looking_on():
+    """By no queue's name, so that none is made."""
+    nobody = "", 0, REALTIME
+    look = Record(STAT), Record(QUEUES, period=64)
+    asks(["metrics"], nobody, *look)
+    asks(["top", "--count", "2"], nobody, *look * 3)
+    asks(["status"], nobody, Record(STAT))
+    asks(["status", "--queue", "q"], ("q", 0, REALTIME), Record(STAT))
+    asks(["stats"], DEFAULT, Record(STAT))
+    asks(["stats", "--queue", "q"], ("q", 0, REALTIME), Record(STAT))
+    _, out, _ = asks(["top", "--count", "1", "--queue", "q"], nobody,
+                     *look * 2)
+    assert out.splitlines()[-1].startswith("q "), out
+
+
+def test_many_queues_take_several_pages():
+    """The first thousand by name, unless told otherwise."""
+    names = sorted("q%d" % n for n in range(1100))
+    queues = [(name, STATS.pack({}), DAEMON.pack({"number": n}))
+              for n, name in enumerate(reversed(names))]
+    for options, most in ([], 1000), (["--limit", "140"], 140), \
+            (["--limit", "2000"], 1100):
+        with Server(stats=all_stats()["stats"], queues=[queues]) as fake:
+            _, out, _ = run(fake, "metrics", *options)
+            assert [record.id for record in fake.asked[1:]] == \
+                list(range(0, 1100, 64))
+        shown_of = re.findall(r'expiry_queue_armed\{queue="(\w+)"\}', out)
+        assert shown_of == names[:most], (options, len(shown_of))
+
+
+# ---------------------------------------------------------------------------
+
+class Notes:
+    """Pauses that were not slept, or time limits of sockets, in ns."""
+
+    def __init__(self):
+        self.file = tempfile.NamedTemporaryFile("r")
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.file.close()
+
+    def to(self):
+        return {"EXPIRY_TEST_NOTES": self.file.name}
+
+    def read(self, what="pause"):
+        self.file.seek(0)
+        lines = [line.split() for line in self.file.read().splitlines()]
+        return [int(ns) for kind, ns in lines if kind == what]
+
+
+def test_top_looks_once_a_second():
+    with Notes() as notes, Server(**all_stats()) as fake:
+        run(fake, "top", "--count", "3", **notes.to())
+        assert notes.read() == [SECOND] * 3, notes.read()
+
+
+def test_run():
+    own = "", CONSUME, BOOTTIME
+    due = expirations(1)
+    now = NOW[BOOTTIME]
+    # As soon as one is taken there is credit for one more.
+    credit = Record(CREDIT, period=1)
+    for text, ns in ("5s", 5 * SECOND), ("250ms", 25 * 10**7), \
+            ("1h30m", 5400 * SECOND):
+        _, out, _ = asks(["run", "--in", text, "--", "echo", "tea"], own,
+                         credit, arm(now + ns, flags=0), credit,
+                         expirations=due)
+        assert out == "tea\n", out
+    asks(["run", "--at", "+5s", "--", "true"], own, credit,
+         arm(now + 5 * SECOND, flags=0), credit, expirations=due)
+    # It is 5:33:20 there.
+    asks(["run", "--at", "05:34", "--", "true"], ("", CONSUME, REALTIME),
+         credit, arm((2000000000 + 40) * SECOND, flags=0), credit,
+         expirations=due)
+
+
+def test_run_looks_for_a_daemon_at_most_two_seconds_apart():
+    with Notes() as notes, Server() as fake:
+        process = start(fake, "run", "--in", "5s", "--", "echo", "tea",
+                        **notes.to())
+        assert wait_for(lambda: len(fake.asked) == 2), fake.asked
+        fake.halt()
+        fake.hang_up()
+        assert wait_for(lambda: len(notes.read()) >= 10), notes.read()
+        fake.expirations = expirations(1)
+        fake.listen()
+        out, err = process.communicate(timeout=WAIT)
+        assert (out, err, process.returncode) == (b"tea\n", b"", 0), err
+        ms = [ns // 10**6 for ns in notes.read()]
+        assert ms[:6] == [100, 200, 400, 800, 1600, 2000], ms[:6]
+        assert set(ms[5:]) == {2000}, set(ms[5:])
+        # However often it was armed, it is for the same time.
+        assert {record.deadline for record in fake.asked
+                if record.op == ARM} == {NOW[BOOTTIME] + 5 * SECOND}
+
+
+def test_a_daemon_that_says_nothing_is_left():
+    """After a minute, or five seconds where somebody waits by HTTP."""
+    with Notes() as notes, Server(**all_stats()) as fake:
+        for call in (["list"], ["status"], ["metrics"]):
+            run(fake, *call, **notes.to())
+        run(fake, "metrics", "--http", **notes.to(),
+            stdin="GET /metrics HTTP/1.1\r\n\r\n")
+        limits = [60 * SECOND] * 6 + [5 * SECOND] * 2
+        assert notes.read("limit") == limits, notes.read("limit")
+
+
+COMMANDS = ("status", "stats", "top", "metrics", "arm", "refresh", "cancel",
+            "query", "watch", "list", "load", "run", "drop")
+
+
+def test_help():
+    text = ""
+    for call in (["--help"], ["-h", "status"],
+                 *([name, "--help"] for name in COMMANDS)):
+        out = subprocess.run([CTL, *call], stdout=subprocess.PIPE, text=True,
+                             check=True).stdout
+        text += shown(call, 0, out, "")
+    compare("help", text)
+    with open(os.path.join(ROOT, "VERSION"), encoding="utf-8") as file:
+        version = file.read().strip()
+    out = subprocess.run([CTL, "--version"], stdout=subprocess.PIPE,
+                         text=True, check=True).stdout
+    assert out == "expiryctl %s\n" % version, out
+
+
+def test_no_option_is_left_out():
+    """Each option that some help names stands in a call of this file."""
+    with open(os.path.abspath(__file__), encoding="utf-8") as file:
+        here = file.read()
+    options = set()
+    for call in ([], *([name] for name in COMMANDS)):
+        out = subprocess.run([CTL, *call, "--help"], stdout=subprocess.PIPE,
+                             text=True, check=True).stdout
+        options |= set(re.findall(r"^  .*?(--[a-z]+)",
+                                  out.split("Examples:")[0], re.M))
+    # These are test-golden's, and of a kernel with the module test-ctl's.
+    options -= {"--json", "--socket", "--device"}
+    assert {"--limit", "--later", "--http", "--ack"} < options, options
+    missing = {option for option in options if '"%s"' % option not in here}
+    assert not missing, missing
+
+
+if __name__ == "__main__":
+    if WRITE:
+        sys.argv.remove("--write")
+    tap.main()
