@@ -162,3 +162,23 @@ class Struct:
 STAT = Struct("expiry_stat", QUEUE_STAT)
 SERVER = Struct("expiry_server_stat", SERVER_STAT)
 DAEMON = Struct("expiry_queue_stat", QUEUE_DAEMON)
+
+# KIND of a row: type and unit of its metric.
+KINDS = {"gauge": ("gauge", ""), "seconds": ("gauge", "seconds"),
+         "counter": ("counter", ""), "times": ("histogram", "seconds"),
+         "sizes": ("histogram", "")}
+
+
+def families(*tables):
+    """{metric: (type, unit, help)} of all that `expiryctl metrics` has, or of
+    these structs alone."""
+    found = {}
+    for table in tables or (SERVER, STAT, DAEMON):
+        for field in table.fields:
+            if not field.metric.startswith("-"):
+                name, kind = field.metric.split()
+                found["expiry_" + name] = *KINDS[kind], field.help
+    if not tables:
+        for name, (kind, text) in DERIVED.items():
+            found["expiry_" + name] = *KINDS[kind], text
+    return found

@@ -347,16 +347,13 @@ def check_metric(lines, field, value, labels=""):
                 re.search("[.e]", match[1]), (line, bound)
 
 
-TYPES = {"gauge": "gauge", "seconds": "gauge", "counter": "counter",
-         "times": "histogram", "sizes": "histogram"}
-
-
 def check_head(lines, name, kind, text):
     name = "expiry_" + name
-    head = ["# TYPE %s %s" % (name, TYPES[kind])]
-    if kind in ("seconds", "times"):
-        head.append("# UNIT %s seconds" % name)
-        assert name.endswith("_seconds"), name
+    metric, unit = fields.KINDS[kind]
+    head = ["# TYPE %s %s" % (name, metric)]
+    if unit:
+        head.append("# UNIT %s %s" % (name, unit))
+        assert name.endswith("_" + unit), name
     head.append("# HELP %s %s" % (name, text))
     assert lines[:len(head)] == head, (lines[:3], head)
     del lines[:len(head)]
