@@ -75,18 +75,26 @@ EXPORT int expiry_next(struct expiry *h, struct expiry_record *records,
 	return ret < 0 ? ret : h->error;
 }
 
-static int64_t now_ms(void)
+static uint64_t now_ns(void)
 {
 	struct timespec ts;
 
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (int64_t)ts.tv_sec * 1000 + ts.tv_nsec / 1000000;
+	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+}
+
+/* Returns the milliseconds until @end_ns, rounded up: a wait is never over early. */
+static int ms_until(uint64_t end_ns)
+{
+	uint64_t now = now_ns();
+
+	return now < end_ns ? (end_ns - now + 999999) / 1000000 : 0;
 }
 
 EXPORT int expiry_receive(struct expiry *h, struct expiry_record *records,
 			  uint32_t max, int timeout_ms)
 {
-	int64_t end = 0;
+	uint64_t end_ns = 0;
 	int ret;
 
 	if (!h->consume)
@@ -98,14 +106,14 @@ EXPORT int expiry_receive(struct expiry *h, struct expiry_record *records,
 		return ret;
 
 	if (timeout_ms > 0)
-		end = now_ms() + timeout_ms;
+		end_ns = now_ns() + timeout_ms * 1000000ULL;
 	do {
 		ret = expiry_wait(h, timeout_ms);
 		if (ret < 0)
 			return ret;
 		ret = expiry_next(h, records, max);
 		if (timeout_ms > 0)
-			timeout_ms = end > now_ms() ? end - now_ms() : 0;
+			timeout_ms = ms_until(end_ns);
 	} while (!ret && timeout_ms);
 	return ret;
 }

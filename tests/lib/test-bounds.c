@@ -5,6 +5,7 @@
  * skipped instead of waited for.
  */
 #include <errno.h>
+#include <semaphore.h>
 #include <stdatomic.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -30,6 +31,9 @@ static _Atomic uint64_t skipped_ns;
 static uint64_t pauses[PAUSES];
 static int nr_pauses;
 static bool skipping;
+/* Let the next look at the clock be at the last nanosecond of a millisecond. */
+static _Atomic bool align;
+static sem_t aligned;
 
 int clock_gettime(clockid_t clock, struct timespec *ts)
 {
@@ -39,6 +43,12 @@ int clock_gettime(clockid_t clock, struct timespec *ts)
 		return -1;
 	if (clock == CLOCK_MONOTONIC) {
 		ns = ts->tv_sec * SECOND + ts->tv_nsec + skipped_ns;
+		if (align) {
+			skipped_ns += MS - 1 - ns % MS;
+			ns += MS - 1 - ns % MS;
+			align = false;
+			sem_post(&aligned);
+		}
 		ts->tv_sec = ns / SECOND;
 		ts->tv_nsec = ns % SECOND;
 	}
@@ -484,6 +494,45 @@ static void waits_are_in_milliseconds(void **state)
 	lasting_end(&server, h);
 }
 
+static void half_a_record(int fd)
+{
+	struct expiry_record record = { .op = EXPIRY_OP_EXPIRED };
+
+	greet(fd, 100);
+	sem_wait(&aligned);
+	put_bytes(fd, &record, RECORD / 2);
+	drain(fd);
+}
+
+/* Nor is a wait over early that began at the end of a millisecond and was
+ * interrupted in the next one.
+ */
+static void waits_are_whole_milliseconds(void **state)
+{
+	struct timespec begun, ended;
+	struct expiry_record record;
+	struct fake server;
+	int64_t elapsed_ns;
+	struct expiry *h;
+	int i;
+
+	(void)state;
+	sem_init(&aligned, 0, 0);
+	for (i = 0; i < 5; i++) {
+		h = fake_open(&server, half_a_record, EXPIRY_OPEN_CONSUME, 4);
+		syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &begun);
+		align = true;
+		assert_int_equal(expiry_receive(h, &record, 1, 50), 0);
+		assert_false(align);
+		syscall(SYS_clock_gettime, CLOCK_MONOTONIC, &ended);
+		elapsed_ns = (ended.tv_sec - begun.tv_sec) * (int64_t)SECOND +
+			     ended.tv_nsec - begun.tv_nsec;
+		assert_true(elapsed_ns >= (int64_t)(50 * MS));
+		fake_end(&server, h);
+	}
+	sem_destroy(&aligned);
+}
+
 /* Nanoseconds of the queue's own clock. */
 static void now_is_the_clocks(void **state)
 {
@@ -524,6 +573,7 @@ int main(void)
 		cmocka_unit_test(refusals_are_believed_after_five_seconds),
 		cmocka_unit_test(socket_has_the_time_limit),
 		cmocka_unit_test(waits_are_in_milliseconds),
+		cmocka_unit_test(waits_are_whole_milliseconds),
 		cmocka_unit_test(now_is_the_clocks),
 	};
 
