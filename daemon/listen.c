@@ -1,12 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <errno.h>
-#include <signal.h>
 #include <string.h>
 #include <sys/eventfd.h>
 #include <sys/poll.h>
 #include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <unistd.h>
 
 #include "daemon/arrival.h"
@@ -20,10 +17,6 @@
  */
 #define TURN_REFUSALS	16
 #define REFUSAL_PAUSE_NS	100000000
-
-/* How long a socket that is in use may take to become free. */
-#define PROBE_TRIES	10
-#define PROBE_PAUSE_US	50000
 
 /* One a turn: what a multishot accept takes at once is as much as the backlog
  * has, and everybody else would wait for that.
@@ -183,85 +176,20 @@ static void listener_accepted(struct loop_op *op, int result, uint32_t flags)
 		listener_accept(listener);
 }
 
-/* 0 = nobody answers at the address, -EADDRINUSE = somebody does, or -errno.
- * The socket of a daemon that was killed may go on to answer until the kernel
- * has taken its ring down; who listened tells whether it is one of those.
- */
-static int probe(const struct sockaddr_un *address)
-{
-	socklen_t len = sizeof(struct ucred);
-	struct ucred peer = { 0 };
-	int fd, r = -EADDRINUSE;
-
-	fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0);
-	if (fd < 0)
-		return -errno;
-	if (connect(fd, (const void *)address, sizeof(*address)) < 0) {
-		if (errno == ECONNREFUSED)
-			r = 0;
-		else if (errno != EAGAIN)
-			r = -errno;
-	} else if (!getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) &&
-		   peer.pid > 0 && kill(peer.pid, 0) < 0 && errno == ESRCH) {
-		r = 0;
-	}
-	close(fd);
-	return r;
-}
-
-/* Remove a socket that was left by a daemon which was killed. */
-static int remove_stale(const struct sockaddr_un *address)
-{
-	int r, tries = PROBE_TRIES;
-	struct stat st;
-
-	if (lstat(address->sun_path, &st) < 0)
-		return errno == ENOENT ? 0 : -errno;
-	if (!S_ISSOCK(st.st_mode))
-		return -EEXIST;
-	/* One that is just about to end is given the time to. */
-	while ((r = probe(address)) == -EADDRINUSE && --tries)
-		usleep(PROBE_PAUSE_US);
-	if (r < 0)
-		return r;
-	return unlink(address->sun_path) < 0 && errno != ENOENT ? -errno : 0;
-}
-
-/* The directory, where it is the last part of the path that is missing. */
-static void make_parent(const char *path)
-{
-	char parent[CONFIG_PATH_MAX];
-	char *slash;
-
-	strcpy(parent, path);
-	slash = strrchr(parent, '/');
-	if (!slash || slash == parent)
-		return;
-	*slash = '\0';
-	/* If it cannot be made, bind() says so. */
-	mkdir(parent, 0755);
-}
-
+/* Makes the socket; it listens. */
 static int listener_make(struct listener *listener, const char *path,
 			 mode_t mode)
 {
-	struct sockaddr_un address = { .sun_family = AF_UNIX };
 	int r;
 
-	strcpy(address.sun_path, path);
-	make_parent(path);
-	r = remove_stale(&address);
-	if (r < 0)
-		return r;
-	listener->fd = socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0);
+	listener->fd = socket_file_make(&listener->file, path, mode);
 	if (listener->fd < 0)
-		return -errno;
-	if (bind(listener->fd, (void *)&address, sizeof(address)) < 0)
-		return -errno;
-	listener->made = true;
-	if (chmod(path, mode) < 0 || listen(listener->fd, LISTEN_BACKLOG) < 0)
-		return -errno;
-	return 0;
+		return listener->fd;
+	if (!listen(listener->fd, LISTEN_BACKLOG))
+		return 0;
+	r = -errno;
+	log_err("%s: %s", path, strerror(-r));
+	return r;
 }
 
 int listener_init(struct listener *listener, struct server *server)
@@ -272,6 +200,7 @@ int listener_init(struct listener *listener, struct server *server)
 	*listener = (struct listener) {
 		.server = server,
 		.fd = -1,
+		.file.lock_fd = -1,
 		.reserve = eventfd(0, EFD_CLOEXEC),
 		.op.done = listener_accepted,
 		.wait.done = listener_waited,
@@ -281,12 +210,8 @@ int listener_init(struct listener *listener, struct server *server)
 		listener->fd = server->shards->store.listener;
 	} else {
 		r = listener_make(listener, path, server->config.socket_mode);
-		if (r < 0) {
-			log_err("%s: %s%s", path, strerror(-r),
-				r == -EADDRINUSE ?
-				" (is another expiryd running?)" : "");
+		if (r < 0)
 			return r;
-		}
 	}
 	listener_accept(listener);
 	return 0;
@@ -300,7 +225,5 @@ void listener_deinit(struct listener *listener)
 	if (listener->reserve >= 0)
 		close(listener->reserve);
 	listener->reserve = -1;
-	if (listener->made)
-		unlink(listener->server->config.socket);
-	listener->made = false;
+	socket_file_remove(&listener->file);
 }

@@ -9,13 +9,14 @@
 #include <stdbool.h>
 
 #include "daemon/loop.h"
+#include "daemon/socket-file.h"
 
 struct server;
 
 /**
  * struct listener - the socket
  * @fd: listens
- * @made: it is ours to remove, at the configured path
+ * @file: it was made in, unless systemd handed it over
  * @op: the accept under way
  * @accepting: it is under way
  * @wait: under way instead while descriptors or memory are short: for somebody
@@ -27,7 +28,7 @@ struct listener {
 	struct server *server;
 	int fd;
 	int reserve;
-	bool made;
+	struct socket_file file;
 	bool accepting;
 	struct loop_op op;
 	struct loop_op wait;
