@@ -146,16 +146,21 @@ static void alarms_moved(struct loop_op *op, int result, uint32_t flags)
 		loop_fail(alarms->loop, "move of a timeout", result);
 }
 
-static uint32_t alarms_clock_flag(const struct alarms *alarms)
+/* Set @alarms->time to @first_ns as the clock of timeouts has it. */
+static void alarms_time(struct alarms *alarms, uint64_t first_ns)
 {
-	switch (alarms->clock_id) {
-	case CLOCK_REALTIME:
-		return IORING_TIMEOUT_REALTIME;
-	case CLOCK_BOOTTIME:
-		return IORING_TIMEOUT_BOOTTIME;
-	default:
-		return 0;
-	}
+	int64_t ahead_ns = alarms->loop->ahead_ns[loop_clock(alarms->clock_id)];
+	int64_t kernel_ns;
+
+	if (first_ns > ALARM_LATEST)
+		first_ns = ALARM_LATEST;
+	if (__builtin_sub_overflow((int64_t)first_ns, ahead_ns, &kernel_ns))
+		kernel_ns = ALARM_LATEST;
+	/* 0 would be no timeout, below is refused. */
+	if (kernel_ns < 1)
+		kernel_ns = 1;
+	alarms->time.tv_sec = kernel_ns / 1000000000;
+	alarms->time.tv_nsec = kernel_ns % 1000000000;
 }
 
 /* A timeout that is too early is left: it costs one wake-up at most, moving it
@@ -172,15 +177,10 @@ void alarms_turn(struct alarms *alarms)
 	if (!alarms->nr)
 		return;
 	first_ns = alarms->heap[1]->deadline_ns;
-	if (first_ns > ALARM_LATEST)
-		first_ns = ALARM_LATEST;
-	if (!first_ns)
-		first_ns = 1;
 	if (alarms->armed_ns && alarms->armed_ns <= first_ns)
 		return;
 
-	alarms->time.tv_sec = first_ns / 1000000000;
-	alarms->time.tv_nsec = first_ns % 1000000000;
+	alarms_time(alarms, first_ns);
 	if (alarms->armed_ns) {
 		/* The timeout keeps the clock it was made with: the kernel
 		 * refuses an update that names one.
@@ -193,7 +193,7 @@ void alarms_turn(struct alarms *alarms)
 		sqe = loop_sqe(alarms->loop, &alarms->op);
 		io_uring_prep_timeout(sqe, &alarms->time, 0,
 				      IORING_TIMEOUT_ABS |
-				      alarms_clock_flag(alarms));
+				      loop_timeout_clock(alarms->clock_id));
 	}
 	alarms->armed_ns = first_ns;
 }

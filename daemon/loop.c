@@ -154,6 +154,18 @@ int loop_clock(uint32_t clock_id)
 	}
 }
 
+uint32_t loop_timeout_clock(uint32_t clock_id)
+{
+	switch (clock_id) {
+	case CLOCK_REALTIME:
+		return IORING_TIMEOUT_REALTIME;
+	case CLOCK_BOOTTIME:
+		return IORING_TIMEOUT_BOOTTIME;
+	default:
+		return 0;
+	}
+}
+
 uint64_t loop_now_exactly(void)
 {
 	struct timespec ts;

@@ -33,6 +33,9 @@ struct loop_op {
  * @settled: all that was asked for before this turn is under way or done, and
  *	every completion so far was run
  * @setup: IORING_SETUP_* flags that this kernel took
+ * @ahead_ns: how far each clock is ahead of the one that absolute timeouts are
+ *	on, see time-namespace.h (const after start)
+ * @has_offsets: some clock is not the host's (const after start)
  * @cancel: of all requests to cancel another
  * @error: what loop_turn() returns from now on, 0 = none
  */
@@ -43,6 +46,8 @@ struct loop {
 	uint32_t setup;
 	uint64_t turns;
 	bool settled;
+	bool has_offsets;
+	int64_t ahead_ns[LOOP_CLOCKS];
 	struct loop_op cancel;
 	int error;
 };
@@ -79,5 +84,8 @@ uint64_t loop_now_exactly(void);
 
 /* Number of a clock from 0 to LOOP_CLOCKS - 1, or -1: we have no such clock. */
 int loop_clock(uint32_t clock_id);
+
+/* The flag that puts a timeout on a clock. */
+uint32_t loop_timeout_clock(uint32_t clock_id);
 
 #endif /* DAEMON_LOOP_H */

@@ -15,6 +15,7 @@
 #include "daemon/notify.h"
 #include "daemon/probe.h"
 #include "daemon/server.h"
+#include "daemon/time-namespace.h"
 
 /* A device that is there and not ours may be about to become ours: while the
  * machine starts, the module makes it and udev gives it to our group.
@@ -33,6 +34,13 @@ static int open_kernel(struct server *server)
 	return r;
 }
 
+static const char *engine_hint(int error)
+{
+	return error == -EXDEV ?
+	       " (the module is on the host's clocks, and this is a time namespace)" :
+	       "";
+}
+
 /* auto: the kernel's where the device opens, and say which it is and why. */
 static int engine_first(struct server *server)
 {
@@ -42,6 +50,14 @@ static int engine_first(struct server *server)
 
 	if (strcmp(config->engine, "embedded"))
 		r = open_kernel(server);
+	/* What clients of the same namespace mean by a deadline is another one
+	 * for the module.
+	 */
+	if (!r && server->loop.has_offsets) {
+		server->engine->ops->close(server->engine);
+		server->engine = NULL;
+		r = -EXDEV;
+	}
 	if (!r) {
 		log_at(LOG_LEVEL_INFO, &started, "engine kernel: %s",
 		       config->device);
@@ -50,7 +66,7 @@ static int engine_first(struct server *server)
 	if (!strcmp(config->engine, "kernel")) {
 		log_err("engine kernel: %s: %s%s", config->device, strerror(-r),
 			r == -ENOENT || r == -ENODEV || r == -ENXIO ?
-			" (is the module expiry loaded?)" : "");
+			" (is the module expiry loaded?)" : engine_hint(r));
 		return r;
 	}
 	if (!strcmp(config->engine, "embedded")) {
@@ -63,8 +79,8 @@ static int engine_first(struct server *server)
 			server->shards->store.nr_queues);
 		return r;
 	} else {
-		log_at(LOG_LEVEL_INFO, &started, "engine embedded: %s: %s",
-		       config->device, strerror(-r));
+		log_at(LOG_LEVEL_INFO, &started, "engine embedded: %s: %s%s",
+		       config->device, strerror(-r), engine_hint(r));
 	}
 	return engine_embedded.open(&server->engine, &server->loop, NULL,
 				    &server->shards->memory);
@@ -104,6 +120,9 @@ static int server_loop(struct server *server)
 			"");
 		return r;
 	}
+	r = time_namespace_probe(&server->loop);
+	if (r < 0)
+		return r;
 	r = buffers_init(&server->buffers, &server->loop, config->buffers,
 			 config->buffer_size);
 	if (r < 0) {

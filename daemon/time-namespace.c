@@ -1,0 +1,211 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/log.h"
+#include "daemon/time-namespace.h"
+#include "daemon/util.h"
+
+#define OFFSETS_FILE	"/proc/self/timens_offsets"
+
+/* Where the offset is not known, the least that must be found out. */
+#define OFFSET_UNKNOWN_NS	1000000000
+
+/* An offset below this is taken as it is read: a busy machine would make the
+ * probe say nothing.
+ */
+#define OFFSET_PROBED_NS	100000000
+
+/* How long what must not fire is waited for. */
+#define PROBE_WAIT_NS		20000000
+#define PROBE_TRIES		10
+
+/**
+ * struct race - two timeouts of which one completes first
+ * @absolute: the one that is probed; @relative: the other
+ * @absolute_first: the answer, once @nr_left is below 2
+ */
+struct race {
+	struct loop_op absolute;
+	struct loop_op relative;
+	struct __kernel_timespec absolute_time;
+	struct __kernel_timespec relative_time;
+	bool absolute_first;
+	uint32_t nr_left;
+};
+
+static void absolute_fired(struct loop_op *op, int result, uint32_t flags)
+{
+	struct race *race = container_of(op, struct race, absolute);
+
+	(void)result;
+	(void)flags;
+	if (race->nr_left-- == 2)
+		race->absolute_first = true;
+}
+
+static void relative_fired(struct loop_op *op, int result, uint32_t flags)
+{
+	struct race *race = container_of(op, struct race, relative);
+
+	(void)result;
+	(void)flags;
+	race->nr_left--;
+}
+
+static uint64_t clock_now(clockid_t clock_id)
+{
+	struct timespec now;
+
+	clock_gettime(clock_id, &now);
+	return now.tv_sec * 1000000000ULL + now.tv_nsec;
+}
+
+static void time_set(struct __kernel_timespec *time, int64_t ns)
+{
+	if (ns < 1)
+		ns = 1;
+	time->tv_sec = ns / 1000000000;
+	time->tv_nsec = ns % 1000000000;
+}
+
+/* Returns 1 if a timeout at @absolute_ns fires before one in @wait_ns from now,
+ * 0 if it does not, or a fatal -errno.
+ */
+static int race_run(struct loop *loop, clockid_t clock_id, int64_t absolute_ns,
+		    int64_t wait_ns)
+{
+	struct race race = {
+		.absolute.done = absolute_fired,
+		.relative.done = relative_fired,
+		.nr_left = 2,
+	};
+	bool canceled = false;
+	int r;
+
+	time_set(&race.absolute_time, absolute_ns);
+	time_set(&race.relative_time, wait_ns);
+	io_uring_prep_timeout(loop_sqe(loop, &race.absolute),
+			      &race.absolute_time, 0, IORING_TIMEOUT_ABS |
+			      loop_timeout_clock(clock_id));
+	io_uring_prep_timeout(loop_sqe(loop, &race.relative),
+			      &race.relative_time, 0, 0);
+	while (race.nr_left) {
+		r = loop_turn(loop, true);
+		if (r < 0)
+			return r;
+		if (race.nr_left != 1 || canceled)
+			continue;
+		loop_cancel(loop, race.absolute_first ? &race.relative :
+							&race.absolute);
+		canceled = true;
+	}
+	return race.absolute_first;
+}
+
+/* Returns 1 if timeouts are right with the clock @ahead_ns ahead of theirs, which
+ * is wrong by @offset_ns if it is wrong, 0 if not, or a fatal -errno.
+ */
+static int is_ahead(struct loop *loop, clockid_t clock_id, int64_t ahead_ns,
+		    int64_t offset_ns)
+{
+	int64_t wait_ns = min_u64(offset_ns / 8, PROBE_WAIT_NS);
+	int i, late, early;
+	uint64_t now_ns;
+
+	for (i = 0; i < PROBE_TRIES; i++) {
+		now_ns = clock_now(clock_id);
+		late = race_run(loop, clock_id, now_ns - ahead_ns, wait_ns);
+		if (late < 0)
+			return late;
+		if (clock_now(clock_id) - now_ns > (uint64_t)offset_ns / 4)
+			continue;
+		if (!late)
+			return 0;
+		now_ns = clock_now(clock_id);
+		early = race_run(loop, clock_id,
+				 now_ns + offset_ns / 2 - ahead_ns, wait_ns);
+		if (early < 0)
+			return early;
+		if (clock_now(clock_id) - now_ns > (uint64_t)offset_ns / 4)
+			continue;
+		return !early;
+	}
+	return 0;
+}
+
+/* Reads the offsets, 0 where there are no time namespaces. Returns false if they
+ * cannot be known.
+ */
+static bool read_offsets(int64_t offsets_ns[LOOP_CLOCKS])
+{
+	FILE *file = fopen(OFFSETS_FILE, "re");
+	char name[16];
+	long long s;
+	long ns;
+	int i;
+
+	memset(offsets_ns, 0, LOOP_CLOCKS * sizeof(*offsets_ns));
+	if (!file)
+		return errno == ENOENT && !access("/proc/self/stat", F_OK);
+	while (fscanf(file, "%15s %lld %ld", name, &s, &ns) == 3) {
+		if (!strcmp(name, "monotonic"))
+			i = loop_clock(CLOCK_MONOTONIC);
+		else if (!strcmp(name, "boottime"))
+			i = loop_clock(CLOCK_BOOTTIME);
+		else
+			continue;
+		offsets_ns[i] = s * 1000000000LL + ns;
+	}
+	fclose(file);
+	return true;
+}
+
+static int probe_clock(struct loop *loop, clockid_t clock_id, int64_t offset_ns,
+		       bool known)
+{
+	int64_t *ahead_ns = &loop->ahead_ns[loop_clock(clock_id)];
+	int64_t size_ns = known ? llabs(offset_ns) : OFFSET_UNKNOWN_NS;
+	int r;
+
+	if (!size_ns)
+		return 0;
+	if (size_ns < OFFSET_PROBED_NS) {
+		*ahead_ns = offset_ns;
+		return 0;
+	}
+	/* A kernel that converts timeouts is to be left alone. */
+	r = is_ahead(loop, clock_id, 0, size_ns);
+	if (!r && known) {
+		*ahead_ns = offset_ns;
+		r = is_ahead(loop, clock_id, offset_ns, size_ns);
+	}
+	return r < 0 ? r : r ? 0 : -EOPNOTSUPP;
+}
+
+int time_namespace_probe(struct loop *loop)
+{
+	static const clockid_t clocks[] = { CLOCK_MONOTONIC, CLOCK_BOOTTIME };
+	int64_t offsets_ns[LOOP_CLOCKS];
+	bool known = read_offsets(offsets_ns);
+	size_t i;
+	int r;
+
+	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
+		int64_t offset_ns = offsets_ns[loop_clock(clocks[i])];
+
+		if (offset_ns)
+			loop->has_offsets = true;
+		r = probe_clock(loop, clocks[i], offset_ns, known);
+		if (r < 0) {
+			log_err("timeouts of io_uring are on another clock than ours: %s (a time namespace; is " OFFSETS_FILE " readable?)",
+				strerror(-r));
+			return r;
+		}
+	}
+	return 0;
+}
