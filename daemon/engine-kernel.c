@@ -224,12 +224,12 @@ static void submit_done(struct loop_op *op, int result, uint32_t flags)
 
 	(void)flags;
 	if (result > 0) {
+		count_batch(queue, io->records + io->progress, result);
 		io->progress += result;
 		if (io->progress < io->count) {
 			submit_rest(queue, io);
 			return;
 		}
-		count_batch(queue, io->records, io->count);
 		result = 0;
 	} else if (!result) {
 		result = -EIO;
@@ -240,7 +240,6 @@ static void submit_done(struct loop_op *op, int result, uint32_t flags)
 static int kernel_submit(struct engine_queue *base, struct engine_io *io)
 {
 	io->queue = base;
-	io->progress = 0;
 	io->op.done = submit_done;
 	submit_rest(kernel_queue(base), io);
 	return -EINPROGRESS;
@@ -250,17 +249,21 @@ static int kernel_submit_now(struct engine_queue *base,
 			     struct expiry_record *records, uint32_t count)
 {
 	struct kernel_queue *queue = kernel_queue(base);
-	struct expiry_batch batch = {
-		.addr = (uintptr_t)records,
-		.count = count,
-	};
-	int r = ioctl(queue->fd, EXPIRY_IOC_SUBMIT, &batch);
+	struct expiry_batch batch;
+	int r;
 
-	if (r < 0)
-		return -errno;
-	if ((uint32_t)r < count)
-		return -EIO;
-	count_batch(queue, records, count);
+	while (count) {
+		batch = (struct expiry_batch) {
+			.addr = (uintptr_t)records,
+			.count = count,
+		};
+		r = ioctl(queue->fd, EXPIRY_IOC_SUBMIT, &batch);
+		if (r <= 0)
+			return r < 0 ? -errno : -EIO;
+		count_batch(queue, records, r);
+		records += r;
+		count -= r;
+	}
 	return 0;
 }
 

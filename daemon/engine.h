@@ -61,7 +61,9 @@ struct engine_queue {
  *	was held until @taken_ns and what was given a deadline that had passed
  * @done: called with the result if the engine answered -EINPROGRESS. It should
  *	only note that.
- * @op: the engine's; likewise @progress
+ * @op: the engine's
+ * @progress: where submit() fails, how many records were done before that and
+ *	have their statuses; else the engine's
  */
 struct engine_io {
 	struct expiry_record *records;
@@ -97,8 +99,9 @@ struct engine_io {
  *	may be on its way.
  * @submit: process all records of @io in place, each gets its status. Returns
  *	0, -EINPROGRESS (@io->done comes later) or, where the queue as a whole
- *	is beyond use, another error.
- * @submit_now: the same without the ring; may block.
+ *	is beyond use, another error; see @io->progress, 0 before the call.
+ * @submit_now: the same without the ring; may block. Where it fails, the status
+ *	of a record does not tell whether it was done.
  * @collect: up to @io->count expirations that are due, in order. Returns how
  *	many, 0 = none can be had now, -EINPROGRESS, or an error.
  * @stop: end a collect() that is on its way soon; its done() still comes.

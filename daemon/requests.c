@@ -331,8 +331,10 @@ static void run_done(struct client *client, int result)
 	struct engine_io *batch = &client->batch;
 	uint32_t i;
 
-	/* Where the queue is beyond use, say so in every record. */
-	for (i = 0; result < 0 && i < batch->count; i++)
+	/* Where the queue is beyond use, say so in every record that was not
+	 * done before.
+	 */
+	for (i = batch->progress; result < 0 && i < batch->count; i++)
 		batch->records[i].status = result;
 	reply(client->received.first, batch->count);
 }
@@ -373,6 +375,7 @@ static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 	int r;
 
 	batch->records = (void *)buffer->head;
+	batch->progress = 0;
 	count = run_length(buffer, overdue);
 	batch->count = count;
 	if (!client->queue) {

@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The embedded engine as if its memory had to come back from swap first: what is
- * submitted or collected is done, but comes back after EXPIRY_SLOW_MS. It takes
- * the embedded engine's place in a daemon, where that is compiled as engine_fast.
+ * submitted or collected is done, but comes back after EXPIRY_SLOW_MS. Of a batch
+ * with more than EXPIRY_FAIL_AFTER records only as many are done, then it fails. It
+ * takes the embedded engine's place in a daemon, where that is compiled as
+ * engine_fast.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -15,6 +17,7 @@
 extern const struct engine_ops engine_fast;
 
 static struct __kernel_timespec delay;
+static uint32_t fail_after = UINT32_MAX;
 static struct engine_ops slow_ops;
 
 /* @io's result waits in its progress. */
@@ -41,9 +44,27 @@ static int slow_down(struct engine_queue *queue, struct engine_io *io,
 	return -EINPROGRESS;
 }
 
+static void slow_submitted(struct loop_op *op, int result, uint32_t flags)
+{
+	struct engine_io *io = container_of(op, struct engine_io, op);
+
+	(void)result;
+	(void)flags;
+	io->done(io, io->progress < io->count ? -EIO : 0);
+}
+
 static int slow_submit(struct engine_queue *queue, struct engine_io *io)
 {
-	return slow_down(queue, io, engine_fast.submit(queue, io));
+	uint32_t count = io->count;
+	int r;
+
+	if (io->count > fail_after)
+		io->count = fail_after;
+	r = slow_down(queue, io, engine_fast.submit(queue, io));
+	io->op.done = slow_submitted;
+	io->progress = io->count;
+	io->count = count;
+	return r;
 }
 
 static int slow_collect(struct engine_queue *queue, struct engine_io *io)
@@ -63,6 +84,9 @@ static int slow_open(struct engine **enginep, struct loop *loop,
 	r = engine_fast.open(enginep, loop, device, memory);
 	if (r < 0)
 		return r;
+	text = getenv("EXPIRY_FAIL_AFTER");
+	if (text)
+		fail_after = strtoul(text, NULL, 10);
 	delay.tv_sec = ms / 1000;
 	delay.tv_nsec = ms % 1000 * 1000000;
 	slow_ops = engine_fast;

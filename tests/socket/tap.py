@@ -27,15 +27,18 @@ def need_root():
         raise Skip("needs root")
 
 
-def slow(milliseconds, config=None):
+def slow(milliseconds, config=None, fail_after=None):
     """A daemon whose engine takes so long for each batch and each read; one
-    thread, for each has buffers of its own."""
+    thread, for each has buffers of its own. @fail_after: of each batch it does
+    so many records only."""
     if not os.path.exists(SLOW):
         raise Skip("no " + SLOW)
     if ENGINE == "kernel":
         raise Skip("nothing of the module is in it")
-    return Daemon(config, program=SLOW, threads=1,
-                  environment={"EXPIRY_SLOW_MS": str(milliseconds)})
+    environment = {"EXPIRY_SLOW_MS": str(milliseconds)}
+    if fail_after is not None:
+        environment["EXPIRY_FAIL_AFTER"] = str(fail_after)
+    return Daemon(config, program=SLOW, threads=1, environment=environment)
 
 
 class Group:
