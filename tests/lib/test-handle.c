@@ -260,6 +260,10 @@ static void bad_records(void **state)
 		{ { .op = EXPIRY_OP_QUERY, .id = 0xffffffff }, -ENOENT },
 		{ { .op = EXPIRY_OP_ACK, .id = 1 }, -EINVAL },
 	};
+	static const uint8_t others[] = {
+		EXPIRY_OP_EXPIRED, EXPIRY_OP_CLOCK_SET, EXPIRY_OP_HELLO,
+		EXPIRY_OP_CREDIT, EXPIRY_OP_QUEUES, UINT8_MAX
+	};
 	enum { CASES = sizeof(cases) / sizeof(*cases) };
 	struct expiry_record records[CASES + 2], sent;
 	struct expiry *h = open_queue(0);
@@ -289,6 +293,15 @@ static void bad_records(void **state)
 			 -EINVAL);
 	assert_int_equal(expiry_refresh(h, records[0].id, 0, 0x40, NULL),
 			 -EINVAL);
+	assert_int_equal(expiry_query(h, records[0].id, NULL), 0);
+	/* What would be taken for an expiration, or ends the connection, is not
+	 * even sent.
+	 */
+	for (i = 0; i < (int)(sizeof(others) / sizeof(others[0])); i++) {
+		sent = (struct expiry_record) { .op = others[i] };
+		assert_int_equal(expiry_submit(h, &sent, 1), -EINVAL);
+		assert_int_equal(expiry_post(h, &sent, 1), -EINVAL);
+	}
 	assert_int_equal(expiry_query(h, records[0].id, NULL), 0);
 	expiry_close(h);
 }

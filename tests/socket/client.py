@@ -87,6 +87,11 @@ def unpack_stat(body):
     return Stat(*fields[:24], fields[24:64], *fields[64:])
 
 
+def is_event(record):
+    """Whether it is no reply. A refused request has a status."""
+    return record.op in (EXPIRED, CLOCK_SET) and not record.status
+
+
 class Closed(Exception):
     """The server ended the connection."""
 
@@ -144,7 +149,7 @@ class Connection:
         """The next record that answers a request."""
         while True:
             record = self.record()
-            if record.op not in (EXPIRED, CLOCK_SET):
+            if not is_event(record):
                 return record
             self.expired.append(record)
 
@@ -172,8 +177,8 @@ class Connection:
                 time.sleep(0.0005)
             whole = len(self.buffer) // SIZE * SIZE
             for record in unpack(self.buffer[:whole]):
-                kept = record.op in (EXPIRED, CLOCK_SET)
-                (self.expired if kept else replies).append(record)
+                (self.expired if is_event(record) else
+                 replies).append(record)
             self.buffer = self.buffer[whole:]
             assert time.monotonic() < deadline, "%d of %d replies" % (
                 len(replies), len(records))
@@ -185,7 +190,7 @@ class Connection:
         if self.expired:
             return self.expired.pop(0)
         record = self.record()
-        assert record.op == EXPIRED, record
+        assert record.op == EXPIRED and not record.status, record
         return record
 
     def quiet(self, seconds=QUIET):

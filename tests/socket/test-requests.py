@@ -5,9 +5,10 @@
 import time
 
 import tap
-from client import (ACK, ACKING, ARM, CANCEL, CLEAR, CONSUME, EXPIRED, HOUR,
-                    KEYED, LATER, NEVER, NEW, QUERY, REFRESH, RELATIVE, SCAN,
-                    SECOND, SIZE, Record, arm, attach, pack, scaled, unpack)
+from client import (ACK, ACKING, ARM, CANCEL, CLEAR, CLOCK_SET, CONSUME,
+                    EXPIRED, HOUR, KEYED, LATER, NEVER, NEW, QUERY, REFRESH,
+                    RELATIVE, SCAN, SECOND, SIZE, Record, arm, attach, pack,
+                    scaled, unpack)
 
 
 def test_arm_gives_id_and_absolute_deadline(daemon):
@@ -161,6 +162,39 @@ def test_unknown_ops_leave_the_connection_alive(daemon):
             reply = queue.record()  # whatever its op looks like
             assert reply == sent._replace(status=-95), reply
         assert queue.request(arm(HOUR)).status == 0
+
+
+def test_ops_of_expirations_are_refused_among_expirations(daemon):
+    """They come back with a status, by which they are no expirations."""
+    count = scaled(1000)
+    with attach(daemon.path, flags=CONSUME) as queue:
+        # As much credit as there are timers: what is refused takes none.
+        queue.credit(count)
+        requests = [arm(0, i) if i % 2 else
+                    Record((EXPIRED, CLOCK_SET)[i % 4 // 2], id=i + 1,
+                           deadline=i, cookie=i, period=3)
+                    for i in range(2 * count)]
+        replies = queue.batch(requests)
+        for sent, got in zip(requests, replies):
+            assert got.op == sent.op and got.cookie == sent.cookie, got
+            if sent.op == ARM:
+                assert got.status == 0, got
+            else:
+                assert got == sent._replace(status=-95), (sent, got)
+        while len(queue.expired) < count:
+            record = queue.record()
+            assert record.op == EXPIRED and record.status == 0, record
+            queue.expired.append(record)
+        assert {r.cookie for r in queue.expired} == \
+            {r.cookie for r in requests if r.op == ARM}
+        queue.expired.clear()
+        # Whatever else is wrong with them.
+        for wrong in (Record(EXPIRED, flags=0xff), Record(CLOCK_SET, status=3),
+                      Record(EXPIRED, status=-1)):
+            got = queue.request(wrong)
+            assert got.op == wrong.op and got.status < 0, got
+            assert got == wrong._replace(status=got.status), got
+        assert queue.stat().credit == 0
 
 
 def test_bad_flags_are_refused_with_the_record_as_sent(daemon):
