@@ -13,6 +13,11 @@
 #include "daemon/log.h"
 #include "daemon/util.h"
 
+/* Most bytes, or timers of a user, that can be asked for: more than there can be,
+ * and sums of several such numbers still fit in 64 bits.
+ */
+#define MOST	(1ULL << 48)
+
 /**
  * struct config_key - a setting
  * @name: in the file
@@ -75,10 +80,10 @@ static const struct config_key config_keys[] = {
 	LIMIT(queues, 32768, 1, 1 << 20),
 	LIMIT(queues_per_user, 16384, 1, 1 << 20),
 	LIMIT(timers_per_queue, 1 << 24, 1, 1 << 30),
-	LIMIT(timers_per_user, 1 << 25, 1, UINT64_MAX),
-	FIXED(memory, 0, 0, UINT64_MAX),
+	LIMIT(timers_per_user, 1 << 25, 1, MOST),
+	FIXED(memory, 0, 0, MOST),
 	FIXED(records_in_flight, 4096, 64, 1 << 16),
-	LIMIT(backlog_memory, 256 << 20, 1 << 20, UINT64_MAX),
+	LIMIT(backlog_memory, 256 << 20, 1 << 20, MOST),
 	LIMIT(credit_max, 1 << 20, 1, UINT32_MAX),
 	LIMIT(busy_after, 4000, 0, 3600000),
 	LIMIT(kept_queues, 3000, 0, 1 << 20),

@@ -373,6 +373,7 @@ static void account_recount(struct server *server, struct user *user)
 
 /* Whether the user stays below the limit whatever is on its way: what fits into
  * the buffers of all threads, and into the private memory that clients may have.
+ * The sum is below 2^49, see MOST in config.c.
  */
 static bool user_far(const struct server *server, const struct user *user)
 {
