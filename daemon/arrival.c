@@ -11,26 +11,71 @@
 static void arrival_received(struct loop_op *op, int result, uint32_t flags);
 static void arrival_lands(struct server *server, struct mail *mail);
 
-void connection_refuse(struct server *server, int fd, int error)
+/* Say why a connection ends before its HELLO, and close it. */
+static void connection_end(int fd, int error)
 {
 	struct expiry_record record = {
 		.op = EXPIRY_OP_HELLO,
 		.status = error,
 	};
 
-	counter_add(&server->stat.refused_connections, 1);
 	send(fd, &record, sizeof(record), MSG_DONTWAIT | MSG_NOSIGNAL);
 	close(fd);
 }
 
+void connection_refuse(struct server *server, int fd, int error)
+{
+	counter_add(&server->stat.refused_connections, 1);
+	connection_end(fd, error);
+}
+
+/* The time limit goes with the receive and ends with it: nothing wakes up for a
+ * HELLO that came, and no list is looked through for those that did not.
+ */
+static void arrival_limit(struct arrival *arrival)
+{
+	struct server *server = arrival->server;
+	uint64_t now_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
+	uint64_t left_ns = arrival->due_ns > now_ns ? arrival->due_ns - now_ns :
+						      1;
+
+	arrival->left.tv_sec = left_ns / 1000000000;
+	arrival->left.tv_nsec = left_ns % 1000000000;
+	io_uring_prep_link_timeout(loop_sqe(&server->loop, &server->hello_limit),
+				   &arrival->left, 0);
+}
+
 static void arrival_receive(struct arrival *arrival)
 {
-	struct io_uring_sqe *sqe = loop_sqe(&arrival->server->loop,
-					    &arrival->received);
+	struct loop *loop = &arrival->server->loop;
+	struct io_uring_sqe *sqe;
 
+	loop_reserve(loop, 2);
+	sqe = loop_sqe(loop, &arrival->received);
 	io_uring_prep_recv(sqe, arrival->fd,
 			   (char *)&arrival->hello + arrival->len,
 			   sizeof(arrival->hello) - arrival->len, 0);
+	if (arrival->due_ns) {
+		sqe->flags |= IOSQE_IO_LINK;
+		arrival_limit(arrival);
+	}
+}
+
+static void hello_limited(struct loop_op *op, int result, uint32_t flags)
+{
+	struct server *server = container_of(op, struct server, hello_limit);
+
+	(void)flags;
+	/* The receive has its own completion: it came, or was canceled. */
+	if (result != -ETIME && result != -ECANCELED && result != -ENOENT &&
+	    result != -EALREADY)
+		loop_fail(&server->loop, "time limit of HELLO", result);
+}
+
+void arrivals_init(struct server *server)
+{
+	list_init(&server->arrivals);
+	server->hello_limit.done = hello_limited;
 }
 
 int arrival_new(struct server *server, int fd, pid_t pid,
@@ -48,6 +93,9 @@ int arrival_new(struct server *server, int fd, pid_t pid,
 	arrival->account = account;
 	arrival->fd = fd;
 	arrival->pid = pid;
+	if (server->config.hello_timeout)
+		arrival->due_ns = loop_now(&server->loop, CLOCK_MONOTONIC) +
+				  server->config.hello_timeout * 1000000;
 	arrival->received.done = arrival_received;
 	arrival->landing.deliver = arrival_lands;
 	list_add(&server->arrivals, &arrival->all);
@@ -116,14 +164,34 @@ static void arrival_go(struct arrival *arrival)
 		mail_post(&to->mailbox, &arrival->landing);
 }
 
-static void arrival_left(struct arrival *arrival)
+static struct log_about arrival_about(const struct arrival *arrival)
 {
-	struct log_about ended = {
+	return (struct log_about) {
 		.id = LOG_CLIENT_ENDED,
 		.peer = true,
 		.uid = arrival->account->uid,
 		.pid = arrival->pid,
 	};
+}
+
+/* Its time is over: answer, as HELLO would be, and close it. */
+static void arrival_expire(struct arrival *arrival)
+{
+	struct log_about ended = arrival_about(arrival);
+	struct server *server = arrival->server;
+
+	ended.error = ETIMEDOUT;
+	log_peer(&ended, "client of pid %d, uid %u ended: its HELLO did not come in time",
+		 (int)arrival->pid, (unsigned int)arrival->account->uid);
+	counter_add(&server->stat.closed_hello, 1);
+	list_del(&arrival->all);
+	connection_end(arrival->fd, -ETIMEDOUT);
+	arrival_end(server, arrival);
+}
+
+static void arrival_left(struct arrival *arrival)
+{
+	struct log_about ended = arrival_about(arrival);
 	struct server *server = arrival->server;
 
 	if (arrival->len) {
@@ -145,6 +213,9 @@ static void arrival_received(struct loop_op *op, int result, uint32_t flags)
 	(void)flags;
 	if (result > 0) {
 		arrival->len += result;
+	} else if (result == -ECANCELED) {
+		arrival_expire(arrival);
+		return;
 	} else if (result != -EINTR && result != -EAGAIN) {
 		/* The peer is gone without a word, which is its right. */
 		if (result < 0)

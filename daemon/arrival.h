@@ -27,6 +27,8 @@ struct server;
  * @fd: of the socket
  * @pid: of the peer
  * @received: @hello on its way, @len bytes of it are there
+ * @due_ns: until when it must be complete, CLOCK_MONOTONIC; 0 = at leisure
+ * @left: how long the receive under way may take
  * @received_ns: when it was complete, CLOCK_MONOTONIC
  * @place: where its queue is, a reference; NULL = there is one thread
  * @landing: posted to the thread that has the place
@@ -40,6 +42,8 @@ struct arrival {
 	struct loop_op received;
 	struct expiry_record hello;
 	uint32_t len;
+	uint64_t due_ns;
+	struct __kernel_timespec left;
 	uint64_t received_ns;
 	struct place *place;
 	struct mail landing;
@@ -50,6 +54,8 @@ struct arrival {
  */
 int arrival_new(struct server *server, int fd, pid_t pid,
 		struct account *account);
+
+void arrivals_init(struct server *server);
 
 /* All that are left, after the loop has ended. */
 void arrivals_deinit(struct server *server);

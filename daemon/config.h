@@ -36,6 +36,7 @@ struct config {
 	uint64_t records_in_flight;
 	uint64_t backlog_memory;
 	uint64_t credit_max;
+	uint64_t hello_timeout;
 	uint64_t busy_after;
 	uint64_t kept_queues;
 	uint64_t kept_queues_per_user;

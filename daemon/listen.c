@@ -12,6 +12,12 @@
 
 #define LISTEN_BACKLOG	4096
 
+/* Of all connections, one in so many is only for users with few of them, and
+ * one in so many only for root; few is as many as the latter.
+ */
+#define CONNECTIONS_FOR_FEW	8
+#define CONNECTIONS_FEW		256
+
 /* Refused in one turn from the reserve, and how long to wait where even that
  * does not do.
  */
@@ -30,6 +36,28 @@ static void listener_accept(struct listener *listener)
 	listener->accepting = true;
 }
 
+/* Who is always to be let in, to find out what is wrong. */
+static bool is_privileged(uid_t uid)
+{
+	return !uid || uid == geteuid();
+}
+
+/* Returns how many connections there may be for one more of a user with @nr, by
+ * which one user, or a few together, cannot keep all others out.
+ */
+static uint64_t connections_max(const struct config *config, uid_t uid,
+				uint64_t nr)
+{
+	uint64_t all = config->connections;
+	uint64_t few = all / CONNECTIONS_FEW;
+
+	if (is_privileged(uid))
+		return all;
+	if (nr && nr >= few)
+		return all - all / CONNECTIONS_FOR_FEW;
+	return all - few;
+}
+
 static void admit(struct server *server, int fd)
 {
 	const struct config *config = &server->config;
@@ -38,6 +66,7 @@ static void admit(struct server *server, int fd)
 	socklen_t len = sizeof(struct ucred);
 	struct account *account;
 	struct ucred peer;
+	uint64_t max;
 	int r = 0;
 
 	if (getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0) {
@@ -46,22 +75,23 @@ static void admit(struct server *server, int fd)
 	}
 	refused.uid = peer.uid;
 	refused.pid = peer.pid;
-	/* Connections only become fewer meanwhile: nobody else admits any. */
-	if (share_read(&shards->connections) >= config->connections) {
-		refused.error = EBUSY;
-		log_peer(&refused,
-			 "client of pid %d, uid %u refused: %llu connections are the limit",
-			 (int)peer.pid, (unsigned int)peer.uid,
-			 (unsigned long long)config->connections);
-		connection_refuse(server, fd, -EBUSY);
-		return;
-	}
 	account = account_get(&shards->accounts, peer.uid);
 	if (!account) {
 		connection_refuse(server, fd, -ENOMEM);
 		return;
 	}
-	if (share_read(&account->connections) >= config->connections_per_user) {
+	/* Connections only become fewer meanwhile: nobody else admits any. */
+	max = connections_max(config, peer.uid,
+			      share_read(&account->connections));
+	if (share_read(&shards->connections) >= max) {
+		refused.error = EBUSY;
+		log_peer(&refused,
+			 "client of pid %d, uid %u refused: %llu connections are the limit",
+			 (int)peer.pid, (unsigned int)peer.uid,
+			 (unsigned long long)max);
+		r = -EBUSY;
+	} else if (share_read(&account->connections) >=
+		   config->connections_per_user) {
 		refused.error = EDQUOT;
 		log_peer(&refused,
 			 "client of pid %d, uid %u refused: %llu connections are the limit of a user",

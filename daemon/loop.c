@@ -75,11 +75,9 @@ void loop_deinit(struct loop *loop)
 	loop->ring.ring_fd = -1;
 }
 
-struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op)
+void loop_reserve(struct loop *loop, uint32_t nr)
 {
-	struct io_uring_sqe *sqe;
-
-	while (!(sqe = io_uring_get_sqe(&loop->ring))) {
+	while (io_uring_sq_space_left(&loop->ring) < nr) {
 		int r = io_uring_submit(&loop->ring);
 
 		/* The ring is broken beyond repair, and nothing above could
@@ -88,6 +86,14 @@ struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op)
 		if (r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY)
 			abort();
 	}
+}
+
+struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op)
+{
+	struct io_uring_sqe *sqe;
+
+	loop_reserve(loop, 1);
+	sqe = io_uring_get_sqe(&loop->ring);
 	io_uring_sqe_set_data(sqe, op);
 	return sqe;
 }

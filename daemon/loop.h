@@ -61,6 +61,11 @@ void loop_deinit(struct loop *loop);
  */
 struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op);
 
+/* Makes sure that the next @nr entries are submitted together, as linked ones
+ * must be.
+ */
+void loop_reserve(struct loop *loop, uint32_t nr);
+
 /* Cancel what @op stands for; it completes with -ECANCELED, or as it would
  * have if that is too late.
  */

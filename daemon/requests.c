@@ -173,6 +173,7 @@ static void sum_server_stat(const struct server *server,
 	stat->refused_credit += counter_read(&one->refused_credit);
 	stat->closed_protocol += counter_read(&one->closed_protocol);
 	stat->closed_backlog += counter_read(&one->closed_backlog);
+	stat->closed_hello += counter_read(&one->closed_hello);
 	stat->backlog += counter_read(&server->buffers.private_size);
 	histogram_sum(&server->turn_ns, stat->turn_ns);
 	histogram_sum(&server->batch, stat->batch);

@@ -166,7 +166,7 @@ int server_init(struct server *server, struct shards *shards, uint32_t number,
 		.recount.deliver = users_recount,
 	};
 	list_init(&server->clients);
-	list_init(&server->arrivals);
+	arrivals_init(server);
 	list_init(&server->ready);
 	list_init(&server->few);
 	list_init(&server->writers);

@@ -35,7 +35,7 @@
  * @refused_busy: requests answered -EBUSY
  * @refused_credit: times that credit was cut to its limit
  * @closed_protocol: clients ended for breaking the protocol; @closed_backlog:
- *	for what they did not read
+ *	for what they did not read; @closed_hello: connections for no HELLO
  * @lateness_max_ns: of all expirations but those that were delivered again,
  *	armed in the past, or held for want of a consumer or credit
  */
@@ -49,6 +49,7 @@ struct server_stat {
 	counter_t refused_credit;
 	counter_t closed_protocol;
 	counter_t closed_backlog;
+	counter_t closed_hello;
 	counter_t lateness_max_ns;
 };
 
@@ -63,6 +64,7 @@ struct server_stat {
  *
  * @clients: all, by their @all
  * @arrivals: connections that have yet to say HELLO, by their @all
+ * @hello_limit: of the time limits of them all
  * @ready: clients with records to be processed, by their @ready; @few: those
  *	with few of them
  * @writers: clients with something to send, by their @writer
@@ -98,6 +100,7 @@ struct server {
 
 	struct list clients;
 	struct list arrivals;
+	struct loop_op hello_limit;
 	struct list ready;
 	struct list few;
 	struct list writers;

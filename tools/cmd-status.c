@@ -66,9 +66,10 @@ static void print_server(const struct ctl *ctl,
 	printf("  cut          %" PRIu64 " times credit, to its limit\n",
 	       (uint64_t)server->refused_credit);
 	printf("  ended        %" PRIu64 " connections for breaking the protocol, %"
-	       PRIu64 " for not reading\n",
+	       PRIu64 " for not reading, %" PRIu64 " without HELLO\n",
 	       (uint64_t)server->closed_protocol,
-	       (uint64_t)server->closed_backlog);
+	       (uint64_t)server->closed_backlog,
+	       (uint64_t)server->closed_hello);
 	printf("  not read     %" PRIu64 " bytes by clients\n",
 	       (uint64_t)server->backlog);
 }
@@ -122,6 +123,7 @@ static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
 		       ", \"refused_credit\": %" PRIu64
 		       ", \"closed_protocol\": %" PRIu64
 		       ", \"closed_backlog\": %" PRIu64
+		       ", \"closed_hello\": %" PRIu64
 		       ", \"backlog\": %" PRIu64,
 		       engine_text(server->engine),
 		       server->engine == EXPIRY_ENGINE_KERNEL ? "loaded" :
@@ -135,6 +137,7 @@ static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
 		       (uint64_t)server->refused_credit,
 		       (uint64_t)server->closed_protocol,
 		       (uint64_t)server->closed_backlog,
+		       (uint64_t)server->closed_hello,
 		       (uint64_t)server->backlog);
 	if (!ctl->device) {
 		printf(", \"timers\": %" PRIu64 ", \"lateness_max_ns\": %" PRIu64

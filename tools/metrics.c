@@ -62,6 +62,8 @@ static const struct family server_families[] = {
 	       "Connections ended for breaking the protocol."),
 	FAMILY("closed_backlog", closed_backlog, COUNTER,
 	       "Connections ended for what they did not read."),
+	FAMILY("closed_hello", closed_hello, COUNTER,
+	       "Connections ended for want of HELLO."),
 	FAMILY("backlog_bytes", backlog, GAUGE,
 	       "Memory of what clients do not read."),
 	FAMILY("turn_seconds", turn_ns, HISTOGRAM,

@@ -86,6 +86,7 @@ struct expiry_hello {
  *	nothing is armed; 0: not known, for there are very many queues
  * @lateness_max_ns: of all expirations since the start but those that
  *	struct expiry_stat counts as @past or @held, and redeliveries
+ * @closed_hello: connections ended because their HELLO did not come in time
  *
  * The body is a struct expiry_stat followed by this; a later daemon may append
  * to it, so a client reads what it knows and skips the rest of the units.
@@ -115,7 +116,7 @@ struct expiry_server_stat {
 	__u64 timers;
 	__u64 next_ns;
 	__u64 lateness_max_ns;
-	__u64 reserved1;
+	__u64 closed_hello;
 };
 
 /**
