@@ -18,21 +18,18 @@
 void budget_init(struct budget *budget, uint64_t bytes_max)
 {
 	*budget = (struct budget) {
-		.pages_max = bytes_max ? bytes_max / CORE_PAGE_SIZE :
-					 UINT64_MAX,
+		.pages_max = bytes_max / CORE_PAGE_SIZE,
 	};
 }
 
 static bool budget_take(struct budget *budget)
 {
-	return budget->pages_max == UINT64_MAX ||
-	       share_take(&budget->pages, 1, budget->pages_max);
+	return share_take(&budget->pages, 1, budget->pages_max);
 }
 
 static void budget_put(struct budget *budget)
 {
-	if (budget->pages_max != UINT64_MAX)
-		share_put(&budget->pages, 1);
+	share_put(&budget->pages, 1);
 }
 
 void arena_init(struct arena *arena, struct budget *budget)

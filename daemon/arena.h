@@ -21,15 +21,15 @@
 
 /**
  * struct budget - what all arenas together may hand out
- * @pages: how many they do, counted only where there is a limit
- * @pages_max: most at once, UINT64_MAX = no limit (const)
+ * @pages: how many they do
+ * @pages_max: most at once (const)
  */
 struct budget {
 	share_t pages;
 	uint64_t pages_max;
 };
 
-/* @bytes_max: most memory, 0 = no limit. */
+/* @bytes_max: most memory. */
 void budget_init(struct budget *budget, uint64_t bytes_max);
 
 /**

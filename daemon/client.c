@@ -606,7 +606,7 @@ static uint64_t client_private(const struct client *client)
 void clients_bound(struct server *server)
 {
 	uint64_t size = counter_read(&server->buffers.private_size);
-	uint64_t most = server->config.backlog_memory / server->shards->nr;
+	uint64_t most = server_backlog_max(server) / server->shards->nr;
 	struct list *entry;
 
 	if (size <= most)

@@ -27,6 +27,7 @@
  * @string: default of a string
  * @base: of a number; 0 = 10
  * @start: looked at when the daemon starts, not when it reloads
+ * @derived: 0 has the daemon find a value itself, below @min though it is
  */
 struct config_key {
 	const char *name;
@@ -38,6 +39,7 @@ struct config_key {
 	const char *string;
 	int base;
 	bool start;
+	bool derived;
 };
 
 #define TEXT(key, preset, at_start) { \
@@ -83,7 +85,13 @@ static const struct config_key config_keys[] = {
 	LIMIT(timers_per_user, 1 << 25, 1, MOST),
 	FIXED(memory, 0, 0, MOST),
 	FIXED(records_in_flight, 4096, 64, 1 << 16),
-	LIMIT(backlog_memory, 256 << 20, 1 << 20, MOST),
+	{
+		.name = "backlog_memory",
+		.offset = offsetof(struct config, backlog_memory),
+		.min = 1 << 20,
+		.max = MOST,
+		.derived = true,
+	},
 	LIMIT(credit_max, 1 << 20, 1, UINT32_MAX),
 	LIMIT(hello_timeout, 10000, 0, 3600000),
 	LIMIT(busy_after, 4000, 0, 3600000),
@@ -132,7 +140,8 @@ static const char *set_number(struct config *config,
 	number = strtoull(value, &end, key->base ? key->base : 10);
 	if (*end)
 		return "is not a number";
-	if (errno || number < key->min || number > key->max) {
+	if (errno || number > key->max ||
+	    (number < key->min && (number || !key->derived))) {
 		snprintf(range, sizeof(range), "is not in %llu to %llu",
 			 (unsigned long long)key->min,
 			 (unsigned long long)key->max);

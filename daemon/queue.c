@@ -381,7 +381,7 @@ static bool user_far(const struct server *server, const struct user *user)
 	uint64_t limit = server->config.timers_per_user;
 	uint64_t bytes = (uint64_t)server->shards->nr *
 			 server->buffers.nr_ring * server->buffers.size +
-			 server->config.backlog_memory;
+			 server_backlog_max(server);
 
 	return now < limit &&
 	       limit - now > bytes / sizeof(struct expiry_record);

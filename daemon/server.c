@@ -143,6 +143,13 @@ uint64_t server_queues_max(const struct server *server)
 	return server->config.queues < left ? left : server->config.queues;
 }
 
+uint64_t server_backlog_max(const struct server *server)
+{
+	uint64_t configured = server->config.backlog_memory;
+
+	return configured ? configured : server->shards->plan.backlog;
+}
+
 static uint64_t users_max(const struct server *server)
 {
 	return server->config.connections + server_queues_max(server);

@@ -131,6 +131,9 @@ void server_reconfigure(struct server *server, const struct config *config);
 /* Most queues in all threads together. */
 uint64_t server_queues_max(const struct server *server);
 
+/* Most bytes of what clients do not read, in all threads together. */
+uint64_t server_backlog_max(const struct server *server);
+
 /* Serve until server_stop(); 0 or a fatal -errno. */
 int server_run(struct server *server);
 void server_stop(struct server *server);

@@ -149,7 +149,8 @@ static int shards_init(struct shards *shards, const struct config *config)
 	pthread_mutex_init(&shards->arrival_lock, NULL);
 	/* Each is a connection, and those are limited. */
 	pool_init(&shards->arrival_pool, sizeof(struct arrival), UINT64_MAX);
-	budget_init(&shards->memory, config->memory);
+	memory_plan_init(&shards->plan, config, "");
+	budget_init(&shards->memory, shards->plan.timers);
 	r = directory_init(&shards->directory, shards->nr, config->queues);
 	if (r < 0) {
 		log_err("queues: %s", strerror(-r));
@@ -174,6 +175,20 @@ static void shards_deinit(struct shards *shards)
 	}
 }
 
+/* Say what memory there is for, once it is known that it is ours to give. */
+static void shards_tell_memory(const struct shards *shards)
+{
+	const struct memory_plan *plan = &shards->plan;
+
+	if (shards->ops->kind == EXPIRY_ENGINE_EMBEDDED)
+		log_info("memory: up to %llu MiB for timers, %llu MiB for what clients do not read; %s %llu MiB",
+			 (unsigned long long)(plan->timers >> 20),
+			 (unsigned long long)(plan->backlog >> 20),
+			 plan->is_group ? "the control group may have" :
+					  "the machine has",
+			 (unsigned long long)(plan->limit >> 20));
+}
+
 static int shards_start(struct shards *shards, const struct config *config)
 {
 	struct shard *first = shard_new(shards, 0);
@@ -182,6 +197,8 @@ static int shards_start(struct shards *shards, const struct config *config)
 
 	if (first)
 		r = server_init(&first->server, shards, 0, config);
+	if (!r)
+		shards_tell_memory(shards);
 	for (i = 1; !r && i < shards->nr; i++)
 		r = shard_start(shards, i, config);
 	if (!r) {

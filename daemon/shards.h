@@ -20,6 +20,7 @@
 #include "daemon/config.h"
 #include "daemon/counter.h"
 #include "daemon/directory.h"
+#include "daemon/memory-limit.h"
 #include "daemon/pool.h"
 #include "daemon/store.h"
 
@@ -36,6 +37,7 @@ struct server;
  *	@arrival_lock
  * @directory: where queues are
  * @store: what the service manager keeps
+ * @plan: what memory is for (const)
  * @memory: of the timers of the embedded engine
  * @stale: something happened in another thread since the service manager was
  *	told how we are
@@ -52,6 +54,7 @@ struct shards {
 	struct pool arrival_pool;
 	struct directory directory;
 	struct store store;
+	struct memory_plan plan;
 	struct budget memory;
 	atomic_bool stale;
 };
