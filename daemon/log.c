@@ -1,48 +1,247 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <pthread.h>
+#include <signal.h>
 #include <stdarg.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
-#include <sys/socket.h>
-#include <sys/stat.h>
-#include <sys/un.h>
 #include <time.h>
-#include <unistd.h>
 
 #include <expiry/wire.h>
 
+#include "daemon/log-sink.h"
 #include "daemon/log.h"
 
-/* Lines that clients cause: so many at once, then so many a second. */
-#define LOG_BURST	20
-#define LOG_PER_SECOND	2
+/* Lines that wait to be written: so many at most, of which so many about clients
+ * and so many about one user. What a reader that stops finds later is not all
+ * about who misbehaved most.
+ */
+#define LOG_QUEUED		128
+#define LOG_QUEUED_CLIENTS	96
+#define LOG_QUEUED_USER		24
 
-#define LOG_LINE	512
+/* How long after the first line that was left out its number is said, if not at
+ * the end.
+ */
+#define LOG_NOTE_S	5
 
 _Atomic enum log_level log_max = LOG_LEVEL_INFO;
 
-/* Whether stderr is the journal, and the socket by which it takes fields. */
-static bool log_journal;
-static int log_fd = -1;
-
-static const struct sockaddr_un log_address = {
-	.sun_family = AF_UNIX,
-	.sun_path = "/run/systemd/journal/socket",
+/**
+ * struct entry - a line that waits
+ * @queue: memory of @about.queue
+ * @client: a client caused it, one of @about.uid
+ * @dropped: lines lost right before it
+ */
+struct entry {
+	enum log_level level;
+	struct log_about about;
+	char queue[EXPIRY_NAME_MAX];
+	bool client;
+	uint64_t dropped;
+	char message[LOG_LINE];
 };
 
-void log_init(void)
-{
-	const char *stream = getenv("JOURNAL_STREAM");
-	unsigned long long dev, ino;
-	struct stat st;
+/**
+ * struct log_queue - lines that wait, and the thread that writes them
+ * @lock: of all that follows, and of the budgets; no call is made under it
+ * @more: there is something to write; @ended: the thread has ended
+ * @head: number of the next entry to write, which is the thread's own; @tail: of
+ *	the next to queue
+ * @dropped: lines lost behind the last entry
+ * @note_s: when to say how many were left out, CLOCK_MONOTONIC, 0 = none were
+ * @stop: write what there is, then end
+ * @is_ended: so it did
+ */
+static struct {
+	pthread_t thread;
+	pthread_mutex_t lock;
+	pthread_cond_t more;
+	pthread_cond_t ended;
+	uint64_t head;
+	uint64_t tail;
+	uint64_t dropped;
+	time_t note_s;
+	bool stop;
+	bool is_ended;
+	struct entry entries[LOG_QUEUED];
+} log_queue = { .lock = PTHREAD_MUTEX_INITIALIZER };
 
-	log_journal = stream && !fstat(STDERR_FILENO, &st) &&
-		      sscanf(stream, "%llu:%llu", &dev, &ino) == 2 &&
-		      dev == st.st_dev && ino == st.st_ino;
-	if (log_journal)
-		log_fd = socket(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC, 0);
+static _Atomic uint64_t dropped_total;
+static _Atomic uint64_t left_out_total;
+
+static time_t now_s(void)
+{
+	struct timespec now;
+
+	clock_gettime(CLOCK_MONOTONIC, &now);
+	return now.tv_sec;
 }
+
+/* ---------------------------------------------------------------- the thread */
+
+/* Says that @nr lines are lost, together with those of which it could not be said
+ * before.
+ */
+static void note_dropped(uint64_t nr)
+{
+	static const struct log_about about;
+	static uint64_t unsaid;
+	char message[LOG_LINE];
+
+	unsaid += nr;
+	if (!unsaid)
+		return;
+	snprintf(message, sizeof(message),
+		 "%llu lines were dropped: the log could not be written in time",
+		 (unsigned long long)unsaid);
+	if (log_sink_write(LOG_LEVEL_WARNING, &about, message))
+		unsaid = 0;
+}
+
+/* Counts a line that was lost; with the lock. */
+static void count_dropped(void)
+{
+	log_queue.dropped++;
+	dropped_total++;
+}
+
+/* Writes the oldest entry; with the lock, which it gives up meanwhile. */
+static void write_entry(void)
+{
+	struct entry *entry = &log_queue.entries[log_queue.head % LOG_QUEUED];
+	bool is_written;
+
+	pthread_mutex_unlock(&log_queue.lock);
+	note_dropped(entry->dropped);
+	is_written = log_sink_write(entry->level, &entry->about,
+				    entry->message);
+	pthread_mutex_lock(&log_queue.lock);
+	log_queue.head++;
+	if (!is_written)
+		count_dropped();
+}
+
+/* Says about whom lines were left out; with the lock, likewise. */
+static void write_notes(void)
+{
+	static const struct log_about about;
+	char message[LOG_LINE], user[32];
+	size_t cursor = 0;
+	bool is_written;
+	uint64_t nr;
+	uid_t uid;
+
+	log_queue.note_s = 0;
+	while ((nr = log_budget_left_out(&cursor, &uid))) {
+		pthread_mutex_unlock(&log_queue.lock);
+		*user = '\0';
+		if (uid != LOG_NOBODY)
+			snprintf(user, sizeof(user), " of uid %u",
+				 (unsigned int)uid);
+		snprintf(message, sizeof(message),
+			 "%llu lines about clients%s were left out",
+			 (unsigned long long)nr, user);
+		is_written = log_sink_write(LOG_LEVEL_WARNING, &about, message);
+		pthread_mutex_lock(&log_queue.lock);
+		if (!is_written)
+			count_dropped();
+	}
+}
+
+/* At the end they are, as soon as nothing else is left; with the lock. */
+static bool are_notes_due(void)
+{
+	if (!log_queue.note_s)
+		return false;
+	return log_queue.note_s <= now_s() ||
+	       (log_queue.stop && log_queue.head == log_queue.tail);
+}
+
+/* Waits for more to write, or until notes are due; with the lock. */
+static void wait_for_more(void)
+{
+	struct timespec until = { .tv_sec = log_queue.note_s };
+
+	if (log_queue.note_s)
+		pthread_cond_timedwait(&log_queue.more, &log_queue.lock,
+				       &until);
+	else
+		pthread_cond_wait(&log_queue.more, &log_queue.lock);
+}
+
+static void *log_main(void *data)
+{
+	uint64_t nr;
+
+	pthread_setname_np(pthread_self(), "expiry-log");
+	pthread_mutex_lock(&log_queue.lock);
+	for (;;) {
+		if (are_notes_due()) {
+			write_notes();
+		} else if (log_queue.head < log_queue.tail) {
+			write_entry();
+		} else if (log_queue.dropped) {
+			nr = log_queue.dropped;
+			log_queue.dropped = 0;
+			pthread_mutex_unlock(&log_queue.lock);
+			note_dropped(nr);
+			pthread_mutex_lock(&log_queue.lock);
+		} else if (log_queue.stop) {
+			break;
+		} else {
+			wait_for_more();
+		}
+	}
+	log_queue.is_ended = true;
+	pthread_cond_signal(&log_queue.ended);
+	pthread_mutex_unlock(&log_queue.lock);
+	return data;
+}
+
+int log_init(void)
+{
+	pthread_condattr_t attr;
+	sigset_t signals, before;
+	int r;
+
+	log_sink_init();
+	pthread_condattr_init(&attr);
+	pthread_condattr_setclock(&attr, CLOCK_MONOTONIC);
+	pthread_cond_init(&log_queue.more, &attr);
+	pthread_cond_init(&log_queue.ended, &attr);
+	pthread_condattr_destroy(&attr);
+	/* No signal is for this thread. SIGTTOU among them: where a terminal's
+	 * tostop is set, it would stop a daemon in the background.
+	 */
+	sigfillset(&signals);
+	pthread_sigmask(SIG_SETMASK, &signals, &before);
+	r = -pthread_create(&log_queue.thread, NULL, log_main, NULL);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	return r;
+}
+
+void log_deinit(void)
+{
+	struct timespec until;
+	bool is_ended;
+	int r = 0;
+
+	clock_gettime(CLOCK_MONOTONIC, &until);
+	until.tv_sec += LOG_END_MS / 1000;
+	pthread_mutex_lock(&log_queue.lock);
+	log_queue.stop = true;
+	pthread_cond_signal(&log_queue.more);
+	while (!log_queue.is_ended && !r)
+		r = pthread_cond_timedwait(&log_queue.ended, &log_queue.lock,
+					   &until);
+	is_ended = log_queue.is_ended;
+	pthread_mutex_unlock(&log_queue.lock);
+	/* Else it ends with the process, and what it still has is lost. */
+	if (is_ended)
+		pthread_join(log_queue.thread, NULL);
+}
+
+/* ------------------------------------------------------------------- queueing */
 
 void log_set_level(const char *name)
 {
@@ -51,110 +250,112 @@ void log_set_level(const char *name)
 					     LOG_LEVEL_INFO;
 }
 
-/* Take a token for a line. Returns whether there was one, and in *@suppressedp
- * how many lines there was none for.
- */
-static bool log_token(unsigned long *suppressedp)
+uint64_t log_dropped(void)
 {
-	static unsigned int tokens = LOG_BURST;
-	static unsigned long suppressed;
-	static time_t last;
-	struct timespec now;
-	time_t passed;
+	return dropped_total;
+}
 
-	clock_gettime(CLOCK_MONOTONIC_COARSE, &now);
-	passed = now.tv_sec - last;
-	if (passed > 0) {
-		last = now.tv_sec;
-		if (passed > LOG_BURST)
-			passed = LOG_BURST;
-		tokens += LOG_PER_SECOND * passed;
-		if (tokens > LOG_BURST)
-			tokens = LOG_BURST;
-	}
-	if (!tokens) {
-		suppressed++;
+uint64_t log_left_out(void)
+{
+	return left_out_total;
+}
+
+/* Returns whether there is a place for one more line; with the lock. */
+static bool has_place(bool client, uid_t uid)
+{
+	uint64_t queued = log_queue.tail - log_queue.head, of_user = 0, i;
+
+	if (!client)
+		return queued < LOG_QUEUED;
+	if (queued >= LOG_QUEUED_CLIENTS)
 		return false;
+	for (i = log_queue.head; i < log_queue.tail; i++) {
+		const struct entry *entry = &log_queue.entries[i % LOG_QUEUED];
+
+		of_user += entry->client && entry->about.uid == uid;
 	}
-	tokens--;
-	*suppressedp = suppressed;
-	suppressed = 0;
-	return true;
+	return of_user < LOG_QUEUED_USER;
 }
 
-bool log_allowed(void)
+/* Fills the next entry; with the lock. */
+static void fill(enum log_level level, const struct log_about *about,
+		 bool client, const char *message)
 {
-	static pthread_mutex_t lock = PTHREAD_MUTEX_INITIALIZER;
-	unsigned long suppressed = 0;
-	bool allowed;
+	struct entry *entry = &log_queue.entries[log_queue.tail++ % LOG_QUEUED];
 
-	pthread_mutex_lock(&lock);
-	allowed = log_token(&suppressed);
-	pthread_mutex_unlock(&lock);
-	if (suppressed)
-		log_write(LOG_LEVEL_WARNING, NULL,
-			  "%lu lines about clients were left out", suppressed);
-	return allowed;
+	entry->level = level;
+	entry->about = *about;
+	entry->client = client;
+	entry->dropped = log_queue.dropped;
+	log_queue.dropped = 0;
+	if (about->queue) {
+		memcpy(entry->queue, about->queue,
+		       strnlen(about->queue, EXPIRY_NAME_MAX - 1) + 1);
+		entry->about.queue = entry->queue;
+	}
+	strcpy(entry->message, message);
 }
 
-/* An entry with fields. Returns whether the journal took it: one that is behind
- * is not waited for.
- */
-static bool log_entry(enum log_level level, const struct log_about *about,
-		      const char *message)
+static void enqueue(enum log_level level, const struct log_about *about,
+		    bool client, const char *format, va_list ap)
 {
-	char text[1024];
-	FILE *file = fmemopen(text, sizeof(text), "w");
-	long len;
+	char message[LOG_LINE], *c;
 
-	if (!file)
-		return false;
-	fprintf(file, "MESSAGE=%s\nPRIORITY=%d\nSYSLOG_IDENTIFIER=expiryd\n",
-		message, level);
-	if (about && about->id)
-		fprintf(file, "MESSAGE_ID=%s\n", about->id);
-	if (about && about->queue)
-		fprintf(file, "QUEUE=%.*s\n", EXPIRY_NAME_MAX, about->queue);
-	if (about && about->peer)
-		fprintf(file, "PEER_UID=%u\nPEER_PID=%d\n",
-			(unsigned int)about->uid, (int)about->pid);
-	if (about && about->error)
-		fprintf(file, "ERRNO=%d\n", abs(about->error));
-	len = ftell(file);
-	fclose(file);
-	return sendto(log_fd, text, len, MSG_DONTWAIT | MSG_NOSIGNAL,
-		      (const void *)&log_address, sizeof(log_address)) == len;
-}
-
-/* One write a line, so that lines of several processes do not mix. */
-static void log_line(enum log_level level, const char *message)
-{
-	char line[LOG_LINE + 16];
-	int len;
-
-	if (log_journal)
-		len = snprintf(line, sizeof(line), "<%d>%s\n", level, message);
+	vsnprintf(message, sizeof(message), format, ap);
+	/* One line, whatever is in the names of files. */
+	for (c = message; *c; c++)
+		if (*c == '\n')
+			*c = ' ';
+	pthread_mutex_lock(&log_queue.lock);
+	if (has_place(client, about->uid))
+		fill(level, about, client, message);
 	else
-		len = snprintf(line, sizeof(line), "expiryd: %s\n", message);
-
-	/* There is nobody to tell if this fails. */
-	if (write(STDERR_FILENO, line, len) < 0)
-		return;
+		count_dropped();
+	pthread_mutex_unlock(&log_queue.lock);
+	pthread_cond_signal(&log_queue.more);
 }
 
 void log_write(enum log_level level, const struct log_about *about,
 	       const char *format, ...)
 {
-	char message[LOG_LINE], *c;
+	static const struct log_about nothing;
 	va_list ap;
 
 	va_start(ap, format);
-	vsnprintf(message, sizeof(message), format, ap);
+	enqueue(level, about ? about : &nothing, false, format, ap);
 	va_end(ap);
-	/* One line, whatever is in the names of files. */
-	for (c = message; *c; c++)
-		if (*c == '\n')
-			*c = ' ';
-	if (log_fd < 0 || !log_entry(level, about, message))
-		log_line(level, message);
+}
+
+/* Returns whether a line about @uid is within its budget. */
+static bool is_affordable(uid_t uid)
+{
+	bool is_first = false, has_token;
+	time_t now = now_s();
+
+	pthread_mutex_lock(&log_queue.lock);
+	has_token = log_budget_take(uid, now);
+	if (!has_token) {
+		left_out_total++;
+		is_first = !log_queue.note_s;
+		if (is_first)
+			log_queue.note_s = now + LOG_NOTE_S;
+	}
+	pthread_mutex_unlock(&log_queue.lock);
+	if (is_first)
+		pthread_cond_signal(&log_queue.more);
+	return has_token;
+}
+
+void log_client(const struct log_about *about, const char *format, ...)
+{
+	static const struct log_about nobody = { .uid = LOG_NOBODY };
+	va_list ap;
+
+	if (!about)
+		about = &nobody;
+	if (!is_affordable(about->uid))
+		return;
+	va_start(ap, format);
+	enqueue(LOG_LEVEL_WARNING, about, true, format, ap);
+	va_end(ap);
 }

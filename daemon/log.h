@@ -2,13 +2,21 @@
 /*
  * Lines on stderr or, where that is the journal, entries with fields in it. The
  * level is checked before anything is formatted. Any thread may write.
+ *
+ * Whoever reads the log may stop doing so, and no loop may wait for that: lines
+ * are queued, and a thread of their own writes them. The queue is bounded; what
+ * finds no place is counted, and a line says so when lines can be written again
+ * (docs/decisions/0014-log.md).
  */
 #ifndef DAEMON_LOG_H
 #define DAEMON_LOG_H
 
 #include <stdatomic.h>
 #include <stdbool.h>
+#include <stdint.h>
 #include <sys/types.h>
+
+#include "daemon/log-budget.h"
 
 /* The values are syslog's and the journal's. */
 enum log_level {
@@ -39,6 +47,7 @@ static inline bool log_wanted(enum log_level level)
  * @id: MESSAGE_ID, one of the above, or NULL
  * @queue: QUEUE, not longer than a queue's name is, or NULL
  * @peer: PEER_UID and PEER_PID are @uid and @pid
+ * @uid: the user who caused it: the line is charged to that one's budget
  * @error: ERRNO, 0 = none
  */
 struct log_about {
@@ -50,21 +59,38 @@ struct log_about {
 	int error;
 };
 
-/* Look at the environment: whether stderr is the journal. */
-void log_init(void);
+/* Looks at the environment, whether stderr is the journal, and starts the thread
+ * that writes. Returns 0 or -errno.
+ */
+int log_init(void);
+
+/* Waits until all is written, at most LOG_END_MS: a reader that has stopped must
+ * not keep the daemon from ending. Nothing may be logged any more.
+ */
+#define LOG_END_MS	2000
+void log_deinit(void);
 
 /* What is written from now on: "err", "warning" or "info" and above. */
 void log_set_level(const char *name);
 
-/* Whether one more line that a client caused may be written now. Counts what
- * it refuses and says how many there were when it allows again.
+/* Lines that were lost since the start: the queue had no place, or they could not
+ * be written.
  */
-bool log_allowed(void);
+uint64_t log_dropped(void);
+
+/* Lines about clients that were left out since the start: beyond a budget. */
+uint64_t log_left_out(void);
 
 /* @about may be NULL. */
 void log_write(enum log_level level, const struct log_about *about,
 	       const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
+
+/* Likewise a warning that a client caused, within the budget of @about's user;
+ * NULL: no user in particular.
+ */
+void log_client(const struct log_about *about, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 #define log_at(level, about, ...) \
 	do { \
@@ -76,13 +102,13 @@ void log_write(enum log_level level, const struct log_about *about,
 #define log_warning(...)	log_at(LOG_LEVEL_WARNING, NULL, __VA_ARGS__)
 #define log_info(...)		log_at(LOG_LEVEL_INFO, NULL, __VA_ARGS__)
 
-/* What a client brought about: limited, so that nobody can fill the log or
- * slow the daemon down by misbehaving.
+/* What a client caused: limited, so that no user can fill the log or hide what
+ * is said about others by misbehaving.
  */
 #define log_peer(about, ...) \
 	do { \
-		if (log_wanted(LOG_LEVEL_WARNING) && log_allowed()) \
-			log_write(LOG_LEVEL_WARNING, (about), __VA_ARGS__); \
+		if (log_wanted(LOG_LEVEL_WARNING)) \
+			log_client((about), __VA_ARGS__); \
 	} while (0)
 
 #endif /* DAEMON_LOG_H */

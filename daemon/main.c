@@ -177,12 +177,11 @@ static int configure(struct config *config)
 	return 0;
 }
 
-int main(int argc, char **argv)
+static int run(int argc, char **argv)
 {
 	struct config config;
 	int r;
 
-	log_init();
 	r = parse_argv(argc, argv);
 	if (r)
 		return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;
@@ -197,4 +196,17 @@ int main(int argc, char **argv)
 	r = shards_run(&config, configure);
 	notify_deinit();
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
+}
+
+int main(int argc, char **argv)
+{
+	int r = log_init();
+
+	if (r < 0) {
+		fprintf(stderr, "expiryd: log: %s\n", strerror(-r));
+		return EXIT_FAILURE;
+	}
+	r = run(argc, argv);
+	log_deinit();
+	return r;
 }

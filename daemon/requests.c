@@ -202,6 +202,8 @@ static void fill_server_stat(const struct client *client,
 		.timers = summary.timers,
 		.next_ns = summary.next_ns,
 		.lateness_max_ns = summary.lateness_max_ns,
+		.log_dropped = log_dropped(),
+		.log_left_out = log_left_out(),
 	};
 	for (i = 0; i < shards->nr; i++)
 		sum_server_stat(shards->servers[i], stat);

@@ -216,6 +216,7 @@ static bool keep(struct queue *queue)
 	struct log_about not_kept = {
 		.id = LOG_QUEUE_NOT_KEPT,
 		.queue = queue->name,
+		.uid = queue->user->uid,
 	};
 	struct store *store = &queue->server->shards->store;
 	char name[STORE_NAME];

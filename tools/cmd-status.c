@@ -72,6 +72,9 @@ static void print_server(const struct ctl *ctl,
 	       (uint64_t)server->closed_hello);
 	printf("  not read     %" PRIu64 " bytes by clients\n",
 	       (uint64_t)server->backlog);
+	printf("  log          %" PRIu64 " lines lost, %" PRIu64
+	       " about clients left out\n", (uint64_t)server->log_dropped,
+	       (uint64_t)server->log_left_out);
 }
 
 static void print_queue(const struct ctl *ctl, const struct expiry_stat *stat,
@@ -124,7 +127,9 @@ static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
 		       ", \"closed_protocol\": %" PRIu64
 		       ", \"closed_backlog\": %" PRIu64
 		       ", \"closed_hello\": %" PRIu64
-		       ", \"backlog\": %" PRIu64,
+		       		       ", \"backlog\": %" PRIu64
+		       ", \"log_dropped\": %" PRIu64
+		       ", \"log_left_out\": %" PRIu64,
 		       engine_text(server->engine),
 		       server->engine == EXPIRY_ENGINE_KERNEL ? "loaded" :
 		       module_word(module_here()), (uint64_t)server->uptime_ns,
@@ -138,7 +143,9 @@ static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
 		       (uint64_t)server->closed_protocol,
 		       (uint64_t)server->closed_backlog,
 		       (uint64_t)server->closed_hello,
-		       (uint64_t)server->backlog);
+		       (uint64_t)server->backlog,
+		       (uint64_t)server->log_dropped,
+		       (uint64_t)server->log_left_out);
 	if (!ctl->device) {
 		printf(", \"timers\": %" PRIu64 ", \"lateness_max_ns\": %" PRIu64
 		       ", ", (uint64_t)server->timers,

@@ -87,6 +87,9 @@ struct expiry_hello {
  * @lateness_max_ns: of all expirations since the start but those that
  *	struct expiry_stat counts as @past or @held, and redeliveries
  * @closed_hello: connections ended because their HELLO did not come in time
+ * @log_dropped: lines of the daemon's log that were lost since the start, for the
+ *	log was not read in time or could not be written
+ * @log_left_out: likewise lines about clients that were beyond a user's budget
  *
  * The body is a struct expiry_stat followed by this; a later daemon may append
  * to it, so a client reads what it knows and skips the rest of the units.
@@ -117,6 +120,9 @@ struct expiry_server_stat {
 	__u64 next_ns;
 	__u64 lateness_max_ns;
 	__u64 closed_hello;
+	__u64 log_dropped;
+	__u64 log_left_out;
+	__u64 reserved1[2];
 };
 
 /**

@@ -69,7 +69,7 @@ def hello(name=b"", flags=0, clock=MONOTONIC, version=VERSION):
 # expiry_server_stat without what is reserved.
 STAT_BODY = struct.Struct("=20QII2Q8x40Q" "4I13Q")
 # What came later stands behind that and the histograms.
-STAT_TOTALS = struct.Struct("=4Q")
+STAT_TOTALS = struct.Struct("=6Q")
 STAT_TOTALS_AT = STAT_BODY.size + 8 + 3 * 40 * 8
 Stat = collections.namedtuple("Stat", (
     "now next armed unacked limit nodes pages_heap pages_slots pages_index "
@@ -78,7 +78,8 @@ Stat = collections.namedtuple("Stat", (
     "engine consumers credit producers uptime queues connections records "
     "expirations refused_connections refused_queues refused_timers "
     "closed_protocol refused_busy refused_credit closed_backlog backlog "
-    "timers_all next_all lateness_max_all closed_hello"))
+    "timers_all next_all lateness_max_all closed_hello log_dropped "
+    "log_left_out"))
 
 
 def unpack_stat(body):

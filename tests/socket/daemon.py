@@ -57,12 +57,13 @@ class Daemon:
     @journal: tell it that its standard error is the journal
     @files: descriptors it may have
     @program: another than is tested otherwise
+    @stderr: a descriptor for it, instead of the file that log() reads
     """
 
     def __init__(self, config=None, options=(), engine=ENGINE, listen=None,
                  path=None, stored=(), environment=None, journal=False,
                  user=None, hang=False, threads=THREADS, files=None,
-                 program=PROGRAM):
+                 program=PROGRAM, stderr=None):
         self.folder = tempfile.mkdtemp(prefix="expiryd-")
         os.chmod(self.folder, 0o755)
         self.path = path or os.path.join(self.folder, "socket")
@@ -111,7 +112,8 @@ class Daemon:
                 variables["JOURNAL_STREAM"] = "%d:%d" % (entry.st_dev,
                                                          entry.st_ino)
             self.process = subprocess.Popen(
-                command, stdin=subprocess.DEVNULL, stdout=log, stderr=log,
+                command, stdin=subprocess.DEVNULL, stdout=log,
+                stderr=log if stderr is None else stderr,
                 env=variables, pass_fds=fds, user=user)
         for fd in fds:
             os.close(fd)
@@ -127,7 +129,29 @@ class Daemon:
                  self.process.poll() is not None)
         return self.manager.has("READY=1")
 
+    def log_thread(self):
+        """The id and the state of the thread that writes the log, or None."""
+        tasks = "/proc/%d/task" % self.process.pid
+        try:
+            for task in os.listdir(tasks):
+                with open(os.path.join(tasks, task, "stat"),
+                          encoding="utf-8") as file:
+                    name, state = file.read().rsplit(")", 1)
+                if name.endswith("(expiry-log"):
+                    return int(task), state.split()[0]
+        except OSError:     # it has ended
+            pass
+        return None
+
+    def _logging(self):
+        """Whether lines are yet to be written: the thread is awake from when one
+        is queued to when it waits for the next."""
+        thread = self.alive() and self.log_thread()
+        return thread and thread[1] != "S"
+
     def log(self):
+        """What it wrote so far."""
+        wait_for(lambda: not self._logging())
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
             return file.read()
 
@@ -181,15 +205,18 @@ class Daemon:
 
 def as_user(name, function, *args):
     """The value (None, a number, text or a list) of @function(), run in a
-    child process that belongs to the user @name."""
-    user = pwd.getpwnam(name)
+    child process that belongs to the user @name, which may be a number."""
+    if isinstance(name, int):
+        uid = gid = name
+    else:
+        _, _, uid, gid, *_ = pwd.getpwnam(name)
     end, start = os.pipe()
     pid = os.fork()
     if not pid:
         try:
             os.setgroups([])
-            os.setgid(user.pw_gid)
-            os.setuid(user.pw_uid)
+            os.setgid(gid)
+            os.setuid(uid)
             value = function(*args)
             os.write(start, json.dumps(value).encode())
             os._exit(0)

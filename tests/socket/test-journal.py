@@ -29,11 +29,39 @@ class Journal:
         if os.path.exists(SOCKET):
             os.unlink(SOCKET)
         self.socket.bind(SOCKET)
-        threading.Thread(target=self._run, daemon=True).start()
+        self.socket.settimeout(0.05)
+        self.read()
+
+    def read(self):
+        """Begin to read."""
+        self.reading = True
+        self.reader = threading.Thread(target=self._run, daemon=True)
+        self.reader.start()
+
+    def pause(self):
+        """Read no more, as one that hangs."""
+        self.reading = False
+        self.reader.join()
+
+    def clear(self):
+        """Forget what came, and what has come and was not read."""
+        self.pause()
+        self.socket.setblocking(False)
+        try:
+            while True:
+                self.socket.recv(65536)
+        except BlockingIOError:
+            pass
+        self.socket.settimeout(0.05)
+        self.entries.clear()
+        self.read()
 
     def _run(self):
-        while True:
-            text = self.socket.recv(65536).decode()
+        while self.reading:
+            try:
+                text = self.socket.recv(65536).decode()
+            except socket.timeout:
+                continue
             self.entries.append(dict(line.split("=", 1)
                                      for line in text.splitlines()))
 
@@ -67,7 +95,7 @@ def journal():
         subprocess.run(["mount", "-t", "tmpfs", "tmpfs", "/run"], check=True)
         os.makedirs(os.path.dirname(SOCKET))
         journal.one = Journal()
-    journal.one.entries.clear()
+    journal.one.clear()
     return journal.one
 
 
@@ -139,32 +167,71 @@ def test_timers_are_not_logged():
     assert len(entries.entries) <= 2, entries.entries
 
 
+def misbehave(path, count):
+    for _ in range(count):
+        with Connection(path) as one:
+            one.send(Record(99))
+            one.record()
+
+
+def listed(entries):
+    return sum("ended:" in e["MESSAGE"] for e in entries.entries)
+
+
+def left_out(entries):
+    return sum(int(e["MESSAGE"].split()[0]) for e in entries.entries
+               if "left out" in e["MESSAGE"])
+
+
 def test_bad_clients_are_counted_rather_than_listed():
-    entries = journal()
-
-    def listed():
-        return sum("ended:" in e["MESSAGE"] for e in entries.entries)
-
-    def left_out():
-        return sum(int(e["MESSAGE"].split()[0]) for e in entries.entries
-                   if "left out" in e["MESSAGE"])
-
+    entries, clients = journal(), 200
     with start() as daemon:
-        begun, clients = time.monotonic(), 0
-        # How many were left out is said where there may be a line again.
-        while clients < 200 or listed() + left_out() < clients:
-            with Connection(daemon.path) as one:
-                one.send(Record(99))
-                one.record()
-            clients += 1
-            assert time.monotonic() < begun + WAIT, (clients, entries.entries)
-            if clients > 200:
-                time.sleep(0.1)
+        begun = time.monotonic()
+        misbehave(daemon.path, clients)
         seconds = time.monotonic() - begun
-        assert listed() + left_out() == clients, (clients, entries.entries)
+        # How many were left out is said some seconds later.
+        assert wait_for(lambda: listed(entries) + left_out(entries)
+                        == clients), entries.entries
         # Twenty at once, then two in each second that begins.
-        assert 20 <= listed() <= 20 + 2 * (seconds + 1), (seconds, listed())
-        assert left_out() > 0
+        assert 20 <= listed(entries) <= 20 + 2 * (seconds + 1), seconds
+        assert left_out(entries) > 0
+        assert daemon.log() == "", daemon.log()
+
+
+def test_a_journal_that_does_not_read_holds_nobody_up():
+    entries, clients = journal(), 100
+    with start() as daemon, attach(daemon.path, "honest") as honest:
+        entries.find("engine " + ENGINE)
+        entries.pause()
+        try:
+            misbehave(daemon.path, clients)
+            assert honest.request(arm(HOUR)).status == 0
+            # More than its socket has a place for, and elsewhere is nothing.
+            assert clients - honest.stat().log_left_out >= 20, honest.stat()
+            assert daemon.log() == "", daemon.log()
+        finally:
+            entries.read()
+        assert wait_for(lambda: listed(entries) + left_out(entries)
+                        == clients), entries.entries
+        assert honest.stat().log_dropped == 0, honest.stat()
+
+
+def test_it_ends_beside_a_journal_that_does_not_read():
+    entries = journal()
+    daemon = start()
+    try:
+        assert daemon.wait_ready(), daemon.log()
+        entries.find("engine " + ENGINE)
+        entries.pause()
+        try:
+            misbehave(daemon.path, 100)
+            begun = time.monotonic()
+            assert daemon.end() == 0
+            assert time.monotonic() - begun < WAIT / 2
+        finally:
+            entries.read()
+    finally:
+        daemon.remove()
 
 
 def test_without_a_journal_lines_go_to_standard_error():

@@ -1,0 +1,45 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Budgets of lines that clients cause: one for each user, so that a user who
+ * misbehaves does not hide what is said about another, and one for all of them.
+ * Each is a token bucket.
+ *
+ * The table has a fixed size. A bucket that is full again holds no information
+ * and makes place for another user's; where there is none, users share one.
+ * No locks here: the log calls all of this under its own.
+ */
+#ifndef DAEMON_LOG_BUDGET_H
+#define DAEMON_LOG_BUDGET_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <time.h>
+
+/* The lines about one user: so many at once, then so many a second. */
+#define LOG_USER_BURST		20
+#define LOG_USER_PER_SECOND	2
+
+/* The lines about all users, five times as many: no user takes them alone. */
+#define LOG_ALL_BURST		100
+#define LOG_ALL_PER_SECOND	10
+
+/* So many users have a bucket of their own. */
+#define LOG_USERS		64
+
+/* For lines about no user in particular; no user has this number. */
+#define LOG_NOBODY		((uid_t)-1)
+
+/* Takes a token for a line about @uid. Returns false, and counts the line as
+ * left out, if there is none.
+ */
+bool log_budget_take(uid_t uid, time_t now_s);
+
+/* Finds the next user about whom lines were left out since that was last asked.
+ * *@cursorp is 0 at first. Returns how many, 0 = there is none any more. *@uidp
+ * may be LOG_NOBODY.
+ */
+uint64_t log_budget_left_out(size_t *cursorp, uid_t *uidp);
+
+#endif /* DAEMON_LOG_BUDGET_H */
