@@ -18,8 +18,10 @@ from client import (CONSUME, HOUR, WAIT, Closed, Connection, Record, arm,
                     attach, wait_for)
 from daemon import ENGINE, PROGRAM, ROOT, Daemon, as_user
 
-# What is waiting to be written, and what of it may be about one user.
+# Lines that may wait to be written, those that may be about clients, and how
+# many about one user there may be at once.
 QUEUED = 128
+QUEUED_CLIENTS = 96
 BURST = 20
 
 # How long the daemon may take to end when nobody reads, with much to spare.
@@ -226,6 +228,40 @@ def test_dropped_lines_are_counted_and_said_once():
         assert "dropped" in lines[-2], lines
         assert sum("read anew" in line for line in lines) == QUEUED + 1
         assert watch.stat().log_dropped == more, watch.stat()
+
+
+def test_lines_of_its_own_have_places_that_clients_do_not_take():
+    tap.need_root()
+    users = QUEUED_CLIENTS // BURST + 1
+    with Pipe() as pipe, Daemon("", stderr=pipe.into) as daemon, \
+            attach(daemon.path) as watch:
+        pipe.fill()
+        reload(daemon)
+        for i in range(users):
+            as_user(FIRST + i, misbehave, daemon.path, BURST)
+        dropped = watch.stat().log_dropped
+        # One of the daemon's waits, too.
+        assert dropped == users * BURST - QUEUED_CLIENTS + 1, watch.stat()
+        reload(daemon)
+        assert watch.stat().log_dropped == dropped, watch.stat()
+        pipe.read()
+        assert wait_for(lambda: "anew" in (pipe.lines() or [""])[-1] and
+                        len(pipe.lines()) > 2), pipe.text
+        assert noted(pipe.lines(), "dropped") == [dropped], pipe.lines()
+        # Before the line that came after them.
+        assert "dropped" in pipe.lines()[-2], pipe.lines()
+
+
+def test_others_may_have_made_it_not_block():
+    with Pipe() as pipe, Daemon(stderr=pipe.into) as daemon, \
+            attach(daemon.path) as watch:
+        fcntl.fcntl(pipe.into, fcntl.F_SETFL, os.O_NONBLOCK)
+        pipe.fill()
+        misbehave(daemon.path, BURST)
+        assert watch.stat().closed_protocol == BURST, watch.stat()
+        pipe.read()
+        assert wait_for(lambda: listed(pipe.lines()) == BURST), pipe.text
+        assert watch.stat().log_dropped == 0, watch.stat()
 
 
 def test_listed_and_left_out_are_all_there_were():
