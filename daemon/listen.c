@@ -24,6 +24,11 @@
 #define TURN_REFUSALS	16
 #define REFUSAL_PAUSE_NS	100000000
 
+/* Linux 6.16; older headers lack it. */
+#ifndef SO_PASSRIGHTS
+#define SO_PASSRIGHTS	83
+#endif
+
 /* One a turn: what a multishot accept takes at once is as much as the backlog
  * has, and everybody else would wait for that.
  */
@@ -206,6 +211,17 @@ static void listener_accepted(struct loop_op *op, int result, uint32_t flags)
 		listener_accept(listener);
 }
 
+/* Refuses descriptors that clients send with their records: nobody wants them,
+ * and to close one may block without end, such as a TCP socket that lingers.
+ * Connections have this from the listening socket. Kernels before 6.16 cannot.
+ */
+static void refuse_descriptors(int fd)
+{
+	const int pass = 0;
+
+	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &pass, sizeof(pass));
+}
+
 /* Makes the socket; it listens. */
 static int listener_make(struct listener *listener, const char *path,
 			 mode_t mode)
@@ -215,6 +231,7 @@ static int listener_make(struct listener *listener, const char *path,
 	listener->fd = socket_file_make(&listener->file, path, mode);
 	if (listener->fd < 0)
 		return listener->fd;
+	refuse_descriptors(listener->fd);
 	if (!listen(listener->fd, LISTEN_BACKLOG))
 		return 0;
 	r = -errno;
@@ -238,6 +255,7 @@ int listener_init(struct listener *listener, struct server *server)
 	};
 	if (server->shards->store.listener >= 0) {
 		listener->fd = server->shards->store.listener;
+		refuse_descriptors(listener->fd);
 	} else {
 		r = listener_make(listener, path, server->config.socket_mode);
 		if (r < 0)

@@ -7,14 +7,17 @@ import random
 import re
 import signal
 import socket
+import struct
 import time
 
 import tap
-from client import (CONSUME, CREDIT, HOUR, SCAN, SIZE, STAT, Closed, Connection,
-                    Record, arm, attach, hello, pack, scaled, wait_for)
+from client import (CONSUME, CREDIT, HOUR, SCAN, SIZE, STAT, WAIT, Closed,
+                    Connection, Record, arm, attach, hello, pack, scaled,
+                    wait_for)
 from daemon import SHADOW, Daemon
 
 MEBIBYTE = 1 << 20
+SO_PASSRIGHTS = 83
 
 
 def flood(connection, data, seconds=2):
@@ -48,6 +51,50 @@ def round_trips(daemon, count=20):
             assert good.request(arm(HOUR, i)).status == 0
             longest = max(longest, time.monotonic() - start)
     return longest
+
+
+def lingering(seconds):
+    """A TCP socket that takes so long to be closed."""
+    with socket.socket() as listener:
+        listener.bind(("127.0.0.1", 0))
+        listener.listen()
+        one = socket.create_connection(listener.getsockname())
+        other, _ = listener.accept()
+    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                   struct.pack("ii", 1, seconds))
+    one.setblocking(False)
+    try:
+        while True:
+            one.send(b"." * 65536)
+    except BlockingIOError:
+        pass
+    return one, other
+
+
+def test_descriptors_that_take_long_to_close_hold_nobody_up():
+    """What comes with records and is wanted by nobody is closed by who receives
+    them."""
+    with socket.socket(socket.AF_UNIX) as probe:
+        try:
+            probe.getsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS)
+        except OSError as error:
+            raise tap.Skip("no SO_PASSRIGHTS before Linux 6.16") from error
+    with Daemon() as daemon, attach(daemon.path) as good:
+        for when in (b"", hello()):
+            with Connection(daemon.path) as bad:
+                bad.send(when)
+                one, other = lingering(2 * WAIT)
+                try:
+                    socket.send_fds(bad.socket, [hello()], [one.fileno()])
+                    one.close()
+                    bad.record()
+                except PermissionError:
+                    # It is still ours alone.
+                    one.setsockopt(socket.SOL_SOCKET, socket.SO_LINGER,
+                                   struct.pack("ii", 0, 0))
+                    one.close()
+                assert good.request(arm(HOUR)).status == 0
+                other.close()
 
 
 def test_flood_of_requests_without_reading_replies(daemon):
