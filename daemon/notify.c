@@ -2,6 +2,7 @@
 #include <errno.h>
 #include <pthread.h>
 #include <stdarg.h>
+#include <stdatomic.h>
 #include <stddef.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,13 +21,14 @@
  * notify - the one connection to the manager
  * @fd: -1 = nobody to notify
  * @address: the manager's, @len bytes
- * @behind: it did not read in time; under @lock, since any thread may notify
+ * @behind: it was waited for, and did not read in time
+ * @lock: of those who wait, so that one of them does so in vain
  */
 static struct {
 	int fd;
 	struct sockaddr_un address;
 	socklen_t len;
-	bool behind;
+	atomic_bool behind;
 	pthread_mutex_t lock;
 } notify = { .fd = -1, .lock = PTHREAD_MUTEX_INITIALIZER };
 
@@ -64,7 +66,8 @@ bool notify_enabled(void)
 	return notify.fd >= 0;
 }
 
-int notify_send(int fd, const char *format, ...)
+/* Sends one message, and the descriptor @fd with it unless that is -1. */
+static int notify_message(int fd, int flags, const char *format, va_list ap)
 {
 	union {
 		struct cmsghdr header;
@@ -78,14 +81,9 @@ int notify_send(int fd, const char *format, ...)
 		.msg_iov = &iov,
 		.msg_iovlen = 1,
 	};
-	va_list ap;
 	int len, r;
 
-	if (notify.fd < 0)
-		return 0;
-	va_start(ap, format);
 	len = vsnprintf(text, sizeof(text), format, ap);
-	va_end(ap);
 	iov.iov_len = min_u64(len, sizeof(text) - 1);
 	if (fd >= 0) {
 		msg.msg_control = control.room;
@@ -95,13 +93,41 @@ int notify_send(int fd, const char *format, ...)
 		control.header.cmsg_len = CMSG_LEN(sizeof(int));
 		memcpy(CMSG_DATA(&control.header), &fd, sizeof(int));
 	}
-	pthread_mutex_lock(&notify.lock);
 	do {
-		r = sendmsg(notify.fd, &msg, MSG_NOSIGNAL |
-			    (notify.behind ? MSG_DONTWAIT : 0)) < 0 ?
+		r = sendmsg(notify.fd, &msg, MSG_NOSIGNAL | flags) < 0 ?
 		    -errno : 0;
 	} while (r == -EINTR);
-	notify.behind = r == -EAGAIN;
+	if (!r)
+		notify.behind = false;
+	return r;
+}
+
+int notify_tell(const char *format, ...)
+{
+	va_list ap;
+	int r;
+
+	if (notify.fd < 0)
+		return 0;
+	va_start(ap, format);
+	r = notify_message(-1, MSG_DONTWAIT, format, ap);
+	va_end(ap);
+	return r;
+}
+
+int notify_send(int fd, const char *format, ...)
+{
+	va_list ap;
+	int r;
+
+	if (notify.fd < 0)
+		return 0;
+	va_start(ap, format);
+	pthread_mutex_lock(&notify.lock);
+	r = notify_message(fd, notify.behind ? MSG_DONTWAIT : 0, format, ap);
+	if (r == -EAGAIN)
+		notify.behind = true;
 	pthread_mutex_unlock(&notify.lock);
+	va_end(ap);
 	return r;
 }

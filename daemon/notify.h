@@ -18,10 +18,16 @@ void notify_deinit(void);
 /* Whether there is anybody to notify. */
 bool notify_enabled(void);
 
-/* Send what the format makes, and the descriptor @fd with it unless that is -1.
- * A manager that is behind is waited for, at most NOTIFY_WAIT_MS, and after one
- * wait in vain not at all until it reads again. Returns 0, also if there is
- * nobody to notify, or -errno.
+/* Sends what the format makes, without waiting: -EAGAIN where the manager is
+ * behind. Returns 0, also if there is nobody to notify, or -errno.
+ */
+int notify_tell(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+
+/* Likewise, and the descriptor @fd with it unless that is -1. A manager that is
+ * behind is waited for, at most NOTIFY_WAIT_MS, and after one wait in vain not at
+ * all until it reads again: a queue is to be in its store before the first client
+ * has an answer.
  */
 #define NOTIFY_WAIT_MS	200
 int notify_send(int fd, const char *format, ...)

@@ -111,6 +111,22 @@ static void print_threads(char *text, size_t size, const struct server *server)
 		snprintf(text, size, ", %u threads", server->shards->nr);
 }
 
+/* Tells the manager of a reload, unless it knows. It takes READY for the end of
+ * one that it knows of.
+ */
+static int service_tell_reloading(struct service *service)
+{
+	int r;
+
+	if (!service->reloading_us)
+		return 0;
+	r = notify_tell("RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
+			service->reloading_us);
+	if (!r)
+		service->reloading_us = 0;
+	return r;
+}
+
 /* Tell that we are ready if we have to, that we are alive if @alive, and how it
  * is if that has changed.
  */
@@ -119,7 +135,7 @@ static void service_tell(struct service *service, bool alive)
 	const char *ready = service->unready ? "READY=1\n" : "";
 	const char *watchdog = alive ? "WATCHDOG=1\n" : "";
 	struct server *server = service->server;
-	int r = 0;
+	int r;
 	char status[SERVICE_STATUS_MAX], next[40], late[24], kept[48];
 	char threads[24];
 	struct summary summary;
@@ -134,10 +150,11 @@ static void service_tell(struct service *service, bool alive)
 		 " clients%s, worst lateness %s%s", server->engine->ops->name,
 		 threads, summary.timers, share_read(&server->shards->queues),
 		 share_read(&server->shards->connections), next, late, kept);
-	if (strcmp(status, service->status))
-		r = notify_send(-1, "%s%sSTATUS=%s", ready, watchdog, status);
-	else if (*ready || *watchdog)
-		r = notify_send(-1, "%s%s", ready, watchdog);
+	r = service_tell_reloading(service);
+	if (!r && strcmp(status, service->status))
+		r = notify_tell("%s%sSTATUS=%s", ready, watchdog, status);
+	else if (!r && (*ready || *watchdog))
+		r = notify_tell("%s%s", ready, watchdog);
 	service->behind = r < 0;
 	if (r < 0)
 		return;
@@ -214,8 +231,9 @@ static void service_reload(struct service *service)
 	struct timespec now;
 
 	clock_gettime(CLOCK_MONOTONIC, &now);
-	notify_send(-1, "RELOADING=1\nMONOTONIC_USEC=%" PRIu64,
-		    (uint64_t)now.tv_sec * 1000000 + now.tv_nsec / 1000);
+	service->reloading_us = (uint64_t)now.tv_sec * 1000000 +
+				now.tv_nsec / 1000;
+	service_tell_reloading(service);
 	service->reloaded = !service->configure(&config);
 	if (service->reloaded)
 		server_reconfigure(server, &config);

@@ -36,6 +36,8 @@ struct server;
  * @asking: a round is under way, of which @awaited answers are to come
  * @answered: one came in this turn
  * @alive: with this round the watchdog is answered
+ * @reloading_us: since when settings are read anew, CLOCK_MONOTONIC; 0 = the
+ *	manager was told
  * @behind: the manager did not take the last message: soon once more
  * @unready: it has yet to be told that we are ready
  * @status: last told
@@ -58,6 +60,7 @@ struct service {
 	bool answered;
 	bool alive;
 	uint32_t awaited;
+	uint64_t reloading_us;
 	bool behind;
 	bool unready;
 	char status[SERVICE_STATUS_MAX];

@@ -245,6 +245,40 @@ def test_manager_that_does_not_read_holds_nobody_up():
         reload(daemon)
 
 
+def test_status_and_watchdog_wait_for_nobody():
+    """Each time that it stops reading is another chance to wait for it."""
+    with Daemon(environment={"WATCHDOG_USEC": "20000"}) as daemon, \
+            attach(daemon.path) as queue:
+        shortest = WAIT
+        for _ in range(10):
+            daemon.manager.hang()
+            end, longest = time.monotonic() + 0.2, 0
+            while time.monotonic() < end:
+                begun = time.monotonic()
+                assert queue.request(arm(HOUR)).status == 0
+                longest = max(longest, time.monotonic() - begun)
+            daemon.manager.read()
+            before = daemon.manager.count("WATCHDOG=1")
+            assert wait_for(lambda: daemon.manager.count("WATCHDOG=1")
+                            > before + 1)
+            shortest = min(shortest, longest)
+        # It was two tenths of a second, each time.
+        assert shortest < 0.15, shortest
+
+
+def test_a_reload_is_told_before_it_is_over_however_late():
+    with Daemon("") as daemon:
+        daemon.manager.hang()
+        ready = daemon.manager.count("READY=1")
+        daemon.process.send_signal(signal.SIGHUP)
+        assert wait_for(lambda: "read anew" in daemon.log())
+        daemon.manager.read()
+        assert wait_for(lambda: daemon.manager.count("READY=1") > ready)
+        said = daemon.manager.messages[-2:]
+        assert said[0].startswith("RELOADING=1\nMONOTONIC_USEC="), said
+        assert said[1].startswith("READY=1"), said
+
+
 def connected(daemon):
     try:
         return attach(daemon.path)
