@@ -25,7 +25,7 @@ QUEUED_CLIENTS = 96
 BURST = 20
 
 # How long the daemon may take to end when nobody reads, with much to spare.
-END = 15
+END = WAIT / 2
 
 FIRST, SECOND = 54321, 54322    # users without a name
 
@@ -136,6 +136,7 @@ def check_storm(daemon):
     with attach(daemon.path, "honest", CONSUME) as honest:
         before = trips(honest, 200)
         storm = threading.Thread(target=misbehave, args=(daemon.path, 200))
+        begun = time.monotonic()
         storm.start()
         during = trips(honest, 200)
         honest.credit(1)
@@ -143,12 +144,14 @@ def check_storm(daemon):
         assert honest.expiration().cookie == 77
         storm.join(WAIT)
         assert not storm.is_alive()
+        seconds = time.monotonic() - begun
         during = max(during, trips(honest, 200))
-        assert during < 10 * before + 1, (before, during)
+        assert during < 10 * before + WAIT / 10, (before, during)
         stat = honest.stat()
         assert stat.closed_protocol == 200, stat
         # The rest is waiting.
-        assert 200 - BURST - 2 * END <= stat.log_left_out <= 200 - BURST, stat
+        most = 200 - BURST
+        assert most - 2 * (seconds + 1) <= stat.log_left_out <= most, stat
     begun = time.monotonic()
     assert daemon.end() == 0
     assert time.monotonic() - begun < END, time.monotonic() - begun
@@ -396,10 +399,9 @@ def test_one_user_does_not_hide_what_is_said_about_another():
         as_user(FIRST, misbehave, daemon.path, 200)
         as_user(SECOND, misbehave, daemon.path)
         assert wait_for(lambda: listed(pipe.lines(), SECOND)), pipe.lines()
-        assert wait_for(lambda: left_out(pipe.lines(), FIRST)), pipe.lines()
-        lines = pipe.lines()
-        assert listed(lines, FIRST) + left_out(lines, FIRST) == 200, lines
-        assert left_out(lines, SECOND) == 0, lines
+        assert wait_for(lambda: listed(pipe.lines(), FIRST) +
+                        left_out(pipe.lines(), FIRST) == 200), pipe.lines()
+        assert left_out(pipe.lines(), SECOND) == 0, pipe.lines()
 
 
 def test_nor_while_nobody_reads():
@@ -422,7 +424,7 @@ def test_nor_while_nobody_reads():
 
 def test_many_users_have_a_bound_together():
     tap.need_root()
-    users, each = 70, 5
+    users, each = 70, BURST
     with Pipe() as pipe, Daemon(stderr=pipe.into) as daemon, \
             attach(daemon.path) as watch:
         pipe.read()
@@ -438,8 +440,10 @@ def test_many_users_have_a_bound_together():
             lines = pipe.lines()
             return sum(noted(lines, "were left out")) == count
         assert wait_for(all_noted), pipe.lines()
-        # Who has no bucket left is left out without a name.
-        assert noted(pipe.lines(), "about clients were left out")
+        # Who has no bucket left is left out without a name; ten seconds fill
+        # the first ones again, which then have place for others.
+        assert noted(pipe.lines(), "about clients were left out") or \
+            seconds > 8, seconds
 
 
 if __name__ == "__main__":
