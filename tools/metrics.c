@@ -44,7 +44,7 @@ static const struct family server_families[] = {
 	FAMILY("queues", queues, GAUGE, "Queues there are."),
 	FAMILY("timers", timers, GAUGE, "Timers in all queues."),
 	FAMILY("lateness_max_seconds", lateness_max_ns, SECONDS,
-	       "The latest that an expiration ever was."),
+	       "The latest that the daemon ever was with an expiration."),
 	FAMILY("connections", connections, GAUGE, "Connections that are open."),
 	FAMILY("requests", records, COUNTER, "Requests answered."),
 	FAMILY("expirations", expirations, COUNTER, "Expirations sent."),

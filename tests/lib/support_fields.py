@@ -55,7 +55,9 @@ clock_sets      | 11618                | - the machine's, not the queue's | | st
 lateness_max_ns | 1234567890           | - the histogram tells more       | | stats lateness_max_ns
 clock_id        | 0                    | - a word                         | | -
 mode            | 2                    | - a word                         | | -
-lateness        | 100 * (40 - n) + 3   | queue_lateness_seconds times | How late expirations were delivered. | stats lateness
+past            | 11719                | queue_delivered_past counter | Of these armed for a time that had passed. | stats past
+held            | 11820                | queue_delivered_held counter | Of these due before a consumer took any. | stats held
+lateness        | 100 * (40 - n) + 3   | queue_lateness_seconds times | How late the others were delivered. | stats lateness
 """
 
 SERVER_STAT = """
@@ -81,7 +83,10 @@ batch               | 1000 - 25 * n        | batch_requests sizes    | Requests 
 request_ns          | 3 * n * n + 5        | request_seconds times   | From having requests to handing their answers to the kernel. | stats request_ns
 timers              | 9007199254740997     | timers gauge            | Timers in all queues. | status timers
 next_ns             | 4102444800123456789  | - a time, not a count   | | status next_of_all_ns
-lateness_max_ns     | 7654321              | lateness_max_seconds seconds | The latest that an expiration ever was. | status lateness_max_ns
+lateness_max_ns     | 7654321              | lateness_max_seconds seconds | The latest that the daemon ever was with an expiration. | status lateness_max_ns
+closed_hello        | 21517                | closed_hello counter    | Connections ended for want of HELLO. | status closed_hello
+log_dropped         | 21618                | log_dropped counter     | Lines of the log that were lost. | status log_dropped
+log_left_out        | 21719                | log_left_out counter    | Lines about clients beyond a user's budget. | status log_left_out
 """
 
 # Of a queue, beside its counters.
