@@ -171,8 +171,11 @@ static void make_parent(const char *path)
 	if (!slash || slash == parent)
 		return;
 	*slash = '\0';
-	/* If it cannot be made, the lock cannot, which says so. */
-	mkdir(parent, 0755);
+	/* If it cannot be made, the lock cannot, which says so. The mode is not
+	 * the umask's business, as the socket's is not.
+	 */
+	if (!mkdir(parent, 0755))
+		chmod(parent, 0755);
 }
 
 static int socket_bind(struct socket_file *file, int fd, mode_t mode)
