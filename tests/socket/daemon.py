@@ -58,12 +58,13 @@ class Daemon:
     @files: descriptors it may have
     @program: another than is tested otherwise
     @stderr: a descriptor for it, instead of the file that log() reads
+    @umask: -1 = as it is here
     """
 
     def __init__(self, config=None, options=(), engine=ENGINE, listen=None,
                  path=None, stored=(), environment=None, journal=False,
                  user=None, hang=False, threads=THREADS, files=None,
-                 program=PROGRAM, stderr=None):
+                 program=PROGRAM, stderr=None, umask=-1):
         self.folder = tempfile.mkdtemp(prefix="expiryd-")
         os.chmod(self.folder, 0o755)
         self.path = path or os.path.join(self.folder, "socket")
@@ -114,7 +115,8 @@ class Daemon:
             self.process = subprocess.Popen(
                 command, stdin=subprocess.DEVNULL, stdout=log,
                 stderr=log if stderr is None else stderr,
-                env=variables, pass_fds=fds, user=user)
+                env=variables, pass_fds=fds, user=user,
+                umask=umask)
         for fd in fds:
             os.close(fd)
 
@@ -189,9 +191,6 @@ class Daemon:
 
     def __enter__(self):
         assert self.wait_ready(), "not ready: " + self.log()
-        # Who may connect is the unit file's business; here everybody may.
-        if os.path.exists(self.path):
-            os.chmod(self.path, 0o666)
         return self
 
     def __exit__(self, kind, *_):

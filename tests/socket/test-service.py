@@ -3,6 +3,7 @@
 """The daemon as systemd and the administrator see it: start, readiness, its
 socket, its engine, its end."""
 
+import errno
 import os
 import signal
 import socket
@@ -14,7 +15,7 @@ import time
 import tap
 from client import (CONSUME, HOUR, WAIT, Connection, Record, arm, attach,
                     scaled, wait_for)
-from daemon import ENGINE, PROGRAM, Daemon
+from daemon import ENGINE, PROGRAM, Daemon, as_user
 
 ENGINES = {"embedded": 1, "kernel": 2}
 
@@ -83,6 +84,54 @@ def test_takes_its_socket_from_systemd():
         assert os.path.exists(path)
         Connection(path).close()
         listener.close()
+
+
+def mode_of(path):
+    return stat.S_IMODE(os.stat(path).st_mode)
+
+
+def test_the_sockets_mode_is_as_configured_whatever_the_umask():
+    for config, mode in ((None, 0o666), ("socket_mode = 0600\n", 0o600),
+                         ("socket_mode = 0660\n", 0o660),
+                         ("socket_mode = 0666\n", 0o666),
+                         ("socket_mode = 0\n", 0)):
+        for umask in (0, 0o022, 0o177):
+            with Daemon(config, umask=umask) as daemon:
+                assert mode_of(daemon.path) == mode, \
+                    (config, oct(umask), oct(mode_of(daemon.path)))
+
+
+def connect_error(path):
+    """The errno with which nobody can connect, else 0."""
+    try:
+        Connection(path).close()
+    except OSError as problem:
+        return problem.errno
+    return 0
+
+
+def test_the_sockets_mode_says_who_may_connect():
+    tap.need_root()
+    for mode, error in (("0600", errno.EACCES), ("0660", errno.EACCES),
+                        ("0666", 0)):
+        with Daemon("socket_mode = %s\n" % mode) as daemon:
+            assert as_user("nobody", connect_error, daemon.path) == error, mode
+
+
+def test_the_sockets_folder_is_made_for_everybody_to_enter():
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        path = os.path.join(folder, "made", "socket")
+        for umask in (0, 0o022, 0o077):
+            with Daemon(path=path, umask=umask) as daemon:
+                assert mode_of(os.path.dirname(path)) == 0o755, oct(umask)
+                assert mode_of(path) == 0o666
+                attach(daemon.path).close()
+            os.rmdir(os.path.dirname(path))
+        # One that is there is left as it is.
+        os.mkdir(os.path.dirname(path), 0o710)
+        with Daemon(path=path, umask=0):
+            assert mode_of(os.path.dirname(path)) == 0o710
 
 
 def test_sigterm_ends_it_cleanly_and_removes_the_socket():
