@@ -1,6 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """An expiryd of one's own: started, watched, and ended properly."""
 
+import contextlib
 import fcntl
 import json
 import os
@@ -59,12 +60,14 @@ class Daemon:
     @program: another than is tested otherwise
     @stderr: a descriptor for it, instead of the file that log() reads
     @umask: -1 = as it is here
+    @given: what the command line says; the configuration says the rest
     """
 
     def __init__(self, config=None, options=(), engine=ENGINE, listen=None,
                  path=None, stored=(), environment=None, journal=False,
                  user=None, hang=False, threads=THREADS, files=None,
-                 program=PROGRAM, stderr=None, umask=-1):
+                 program=PROGRAM, stderr=None, umask=-1,
+                 given=("engine", "threads", "socket")):
         self.folder = tempfile.mkdtemp(prefix="expiryd-")
         os.chmod(self.folder, 0o755)
         self.path = path or os.path.join(self.folder, "socket")
@@ -79,10 +82,12 @@ class Daemon:
         if user is not None:
             # The checkout may be where nobody else can look.
             program = shutil.copy(program, self.folder)
-        command = [program, "--engine", engine]
-        if threads is not None:
+        command = [program]
+        if "engine" in given:
+            command += ["--engine", engine]
+        if "threads" in given and threads is not None:
             command += ["--threads", str(threads)]
-        if listen is None:
+        if "socket" in given and listen is None:
             command += ["--socket", self.path]
         if config is not None:
             self.configure(config)
@@ -150,6 +155,31 @@ class Daemon:
         is queued to when it waits for the next."""
         thread = self.alive() and self.log_thread()
         return thread and thread[1] != "S"
+
+    def reload(self, text=None):
+        """SIGHUP, with other settings if there is a @text, and wait until it
+        is done."""
+        if text is not None:
+            self.configure(text)
+        before = self.manager.count("READY=1")
+        self.process.send_signal(signal.SIGHUP)
+        assert wait_for(lambda: self.manager.count("READY=1") > before), \
+            self.manager.messages
+
+    @contextlib.contextmanager
+    def halted(self):
+        """What is sent meanwhile all threads find at the same moment."""
+        self.process.send_signal(signal.SIGSTOP)
+
+        def stopped():
+            with open("/proc/%d/stat" % self.process.pid,
+                      encoding="utf-8") as file:
+                return file.read().rsplit(")", 1)[1].split()[0] in "tT"
+        try:
+            assert wait_for(stopped)
+            yield
+        finally:
+            self.process.send_signal(signal.SIGCONT)
 
     def log(self):
         """What it wrote so far."""

@@ -90,6 +90,8 @@ static int slow_open(struct engine **enginep, struct loop *loop,
 	delay.tv_sec = ms / 1000;
 	delay.tv_nsec = ms % 1000 * 1000000;
 	slow_ops = engine_fast;
+	/* The other threads open it by these. */
+	slow_ops.open = slow_open;
 	slow_ops.submit = slow_submit;
 	slow_ops.collect = slow_collect;
 	(*enginep)->ops = &slow_ops;

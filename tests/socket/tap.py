@@ -27,14 +27,18 @@ def need_root():
         raise Skip("needs root")
 
 
-def slow(milliseconds, config=None, fail_after=None):
-    """A daemon whose engine takes so long for each batch and each read; one
-    thread, for each has buffers of its own. @fail_after: of each batch it does
-    so many records only."""
+def need_slow():
     if not os.path.exists(SLOW):
         raise Skip("no " + SLOW)
     if ENGINE == "kernel":
         raise Skip("nothing of the module is in it")
+
+
+def slow(milliseconds, config=None, fail_after=None):
+    """A daemon whose engine takes so long for each batch and each read; one
+    thread, for each has buffers of its own. @fail_after: of each batch it does
+    so many records only."""
+    need_slow()
     environment = {"EXPIRY_SLOW_MS": str(milliseconds)}
     if fail_after is not None:
         environment["EXPIRY_FAIL_AFTER"] = str(fail_after)

@@ -1,99 +1,402 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every key of the configuration at both ends of its range: the daemon starts,
-serves, and keeps its other limits."""
+"""Every key of the configuration has its effect: at the start, and after SIGHUP
+either the new one, or the old one and a line which says so.
 
+ROWS has a row for each key: two values of it, what is seen with each, and the
+function that looks. A key without a row fails the test.
+"""
+
+import collections
+import contextlib
 import errno
 import os
 import re
-import subprocess
+import stat
+import struct
 import tempfile
 
 import tap
-from client import CONSUME, HOUR, WAIT, arm, attach
-from daemon import PROGRAM, ROOT, Daemon
+from client import (CONSUME, HOUR, SCAN, SIZE, STAT, STAT_BODY, Closed,
+                    Connection, Record, arm, attach, hello, pack, wait_for)
+from daemon import ENGINE, ROOT, THREADS, Daemon
 
-EXAMPLE = os.path.join(ROOT, "packaging", "expiryd.conf")
-TOO_LARGE = 10**20
-
-
-def check(text):
-    """What --check-config says."""
-    with tempfile.NamedTemporaryFile("w") as file:
-        file.write(text)
-        file.flush()
-        return subprocess.run([PROGRAM, "--check-config", "--config",
-                               file.name], stdin=subprocess.DEVNULL,
-                              stdout=subprocess.PIPE,
-                              stderr=subprocess.STDOUT, text=True,
-                              timeout=WAIT)
+FOLDER = tempfile.TemporaryDirectory(prefix="expiryd-config-")
+MEBIBYTE = 1 << 20
 
 
-def ranges():
-    """The keys that are numbers, with least and most."""
-    found = {}
-    with open(EXAMPLE, encoding="utf-8") as file:
-        for key in re.findall(r"^#(\w+) = \d+$", file.read(), re.M):
-            done = check("%s = %d\n" % (key, TOO_LARGE))
-            said = re.search(r"is not in (\d+) to (\d+)", done.stdout)
-            assert said and done.returncode == 2, (key, done)
-            found[key] = int(said[1]), int(said[2])
-    return found
+# ------------------------------------------------------------------------
+# The keys there are
+
+Key = collections.namedtuple("Key", "default start")
 
 
-def setting(key, value):
-    return "%s = %s\n" % (key, "%o" % value if key == "socket_mode" else value)
+def read(*path):
+    with open(os.path.join(ROOT, *path), encoding="utf-8") as file:
+        return file.read()
 
 
-def serve(text):
-    with Daemon(text, threads=None) as daemon:
-        with attach(daemon.path, "queue", flags=CONSUME) as queue:
-            queue.credit(1)
-            reply = queue.request(arm(0, 5))
-            assert reply.status == 0, (text, reply)
-            assert queue.expiration().cookie == 5, text
-            assert queue.stat().queues == 1
+def keys_of_the_source():
+    """Those of config_keys[]: a macro's call or an initializer each."""
+    text = read("daemon", "config.c")
+    table = re.search(r"config_keys\[\] = \{\n(.*?)\n\};", text, re.S)[1]
+    keys = {}
+    for macro, name, rest in re.findall(
+            r"^\t(TEXT|LIMIT|FIXED)\((\w+), (.*)\),$", table, re.M):
+        default = rest.split(",")[0].strip()
+        start = macro == "FIXED" or rest.endswith("true")
+        if default.startswith("EXPIRY_"):
+            default = re.search(r'%s\s+("[^"]*")' % default, read(
+                "include", "expiry", "wire.h"))[1]
+        keys[name] = Key(default.strip('"') if macro == "TEXT"
+                         else str(eval(default)), start)
+    for body in re.findall(r"^\t\{\n(.*?)\n\t\},$", table, re.M | re.S):
+        fields = dict(re.findall(r"\.(\w+) = (.*),", body))
+        keys[fields["name"].strip('"')] = Key(fields["value"],
+                                              fields.get("start") == "true")
+    # Nothing was overlooked.
+    assert len(keys) == len(re.findall(r"^\t(?:[A-Z]+\(|\{)", table, re.M))
+    return keys
 
 
-def test_each_key_at_its_least_and_its_most():
-    keys = ranges()
-    assert len(keys) >= 17, keys
-    for key, ends in keys.items():
-        for value in ends:
-            serve(setting(key, value))
+def keys_of_the_manual():
+    items = re.findall(r"^\.It Cm (\w+) Pq (\S+)\n(.*?)(?=^\.It|^\.El)",
+                       read("docs", "man", "expiryd.conf.5"), re.M | re.S)
+    return {name: Key(default, "(start)" in text)
+            for name, default, text in items}
 
 
-def test_just_outside_is_refused():
-    for key, (least, most) in ranges().items():
-        for value in (least - 1, most + 1):
-            if value < 0:
-                continue
-            done = check(setting(key, value))
-            assert done.returncode == 2 and key in done.stdout, (key, done)
-        for value in (least, most):
-            done = check(setting(key, value))
-            assert done.returncode == 0, (key, done)
+def test_every_key_has_a_row():
+    keys = set(keys_of_the_source())
+    assert keys, "no keys in daemon/config.c"
+    assert keys == set(ROWS), "without a row or a key: %s" % (keys ^ set(ROWS))
 
 
-def test_most_backlog_memory_leaves_the_limit_of_timers_as_it_is():
-    """What may be on its way is part of what a user is charged with near the
-    limit: as a sum, it must not wrap to little."""
-    most = ranges()["backlog_memory"][1]
-    batch, limit = 64, 600
-    with tap.slow(300, "backlog_memory = %d\ntimers_per_user = %d\n"
-                  "buffers = 4\nbuffer_size = %d\n" %
-                  (most, limit, batch * 32)) as daemon:
-        queues = [attach(daemon.path) for _ in range(40)]
+def test_every_key_is_in_the_manual_with_its_default():
+    source, manual = keys_of_the_source(), keys_of_the_manual()
+    for name in source.keys() | manual.keys():
+        assert source.get(name) == manual.get(name), \
+            (name, source.get(name), manual.get(name))
+
+
+# ------------------------------------------------------------------------
+# What is seen
+
+
+def alone(daemon, stack):
+    """A connection that is the daemon's only one."""
+    watch = stack.enter_context(attach(daemon.path))
+
+    def rest_gone():
+        seen = watch.stat()
+        return seen.connections == 1 and seen.queues == 1
+    assert wait_for(rest_gone), watch.stat()
+    return watch
+
+
+def everywhere(look):
+    """@look(queue) for queues of all threads, which see the same."""
+    def seen(daemon):
+        with contextlib.ExitStack() as stack:
+            queues = [stack.enter_context(attach(daemon.path, flags=CONSUME))
+                      for _ in range(2 * THREADS)]
+            each = [look(queue) for queue in queues]
+        assert len(set(each)) == 1, each
+        return each[0]
+    return seen
+
+
+def admitted(counter):
+    """How many connections are, with a queue each; the error of the next, and
+    by how much the counter grows."""
+    def seen(daemon):
+        with contextlib.ExitStack() as stack:
+            watch = alone(daemon, stack)
+            before = getattr(watch.stat(), counter)
+            for count in range(1, 20):
+                more = stack.enter_context(Connection(daemon.path))
+                # Who is refused may be told before HELLO.
+                with contextlib.suppress(Closed):
+                    more.send(hello())
+                status = more.record().status
+                if status:
+                    break
+            wait_for(lambda: getattr(watch.stat(), counter) > before)
+            return (count, errno.errorcode.get(-status),
+                    getattr(watch.stat(), counter) - before)
+    return seen
+
+
+def armed(queue, counter):
+    """How many timers of twenty are, and what the others get."""
+    before = getattr(queue.stat(), counter)
+    statuses = [reply.status for reply in queue.batch([arm(HOUR)] * 20)]
+    count = statuses.count(0)
+    assert statuses[:count] == [0] * count, statuses
+    return (count, {errno.errorcode.get(-s) for s in statuses[count:]},
+            getattr(queue.stat(), counter) - before)
+
+
+def timers_of_a_queue(queue):
+    count, errors, counted = armed(queue, "refused_limit")
+    return count, errors == {"ENOSPC"}, counted, queue.stat().limit
+
+
+def timers_of_a_user(daemon):
+    with contextlib.ExitStack() as stack:
+        count, errors, counted = armed(alone(daemon, stack), "refused_timers")
+        return count, errors == {"EDQUOT"}, counted
+
+
+def timers_in_memory(daemon):
+    """How many, in thousands."""
+    with contextlib.ExitStack() as stack:
+        queue = alone(daemon, stack)
+        status, count = 0, 0
+        while not status and count < 100000:
+            replies = queue.batch([arm(HOUR)] * 500)
+            status = replies[-1].status
+            count += sum(reply.status == 0 for reply in replies)
+        assert status == -errno.ENOMEM, status
+        return count // 1000
+
+
+def heap_pages(queue):
+    replies = queue.batch([arm(HOUR - i * 7919 % 600, i) for i in range(600)])
+    assert all(reply.status == 0 for reply in replies)
+    return queue.stat().pages_heap
+
+
+def credit(queue):
+    before = queue.stat().refused_credit
+    queue.credit(1000)
+    seen = queue.stat()
+    return seen.credit, seen.refused_credit - before
+
+
+def breaker_is_logged(daemon):
+    """A line of the level `warning'."""
+    said = len(daemon.log())
+    with Connection(daemon.path) as bad:
+        bad.send(b"\xee" * SIZE)
+        bad.ended()
+    return wait_for(lambda: "HELLO" in daemon.log()[said:], 0.5)
+
+
+def first_line(daemon):
+    """Which engine, and why."""
+    return re.search(r"engine (.*)", daemon.log())[1]
+
+
+def answers(daemon):
+    """Which of the two sockets is listened on."""
+    del daemon
+    there = []
+    for name in ("one", "two"):
+        with contextlib.suppress(OSError):
+            Connection(os.path.join(FOLDER.name, name)).close()
+            there.append(name)
+    return there
+
+
+def threads(daemon):
+    tasks = "/proc/%d/task" % daemon.process.pid
+    names = [read(tasks, task, "comm") for task in os.listdir(tasks)]
+    # The kernel's own for the ring are listed, too.
+    return sum(not name.startswith("iou-") for name in names)
+
+
+def waits(queue):
+    """The status of what waits behind a batch that takes 300 ms."""
+    queue.send(arm(HOUR), Record(STAT), arm(HOUR))
+    head = queue.replies(2)[1]
+    queue.take(head.period * SIZE)
+    return errno.errorcode.get(-queue.reply().status)
+
+
+def room_for_an_answer(daemon):
+    """The status of a SCAN while three buffers are with the engine."""
+    with contextlib.ExitStack() as stack:
+        watch = alone(daemon, stack)
+        consumers = [stack.enter_context(attach(daemon.path,
+                                                flags=CONSUME))
+                     for _ in range(3)]
+        for consumer in consumers:
+            consumer.credit(10)
+            consumer.send(arm(0))
+        for consumer in consumers:
+            assert consumer.reply().status == 0
+        status = watch.request(Record(SCAN, period=10)).status
+        for consumer in consumers:
+            consumer.expiration()
+        return errno.errorcode.get(-status)
+
+
+def largest_batch(daemon):
+    """Of a thousand requests that are there when the daemon looks: 2^n."""
+    batches = struct.Struct("=40Q")
+    with contextlib.ExitStack() as stack:
+        queue = alone(daemon, stack)
+
+        def counts():
+            head = queue.request(Record(STAT))
+            return batches.unpack_from(queue.take(head.period * SIZE),
+                                       STAT_BODY.size + 8 + batches.size)
+        before = counts()
+        with daemon.halted():
+            queue.send(*[arm(HOUR)] * 1000)
+        queue.replies(1000)
+        return max(n for n, (a, b) in enumerate(zip(before, counts()))
+                   if b > a)
+
+
+def who_does_not_read_is_ended(daemon):
+    queries = pack([Record(5, id=77)] * 2048)
+    with contextlib.ExitStack() as stack:
+        watch = alone(daemon, stack)
+        lazy = [stack.enter_context(attach(daemon.path)) for _ in range(40)]
+        before = watch.stat().closed_backlog
+
+        def pushed():
+            for one in lazy:
+                one.socket.setblocking(False)
+                with contextlib.suppress(OSError):
+                    while one.socket.send(queries):
+                        pass
+            seen = watch.stat()
+            return seen.closed_backlog > before or \
+                seen.backlog > len(lazy) * (32 << 10)
+        assert wait_for(pushed), watch.stat()
+        return watch.stat().closed_backlog > before
+
+
+def kept(daemon):
+    with contextlib.ExitStack() as stack:
+        alone(daemon, stack)
+        queues = [stack.enter_context(attach(daemon.path, "kept%d" % i))
+                  for i in range(6)]
+        daemon.reload()
+        count = len(daemon.manager.names())
         for queue in queues:
-            queue.send(*[arm(HOUR)] * batch)
-        statuses = [r.status for queue in queues
-                    for r in queue.replies(batch)]
-        assert set(statuses) == {0, -errno.EDQUOT}, set(statuses)
-        # A batch may be refused for what another turns out not to need.
-        assert limit // 2 < statuses.count(0) <= limit, \
-            "%d of %d timers" % (statuses.count(0), limit)
-        for queue in queues:
-            queue.close()
+            assert queue.request(Record(68)).status == 0
+        assert wait_for(lambda: not daemon.manager.names())
+        return count
+
+
+# ------------------------------------------------------------------------
+# The table
+
+# @seen: what @look(daemon) finds for each of two values
+# @config: other settings that are needed
+# @given: what the command line says
+# @engine: the only one that it means something for; "slow": the slow one's
+Row = collections.namedtuple(
+    "Row", "seen look config given engine",
+    defaults=("", ("engine", "threads", "socket"), None))
+
+
+def named(text):
+    return os.path.join(FOLDER.name, text)
+
+
+NOWHERE = "device = /nonexistent/%s\n"
+MISSING = "embedded: /nonexistent/%s: No such file or directory"
+
+ROWS = {
+    "socket": Row({named("one"): ["one"], named("two"): ["two"]}, answers,
+                  given=("engine", "threads")),
+    "socket_mode": Row({"0640": 0o640, "0600": 0o600},
+                       lambda d: stat.S_IMODE(os.stat(d.path).st_mode)),
+    "device": Row({"/nonexistent/a": MISSING % "a",
+                   "/nonexistent/b": MISSING % "b"}, first_line,
+                  "engine = auto\n", ("socket", "threads")),
+    "engine": Row({"auto": MISSING % "a", "embedded":
+                   "embedded: as configured"}, first_line, NOWHERE % "a",
+                  ("socket", "threads")),
+    "threads": Row({"1": 1, "3": 3}, threads, given=("engine", "socket")),
+    # Of sorted pages one is for what was armed last, one for the sweep.
+    "layout": Row({"sorted": range(5, 9), "subtree": range(2, 5)},
+                  everywhere(heap_pages)),
+    "log_level": Row({"err": False, "warning": True}, breaker_is_logged),
+    "connections": Row({"3": (3, "EBUSY", 1), "6": (6, "EBUSY", 1)},
+                       admitted("refused_connections")),
+    "connections_per_user": Row({"3": (3, "EDQUOT", 1), "6": (6, "EDQUOT", 1)},
+                                admitted("refused_connections")),
+    "queues": Row({"3": (3, "ENOSPC", 1), "6": (6, "ENOSPC", 1)},
+                  admitted("refused_queues")),
+    "queues_per_user": Row({"3": (3, "EDQUOT", 1), "6": (6, "EDQUOT", 1)},
+                           admitted("refused_queues")),
+    "timers_per_queue": Row({"7": (7, True, 13, 7), "9": (9, True, 11, 9)},
+                            everywhere(timers_of_a_queue)),
+    "timers_per_user": Row({"7": (7, True, 13), "9": (9, True, 11)},
+                           timers_of_a_user),
+    "memory": Row({str(MEBIBYTE): range(10, 22),
+                   str(3 * MEBIBYTE): range(30, 66)}, timers_in_memory,
+                  engine="embedded"),
+    "records_in_flight": Row({"64": {64}, "4000": {4000}}, lambda d: {
+        Connection(d.path).hello().cookie for _ in range(2 * THREADS)}),
+    "backlog_memory": Row({str(MEBIBYTE): True, str(64 * MEBIBYTE): False},
+                          who_does_not_read_is_ended),
+    "credit_max": Row({"5": (5, 1), "1000": (1000, 0)}, everywhere(credit)),
+    "busy_after": Row({"50": "EBUSY", "50000": None}, everywhere(waits),
+                      engine="slow"),
+    "kept_queues": Row({"2": 2, "5": 5}, kept, engine="kernel"),
+    "kept_queues_per_user": Row({"2": 2, "5": 5}, kept, engine="kernel"),
+    "buffers": Row({"4": "EBUSY", "64": None}, room_for_an_answer,
+                   "busy_after = 100\n", engine="slow"),
+    "buffer_size": Row({"2048": 7, "16384": 10}, largest_batch),
+}
+
+
+# ------------------------------------------------------------------------
+# Tests
+
+
+def start(key, row, value):
+    how = {"config": "%s%s = %s\n" % (row.config, key, value),
+           "given": row.given}
+    if row.engine == "slow":
+        how.update(program=tap.SLOW, environment={"EXPIRY_SLOW_MS": "300"})
+        # All buffers are one thread's.
+        if key == "buffers":
+            how["threads"] = 1
+    if key == "socket":
+        how["path"] = value
+    return Daemon(**how)
+
+
+def check(key, value, row, daemon):
+    seen, expected = row.look(daemon), row.seen[value]
+    good = seen in expected if isinstance(expected, range) \
+        else seen == expected
+    assert good, "with %s = %s: %s instead of %s" % (key, value, seen, expected)
+
+
+def try_key(key, at_start):
+    row = ROWS[key]
+    if row.engine == "slow":
+        tap.need_slow()
+    if row.engine in ("kernel", "embedded") and row.engine != ENGINE:
+        raise tap.Skip("the %s engine's" % row.engine)
+    for first, second in (list(row.seen), list(row.seen)[::-1]):
+        with start(key, row, first) as daemon:
+            check(key, first, row, daemon)
+            daemon.reload("%s%s = %s\n" % (row.config, key, second))
+            check(key, first if at_start else second, row, daemon)
+            told = "%s: changes with the next start" % key in daemon.log()
+            assert told == at_start, daemon.log()
+
+
+def define(key, at_start):
+    def test():
+        try_key(key, at_start)
+    globals()["test_%s_%s" % (key, "at_start" if at_start else
+                              "at_start_and_reload")] = test
+
+
+for name, about in keys_of_the_source().items():
+    if name in ROWS:
+        define(name, about.start)
 
 
 if __name__ == "__main__":

@@ -16,9 +16,8 @@ import time
 import tap
 from client import (BOOTTIME, CANCEL, CONSUME, HOUR, MONOTONIC, REALTIME,
                     REFRESH, SCALE, SIZE, WAIT, Record, arm, attach, unpack)
-from daemon import ENGINE, ROOT, Daemon
+from daemon import Daemon
 
-SLOW = os.path.join(ROOT, "build", "tests", "socket", "expiryd-slow")
 # The slow engine holds up what it is asked and what it gives, each so long.
 SLOW_MS = 4
 
@@ -253,14 +252,9 @@ def test_on_time_on_every_clock_in_every_order():
 
 
 def test_on_time_where_the_engine_takes_its_time():
-    if not os.path.exists(SLOW):
-        raise tap.Skip("no %s: make check-socket builds it"
-                       % os.path.basename(SLOW))
-    if ENGINE == "kernel":
-        raise tap.Skip("nothing of the module is in it")
+    tap.need_slow()
     judge_all((3,), 150 * MILLISECOND, 2 * SLOW_MS * MILLISECOND,
-              engine="kernel", program=SLOW,
-              environment={"EXPIRY_SLOW_MS": str(SLOW_MS)})
+              program=tap.SLOW, environment={"EXPIRY_SLOW_MS": str(SLOW_MS)})
 
 
 def by_chance(source, groups):

@@ -6,7 +6,6 @@ connects to it, and limits, counters, settings and the watchdog are of all.
 The other tests of this folder are for any number of threads ($EXPIRY_THREADS);
 here are those that there must be several for."""
 
-import contextlib
 import ctypes
 import errno
 import os
@@ -25,23 +24,6 @@ from listing import listing, take_page
 
 def status(daemon):
     return daemon.manager.value("STATUS") or ""
-
-
-@contextlib.contextmanager
-def halted(daemon):
-    """What is sent meanwhile all threads find at the same moment."""
-    os.kill(daemon.process.pid, signal.SIGSTOP)
-
-    def stopped():
-        with open("/proc/%d/stat" % daemon.process.pid,
-                  encoding="utf-8") as file:
-            return file.read().rsplit(")", 1)[1].split()[0] in "tT"
-
-    assert wait_for(stopped)
-    try:
-        yield
-    finally:
-        os.kill(daemon.process.pid, signal.SIGCONT)
 
 
 def servers(daemon):
@@ -120,7 +102,7 @@ def test_what_comes_and_goes_does_not_bring_two_together():
 def test_a_queue_is_one_for_all_who_come_at_once():
     with Daemon(threads=4) as daemon:
         connections = [Connection(daemon.path) for _ in range(60)]
-        with halted(daemon):
+        with daemon.halted():
             for i, connection in enumerate(connections):
                 connection.socket.sendall(
                     hello("q%d" % (i % 3), KEYED) +
@@ -144,7 +126,7 @@ def test_a_name_may_be_dropped_while_others_come():
         for _ in range(scaled(30, 3)):
             first = attach(daemon.path, "contended")
             others = [Connection(daemon.path) for _ in range(10)]
-            with halted(daemon):
+            with daemon.halted():
                 first.send(Record(DROP))
                 for other in others:
                     other.socket.sendall(hello("contended"))
@@ -195,7 +177,7 @@ def test_timers_of_a_user_are_counted_over_all_threads():
             accepted = refused = 0
             # More of them than there may be, again and again at once.
             for _ in range(limit // (each * len(queues)) + 2):
-                with halted(daemon):
+                with daemon.halted():
                     for queue in queues:
                         queue.send(*[arm(HOUR)] * each)
                 for queue in queues:
@@ -226,7 +208,7 @@ def test_replacing_needs_no_room_in_any_thread():
             replies = queue.batch([arm(HOUR, i, id=i + 1) for i in range(25)])
             assert all(r.status == 0 for r in replies), replies
         for _ in range(10):
-            with halted(daemon):
+            with daemon.halted():
                 for queue in queues:
                     queue.send(*[arm(HOUR, i, id=i + 1) for i in range(25)])
             for queue in queues:
@@ -239,7 +221,7 @@ def test_replacing_needs_no_room_in_any_thread():
 def said_hello(daemon, count, name):
     """Connections that say HELLO at once: their replies."""
     connections = [Connection(daemon.path) for _ in range(count)]
-    with halted(daemon):
+    with daemon.halted():
         for i, connection in enumerate(connections):
             connection.socket.sendall(hello(name(i)))
     return connections, [connection.reply() for connection in connections]
@@ -299,7 +281,7 @@ def test_memory_is_of_all_threads():
         queues = [attach(daemon.path, "q%d" % i) for i in range(2)]
         refused = 0
         for _ in range(400):
-            with halted(daemon):
+            with daemon.halted():
                 for queue in queues:
                     queue.send(*[arm(HOUR)] * 500)
             for queue in queues:
@@ -371,7 +353,7 @@ def test_listing_many_at_once_and_some_do_not_wait():
         ask = [Record(QUEUES, id=i % 4, period=5) for i in range(40)]
         for _ in range(scaled(10, 2)):
             askers = [attach(daemon.path, "q%d" % i) for i in range(24)]
-            with halted(daemon):
+            with daemon.halted():
                 for asker in askers:
                     asker.send(*ask)
                 for asker in askers[::2]:
@@ -397,7 +379,7 @@ def test_stat_waits_for_all_threads():
             assert stat.timers_all == (i + 1) * (i + 2) // 2, stat
             late = time.time() + (8 - i) * 3600 - stat.next_all / 1e9
             assert 0 < late < 60, late
-        with halted(daemon):
+        with daemon.halted():
             for queue in queues:
                 queue.send(*[Record(STAT)] * 20)
             queues.pop().close()
