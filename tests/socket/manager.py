@@ -6,18 +6,21 @@ import array
 import os
 import socket
 import threading
+import time
 
 
 class Manager:
     """Reads what comes to @path, like systemd, until it is told to stop.
 
     @messages: all of them, as text
+    @times: when each came, by time.monotonic()
     @store: descriptors kept, in order: a list of [name, fd]
     """
 
     def __init__(self, path):
         self.path = path
         self.messages = []
+        self.times = []
         self.store = []
         self.lock = threading.Lock()
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM)
@@ -67,6 +70,7 @@ class Manager:
         name = lines.get("FDNAME")
         with self.lock:
             self.messages.append(text)
+            self.times.append(time.monotonic())
             if "FDSTORE" in lines:
                 self.store += [[name, fd] for fd in fds]
             elif "FDSTOREREMOVE" in lines:
@@ -81,6 +85,12 @@ class Manager:
     def count(self, line):
         with self.lock:
             return sum(line in text.splitlines() for text in self.messages)
+
+    def when(self, line):
+        """The times of the messages with that line."""
+        with self.lock:
+            return [at for text, at in zip(self.messages, self.times)
+                    if line in text.splitlines()]
 
     def value(self, name):
         """What a variable was set to last, or None."""
