@@ -3,64 +3,23 @@
 """What costs much is charged as much: clients beside one that asks for it, again
 and again, are served as if it asked for little."""
 
+import contextlib
 import os
 import signal
-import threading
+import struct
 import time
 
 import tap
-from client import (CANCEL, CONSUME, HOUR, QUERY, SCAN, SIZE, STAT, Connection,
-                    Record, arm, attach, pack, scaled, unpack_stat, wait_for)
+from client import (CANCEL, CONSUME, HOUR, QUERY, QUEUES, SCALE, SCAN, SIZE, STAT,
+                    STAT_BODY, Connection, Record, arm, attach, scaled,
+                    unpack_stat, wait_for)
 from daemon import Daemon
+from flood import Flood
+from listing import take_page
 
+BUCKETS = struct.Struct("=40Q")
 SECOND = 10**9
 SLOTS = scaled(200000, 2000)
-
-
-class Hostile:
-    """Keeps @count connections to a queue full of @requests and reads what
-    comes, in threads, until it is told to end."""
-
-    def __init__(self, path, name, requests, count=8):
-        self.many = [attach(path, name) for _ in range(count)]
-        self.data = pack(requests)
-        self.stop = False
-        self.taken = 0
-        self.threads = [threading.Thread(target=target, args=(one,))
-                        for one in self.many
-                        for target in (self.send, self.receive)]
-
-    def send(self, connection):
-        try:
-            while not self.stop:
-                connection.socket.sendall(self.data)
-        except OSError:
-            pass
-
-    def receive(self, connection):
-        try:
-            while not self.stop:
-                self.taken += len(connection.socket.recv(1 << 20))
-        except OSError:
-            pass
-
-    def __enter__(self):
-        for thread in self.threads:
-            thread.start()
-        end = time.monotonic() + 30
-        while not self.taken and time.monotonic() < end:
-            time.sleep(0.01)
-        assert self.taken, "it was not served"
-        return self
-
-    def __exit__(self, *_):
-        self.stop = True
-        for one in self.many:
-            one.socket.shutdown(2)
-        for thread in self.threads:
-            thread.join()
-        for one in self.many:
-            one.close()
 
 
 def emptied(path, name):
@@ -72,18 +31,118 @@ def emptied(path, name):
     return queue
 
 
-def test_expirations_come_beside_scans_that_find_little(daemon):
-    with emptied(daemon.path, "emptied"), \
-            attach(daemon.path, flags=CONSUME) as good:
+# ------------------------------------------------------------------------
+# The budget of a turn, in turns: those of a daemon that finds all at once.
+
+
+def turns(connection):
+    """How many there were so far."""
+    head = connection.request(Record(STAT))
+    return sum(BUCKETS.unpack_from(connection.take(head.period * SIZE),
+                                   STAT_BODY.size + 8))
+
+
+def read_replies(connection, request, count):
+    for _ in range(count):
+        if request.op == STAT:
+            head = connection.reply()
+            connection.take(head.period * SIZE)
+        elif request.op == QUEUES:
+            take_page(connection)
+        else:
+            row = connection.reply()
+            while request.op == SCAN and row.id:
+                row = connection.reply()
+            assert row.op == request.op, row
+
+
+def turns_for(daemon, request, clients, each):
+    """How many turns it takes to answer so many clients with so many each."""
+    with contextlib.ExitStack() as stack:
+        watch = stack.enter_context(attach(daemon.path, "emptied"))
+        many = [stack.enter_context(attach(daemon.path, "emptied"))
+                for _ in range(clients)]
+        before = turns(watch)
+        with daemon.halted():
+            for one in many:
+                one.send(*[request] * each)
+        for one in many:
+            read_replies(one, request, each)
+        return turns(watch) - before
+
+
+def test_a_long_answer_takes_as_much_of_a_turn_as_many_short_ones(daemon):
+    with emptied(daemon.path, "emptied"):
+        # What is asked by one client, and by each of many.
+        plain = turns_for(daemon, Record(QUERY, id=77), 1, 64)
+        plain_each = turns_for(daemon, Record(QUERY, id=77), 32, 1)
+        assert plain <= 8 and plain_each <= 10, (plain, plain_each)
+        for request in (Record(SCAN, period=500), Record(QUEUES, period=500)):
+            took = turns_for(daemon, request, 1, 64)
+            assert took >= 64, (request, took)
+            took = turns_for(daemon, request, 32, 1)
+            assert took >= 16, (request, took)
+        # A buffer of them, which without would be done in a turn or two.
+        took = turns_for(daemon, Record(STAT), 1, 500)
+        assert took >= 500 * 8 // 512, took
+        took = turns_for(daemon, Record(STAT), 32, 32)
+        assert took >= 32 * 32 * 8 // 1024, took
+
+
+def test_few_requests_do_not_wait_behind_many():
+    """What was answered in all before one who comes last: not all that the
+    others had sent."""
+    clients, each = 32, 512
+    with Daemon(threads=1) as daemon, contextlib.ExitStack() as stack:
+        good = stack.enter_context(attach(daemon.path))
+        many = [stack.enter_context(attach(daemon.path))
+                for _ in range(clients)]
+        before = good.stat().records
+        with daemon.halted():
+            for one in many:
+                one.send(*[arm(HOUR)] * each)
+            good.send(Record(STAT))
+        head = good.reply()
+        stat = unpack_stat(good.take(head.period * SIZE))
+        answered = stat.records - before
+        assert answered < clients * each // 4, answered
+        for one in many:
+            one.replies(each)
+
+
+def test_equal_clients_have_equal_shares(daemon):
+    with Flood(daemon.path, [[Record(QUERY, id=77)]] * 4, "shared") as flood:
+        begun = flood.counts()
+        # Enough of them for what a turn gives to be no matter.
+        assert wait_for(lambda: max(flood.counts()) - max(begun) >
+                        scaled(32 << 20, 1 << 20))
+        shares = [b - a for a, b in zip(begun, flood.counts())]
+    assert max(shares) <= 2 * min(shares), shares
+
+
+# ------------------------------------------------------------------------
+
+
+def lateness_beside(daemon, request):
+    """The median lateness, in seconds, of timers of a client beside others
+    that ask again and again."""
+    times = []
+    with attach(daemon.path, flags=CONSUME) as good, \
+            Flood(daemon.path, [[request]] * 8, "emptied"):
         good.credit(1000)
-        with Hostile(daemon.path, "emptied",
-                     [Record(SCAN, period=2**32 - 1)] * 512):
-            for i in range(20):
-                start = time.monotonic()
-                assert good.request(arm(SECOND // 100, i)).status == 0
-                assert good.expiration().cookie == i
-                late = time.monotonic() - start
-                assert late < 2, "after %.1f s" % late
+        for i in range(20):
+            armed = good.request(arm(SECOND // 100, i))
+            assert armed.status == 0, armed
+            assert good.expiration().cookie == i
+            times.append(time.monotonic_ns() - armed.deadline)
+    return sorted(times)[len(times) // 2] / SECOND
+
+
+def test_expirations_come_beside_scans_that_find_little(daemon):
+    with emptied(daemon.path, "emptied"):
+        plain = lateness_beside(daemon, Record(QUERY, id=77))
+        scans = lateness_beside(daemon, Record(SCAN, period=2**32 - 1))
+        assert scans < 10 * plain + 0.02 * SCALE, (plain, scans)
 
 
 def test_a_request_does_not_wait_for_all_that_connect(daemon):
