@@ -1,0 +1,334 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Mutants of daemon/, lib/, tools/ and kmod/: made in a copy of the checkout by
+its own Makefile, tried on the programs that `make check` runs."""
+
+import contextlib
+import hashlib
+import importlib.machinery
+import importlib.util
+import json
+import os
+import select
+import shutil
+import signal
+import subprocess
+import threading
+import time
+
+BUILD = "build/mutate"
+CACHE = BUILD + "/verdicts"
+LEFT_OUT = (".git", "build", "seeds", "__pycache__")
+
+# A program may be silent for this many times its longest silence without a
+# mutation, and run for as many times its duration; at least so many seconds.
+TIMES = 5
+SILENCE_S, DURATION_S = 8, 20
+
+# What one process may have. An address sanitizer needs more.
+LIMITS = ["prlimit", "--core=0", "--fsize=1073741824"]
+DATA = "--data=4294967296"
+
+# Everything that a program starts ends with it.
+NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
+
+
+def load_runner():
+    """tests/run: it says what a failure is."""
+    loader = importlib.machinery.SourceFileLoader("runner", "tests/run")
+    module = importlib.util.module_from_spec(
+        importlib.util.spec_from_loader("runner", loader))
+    loader.exec_module(module)
+    return module
+
+
+class Broken(Exception):
+    """What is not mutated cannot be built, or fails its tests."""
+
+
+class Run:
+    """One run of a test program, ended at the first failure."""
+
+    def __init__(self, runner, command, where, name, silence, duration):
+        self.count = runner.Count(name)
+        self.longest = 0.0
+        self.failure = ""
+        begin = last = time.monotonic()
+        namespace = NAMESPACE if os.geteuid() == 0 else []
+        child = subprocess.Popen(
+            [*LIMITS, *namespace, *command], cwd=where,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, start_new_session=True,
+            env=dict(os.environ, LC_ALL="C", CMOCKA_MESSAGE_OUTPUT="TAP",
+                     CMOCKA_TEST_ABORT="1", PYTHONDONTWRITEBYTECODE="1"))
+        rest = b""
+        try:
+            while not self.failure:
+                now = time.monotonic()
+                left = min(last + silence, begin + duration) - now
+                ready = left > 0 and \
+                    select.select([child.stdout], [], [], left)[0]
+                if not ready:
+                    self.failure = "timed out"
+                    break
+                data = os.read(child.stdout.fileno(), 1 << 16)
+                now = time.monotonic()
+                self.longest = max(self.longest, now - last)
+                last = now
+                if not data:
+                    break
+                *lines, rest = (rest + data).split(b"\n")
+                for line in lines:
+                    self.count.read(line.decode("utf-8", "replace"))
+                if self.count.failed:
+                    self.failure = "failed"
+            status = None
+            if not self.failure:
+                # Its output is closed: it has ended, or is about to.
+                with contextlib.suppress(subprocess.TimeoutExpired):
+                    status = child.wait(SILENCE_S)
+        finally:
+            with contextlib.suppress(ProcessLookupError):
+                os.killpg(child.pid, signal.SIGKILL)
+            child.wait()
+            child.stdout.close()
+        self.seconds = time.monotonic() - begin
+        if not self.failure:
+            self.count.end(1 if status is None else
+                           128 - status if status < 0 else status)
+            self.failure = "failed" if self.count.failed else ""
+
+
+class Copy:
+    """A built copy of the checkout in which one file at a time is changed."""
+
+    def __init__(self, where, target):
+        self.where, self.target = where, target
+        self.begun = 0
+
+    def of_checkout(self):
+        shutil.rmtree(self.where, ignore_errors=True)
+        shutil.copytree(".", self.where, symlinks=True,
+                        ignore=shutil.ignore_patterns(*LEFT_OUT))
+        done = self.make(self.target.base)
+        if done.returncode:
+            raise Broken(f"make {' '.join(self.target.base)}: {done.stdout}")
+
+    def of_copy(self, base):
+        shutil.rmtree(self.where, ignore_errors=True)
+        shutil.copytree(base.where, self.where, symlinks=True)
+
+    def make(self, goals):
+        return subprocess.run(
+            ["make", "-s", *self.target.variables, *goals], cwd=self.where,
+            stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
+            stderr=subprocess.STDOUT, text=True, check=False,
+            env=dict(os.environ, CFLAGS="-w"))
+
+    def mutate(self, mutant):
+        self.begun = time.time_ns()
+        with open(f"{self.where}/{mutant.path}", "w", encoding="utf-8") as file:
+            file.write(mutant.source())
+
+    def restore(self, mutant, base):
+        """Put back the file, and what was made of it."""
+        shutil.copy2(f"{base.where}/{mutant.path}",
+                     f"{self.where}/{mutant.path}")
+        for folder, _, files in os.walk(f"{self.where}/build"):
+            for name in files:
+                path = os.path.join(folder, name)
+                original = base.where + path[len(self.where):]
+                if os.path.islink(path) or not os.path.exists(original):
+                    continue
+                if os.stat(path).st_mtime_ns >= self.begun - 10**7:
+                    # Not into the file: it may be running still.
+                    shutil.copy2(original, path + ".new")
+                    os.replace(path + ".new", path)
+
+    def digest(self):
+        """What the code is: of everything that is made."""
+        total = hashlib.sha256()
+        for path in self.target.products:
+            with open(f"{self.where}/{path}", "rb") as file:
+                total.update(hashlib.sha256(file.read()).digest())
+        return total.hexdigest()
+
+
+def digest_of(paths):
+    total = hashlib.sha256()
+    for path in sorted(paths):
+        if os.path.isfile(path):
+            with open(path, "rb") as file:
+                total.update(path.encode() + file.read())
+    return total.hexdigest()
+
+
+class Cache:
+    """Verdicts by what the code is. A failure holds as long as the program that
+    failed is the same, a survival as long as all are."""
+
+    def __init__(self, use):
+        self.lock = threading.Lock()
+        self.verdicts = {}
+        self.file = None
+        if not use:
+            return
+        os.makedirs(BUILD, exist_ok=True)
+        with contextlib.suppress(FileNotFoundError), \
+                open(CACHE, encoding="utf-8") as lines:
+            for line in lines:
+                with contextlib.suppress(ValueError):
+                    key, stamp, verdict = json.loads(line)
+                    self.verdicts[key, stamp] = verdict
+        # One line a write: several may add to it.
+        self.file = open(CACHE, "a", buffering=1, encoding="utf-8")
+
+    def get(self, key, stamps):
+        for stamp in stamps:
+            if (key, stamp) in self.verdicts:
+                return self.verdicts[key, stamp]
+        return ""
+
+    def put(self, key, stamp, verdict):
+        with self.lock:
+            self.verdicts[key, stamp] = verdict
+            if self.file:
+                self.file.write(json.dumps([key, stamp, verdict]) + "\n")
+
+
+class Bench:
+    """The mutants of one target (targets.py), several at a time."""
+
+    def __init__(self, target, jobs, use_cache):
+        self.target = target
+        self.runner = load_runner()
+        self.cache = Cache(use_cache)
+        self.base = Copy(f"{BUILD}/{target.name}/base", target)
+        self.base.of_checkout()
+        self.original = self.base.digest()
+        self.copies = []
+        for number in range(jobs):
+            copy = Copy(f"{BUILD}/{target.name}/{number}", target)
+            copy.of_copy(self.base)
+            self.copies.append(copy)
+        self.programs = target.programs()
+        self.stamps = {name: digest_of(target.sources(name))
+                       for name in self.programs}
+        self.stamp = digest_of(target.all_sources())
+        self.limits = {}
+        self.locks = {name: threading.Lock() for name in self.programs}
+        self.noticed = {}       # by file: which program how often
+
+    def run(self, copy, name, silence, duration):
+        command = self.target.command(name)
+        if not self.target.is_sanitized(name):
+            command = ["prlimit", DATA, *command]
+        return Run(self.runner, command, copy.where, name, silence, duration)
+
+    def limit(self, name):
+        """How long a program may be silent, and run: measured when it is asked
+        for the first time. One that fails by itself gets another chance."""
+        with self.locks[name]:
+            if name not in self.limits:
+                for _ in range(3):
+                    run = self.run(self.base, name, 120, 600)
+                    if not run.failure:
+                        break
+                else:
+                    raise Broken(f"{name} fails without a mutation:\n" +
+                                 "\n".join(run.count.lines[-20:] +
+                                           run.count.trouble))
+                self.limits[name] = (
+                    max(SILENCE_S, TIMES * run.longest),
+                    max(DURATION_S, TIMES * run.seconds), run.seconds)
+        return self.limits[name]
+
+    def order(self, path):
+        """Who noticed most in this file so far, then who is likely to, then
+        whoever is quick."""
+        likely = self.target.likely(path)
+        noticed = self.noticed.get(path, {})
+
+        def key(name):
+            return (-noticed.get(name, 0),
+                    likely.index(name) if name in likely else len(likely),
+                    self.limits[name][2] if name in self.limits else
+                    self.target.seconds(name))
+        return sorted(self.programs, key=key)
+
+    def judge(self, copy, mutant, until):
+        copy.mutate(mutant)
+        try:
+            if copy.make(self.target.goals).returncode:
+                return "not compiled"
+            key = copy.digest()
+            if key == self.original:
+                return "the same"
+            known = self.cache.get(key, [self.stamp, *self.stamps.values()])
+            if known:
+                return known
+            verdict, stamp = self.try_all(copy, mutant, until)
+            if verdict:
+                self.cache.put(key, stamp, verdict)
+            return verdict
+        finally:
+            copy.restore(mutant, self.base)
+
+    def try_all(self, copy, mutant, until):
+        """Its verdict and how long that holds; none if the time is over."""
+        doubtful = []
+        for name in self.order(mutant.path):
+            if until and time.monotonic() >= until:
+                return None, None
+            silence, duration, _ = self.limit(name)
+            first = self.run(copy, name, silence, duration)
+            if not first.failure:
+                continue
+            # Chance, and a busy machine, seldom come twice.
+            again = self.run(copy, name, silence, duration)
+            if not again.failure:
+                doubtful.append(name)
+                continue
+            counts = self.noticed.setdefault(mutant.path, {})
+            counts[name] = counts.get(name, 0) + 1
+            if again.failure == "timed out":
+                return f"timed out by {name}", self.stamps[name]
+            return f"killed by {name}", self.stamps[name]
+        if doubtful:
+            return f"survived: now and then noticed by {doubtful[0]}", \
+                self.stamp
+        return "survived", self.stamp
+
+    def judge_all(self, mutants, report, until):
+        """report(mutant, verdict) for each; None is left out after @until."""
+        todo = list(reversed(mutants))
+        lock = threading.Lock()
+        trouble = []
+
+        def work(copy):
+            while not trouble:
+                with lock:
+                    if not todo:
+                        return
+                    mutant = todo.pop()
+                verdict = None
+                try:
+                    if not until or time.monotonic() < until:
+                        verdict = self.judge(copy, mutant, until)
+                except Exception as problem:    # to the main thread with it
+                    trouble.append(problem)
+                    return
+                with lock:
+                    report(mutant, verdict)
+
+        threads = [threading.Thread(target=work, args=(copy,), daemon=True)
+                   for copy in self.copies]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        if trouble:
+            raise trouble[0]
+
+    def remove(self):
+        for copy in [self.base, *self.copies]:
+            shutil.rmtree(copy.where, ignore_errors=True)

@@ -1,0 +1,195 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Mutants of core/: compiled into one shared object, tried on tests/core/."""
+
+import glob
+import os
+import resource
+import shutil
+import subprocess
+import sys
+
+BUILD = "build/mutate/core"
+FLAGS = ["-std=gnu11", "-O1", "-fPIC", "-w", "-fno-strict-aliasing",
+         "-D_GNU_SOURCE", "-Iinclude/uapi", "-Iinclude", "-I" + BUILD + "/core"]
+SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
+CPU_SECONDS = 2         # at least, a program; more if the original takes long
+CPU_TIMES = 4           # what the original takes
+MEMORY = 4 << 30
+SHIFT, SHIFT_HEAP = 6, 8
+
+# What the programs are called with, to be quick and still thorough.
+ARGUMENTS = {"test-model": ["1", "60"]}
+
+# Who is likely to notice, by file; the others are asked afterwards.
+HEAP = ["test-bheap-sweep", "test-bheap"]
+FIRST = {
+    "index": ["test-index"],
+    "siphash": ["test-index"],
+    "slots": ["test-slots", "test-model"],
+    "deliver": ["test-timers-deliver", "test-timers-held", "test-model"],
+    "requests": ["test-timers-requests", "test-model"],
+    "": ["test-model", "test-timers-deliver", "test-timers-requests"],
+}
+
+
+def run(command, seconds=None, memory=MEMORY):
+    def limit():
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
+        if seconds:
+            resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
+            resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
+    # The first test that fails is enough.
+    return subprocess.run(command, stdout=subprocess.DEVNULL,
+                          stderr=subprocess.DEVNULL, preexec_fn=limit,
+                          env=dict(os.environ, LC_ALL="C",
+                                   CMOCKA_TEST_ABORT="1"))
+
+
+def must(command):
+    done = subprocess.run(command, capture_output=True, text=True)
+    if done.returncode:
+        sys.stderr.write(done.stderr)
+        sys.exit(2)
+    return done.stdout
+
+
+def is_heap(path):
+    return os.path.basename(path).startswith(("bheap", "arrivals", "runs"))
+
+
+class Build:
+    """core/ and its programs with one page size. Programs find core/ in a
+    library, so that one object and one link make a mutant of all of them."""
+
+    def __init__(self, shift, sources, names, sanitize=()):
+        self.where = f"{BUILD}/p{shift}{'s' if sanitize else ''}"
+        self.sanitize = list(sanitize)
+        self.flags = [*FLAGS, f"-DCORE_PAGE_SHIFT={shift}", *sanitize]
+        self.sources = sources
+        os.makedirs(self.where + "/base")
+        os.makedirs(self.where + "/new")
+        for path in sources:
+            self.compile(path, "base")
+        self.link({})
+        support = []
+        for path in sorted(glob.glob("tests/core/support*.c")):
+            support.append(self.object(path, "base"))
+            must(["gcc", *self.flags, "-Itests/core", "-c", "-o", support[-1],
+                  path])
+        self.seconds = {}
+        for name in names:
+            must(["gcc", *self.flags, "-Itests/core", "-o",
+                  f"{self.where}/{name}", f"tests/core/{name}.c", *support,
+                  f"-L{self.where}", "-lcore", "-lcmocka",
+                  "-Wl,-rpath,$ORIGIN"])
+            before = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime
+            if self.test(name, 600):
+                print(f"{name} fails without a mutation", file=sys.stderr)
+                sys.exit(2)
+            used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+            self.seconds[name] = max(CPU_SECONDS, int(CPU_TIMES * used) + 1)
+
+    def object(self, path, kind):
+        return f"{self.where}/{kind}/{os.path.basename(path)[:-2]}.o"
+
+    def compile(self, path, kind):
+        return run(["gcc", *self.flags, "-c", "-o", self.object(path, kind),
+                    f"{BUILD}/{path}"]).returncode == 0
+
+    def link(self, replaced):
+        must(["gcc", "-shared", *self.sanitize, "-o", f"{self.where}/libcore.so",
+              *[self.object(path, "new" if path in replaced else "base")
+                for path in self.sources]])
+
+    def prepare(self, paths):
+        """Compile what is mutated: "" if there is something to test."""
+        same = True
+        for path in paths:
+            if not self.compile(path, "new"):
+                return "not compiled"
+            with open(self.object(path, "new"), "rb") as a, \
+                    open(self.object(path, "base"), "rb") as b:
+                same &= a.read() == b.read()
+        if same:
+            return "the same"
+        self.link(paths)
+        return ""
+
+    def test(self, name, seconds=None):
+        done = run([f"{self.where}/{name}", *ARGUMENTS.get(name, [])],
+                   seconds or self.seconds[name],
+                   resource.RLIM_INFINITY if self.sanitize else MEMORY)
+        if done.returncode in (-9, -24):
+            return "timed out"
+        return f"killed by {name}" if done.returncode else ""
+
+
+class Bench:
+    """What is built once, and what one mutant takes."""
+
+    def __init__(self, with_heap):
+        shutil.rmtree(BUILD, ignore_errors=True)
+        os.makedirs(BUILD + "/core")
+        for path in glob.glob("core/*.[ch]"):
+            shutil.copy(path, BUILD + "/core")
+        sources = sorted(glob.glob("core/*.c"))
+        self.depends = {}
+        for path in sources:
+            out = must(["gcc", *FLAGS, "-MM", f"{BUILD}/{path}"])
+            self.depends[path] = {os.path.relpath(name, BUILD) for name in
+                                  out.replace("\\\n", " ").split()[1:]
+                                  if BUILD in name}
+        self.names = [os.path.basename(path)[:-2] for path in
+                      sorted(glob.glob("tests/core/test-*.c"))]
+        self.small = Build(SHIFT, sources, self.names)
+        self.heap = Build(SHIFT_HEAP, sources, HEAP) if with_heap else None
+        self.watched = None
+        self.sources = sources
+
+    def order(self, path):
+        """Who is asked, one after another: a build and a program."""
+        if is_heap(path):
+            first = HEAP
+        else:
+            first = next(names for part, names in FIRST.items()
+                         if part in os.path.basename(path))
+        order = [(self.small, name) for name in first]
+        if is_heap(path):
+            order += [(self.heap, name) for name in HEAP]
+        return order + [(self.small, name) for name in self.names
+                        if name not in first]
+
+    def watch(self, mutant, paths):
+        """What nobody noticed, under the sanitizers: is memory touched that
+        is not to be?
+        """
+        if not self.watched:
+            shutil.copy(mutant.path, f"{BUILD}/core")
+            self.watched = Build(SHIFT, self.sources, self.names, SANITIZE)
+            self.mutate(mutant)
+        verdict = self.watched.prepare(paths)
+        for name in [] if verdict else self.names:
+            verdict = verdict or self.watched.test(name)
+        return "" if verdict == "the same" else verdict
+
+    def mutate(self, mutant):
+        with open(f"{BUILD}/{mutant.path}", "w") as target:
+            target.write(mutant.source())
+
+    def judge(self, mutant):
+        self.mutate(mutant)
+        paths = [path for path in self.small.sources
+                 if mutant.path in self.depends[path]]
+        prepared = {}
+        try:
+            for build, name in self.order(mutant.path):
+                if build not in prepared:
+                    prepared[build] = build.prepare(paths)
+                verdict = prepared[build] or build.test(name)
+                if verdict not in ("", "the same"):
+                    return verdict
+            if set(prepared.values()) == {"the same"}:
+                return "the same"
+            return self.watch(mutant, paths) or "survived"
+        finally:
+            shutil.copy(mutant.path, f"{BUILD}/core")
