@@ -142,6 +142,10 @@ def test_what_is_no_such_request(daemon):
 def test_one_that_ends_early(daemon):
     assert ask(daemon.path, b"", shut=True) == (None, None, None)
     assert ask(daemon.path, GET[:-2], shut=True)[0] == 400
+    # Neither is an empty line: the head has not ended.
+    for line in b"x\n", b"\rx\n":
+        request = b"GET /metrics HTTP/1.1\r\n" + line
+        assert ask(daemon.path, request, shut=True)[0] == 400, line
     exchange = Exchange(daemon.path)
     exchange.send(GET[:10])
     assert exchange.end()[0] == 0
@@ -159,6 +163,7 @@ def test_one_that_takes_its_time(daemon):
         endless.send(b"x" * 1000)
         time.sleep(0.1)
     assert silent.answer()[0] == 408
+    assert LIMIT <= time.monotonic() - silent.begun < 2 * LIMIT * SCALE
     assert slow.answer()[0] == 408
     assert deaf.process.wait(WAIT) == 1
     assert endless.process.wait(WAIT) == 0

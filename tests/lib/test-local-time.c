@@ -147,6 +147,20 @@ static void test_hour_that_is_left_out(void **arg)
 	assert_true(when("2026-03-29 03:00", 0) > 0);
 }
 
+/* Where summer begins at midnight the day is there and its first hour is not:
+ * what is wrong with 00:30 is the hour, not the date.
+ */
+static void test_midnight_that_is_left_out(void **arg)
+{
+	(void)arg;
+	setenv("TZ", "XXX3YYY,M10.3.0/0,M2.3.0/0", 1);
+	tzset();
+	assert_non_null(strstr(refusal("2026-10-18 00:30"), "forward"));
+	/* 2026-10-18T03:00:00Z */
+	assert_int_equal(when("2026-10-18 01:00", 0), 1792292400);
+	assert_int_equal(zone(NULL), 0);
+}
+
 static void test_what_is_wrong_is_refused(void **arg)
 {
 	static const char *const texts[] = {
@@ -184,6 +198,7 @@ int main(void)
 		cmocka_unit_test(test_day_with_another_number_of_hours),
 		cmocka_unit_test(test_hour_that_comes_twice),
 		cmocka_unit_test(test_hour_that_is_left_out),
+		cmocka_unit_test(test_midnight_that_is_left_out),
 		cmocka_unit_test(test_what_is_wrong_is_refused),
 		cmocka_unit_test(test_everything_else_is_as_ever),
 	};

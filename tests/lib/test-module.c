@@ -65,6 +65,8 @@ static void test_unsigned(void **arg)
 	put("/lib/modules/6.1.0-1/extra/expiry.ko", "");
 	put("/sys/kernel/security/lockdown", "none [integrity] confidentiality");
 	assert_int_equal(state(), MODULE_UNSIGNED);
+	put("/sys/kernel/security/lockdown", "none integrity [confidentiality]");
+	assert_int_equal(state(), MODULE_UNSIGNED);
 	put("/sys/kernel/security/lockdown", "[none] integrity confidentiality");
 	put("/sys/module/module/parameters/sig_enforce", "Y");
 	assert_int_equal(state(), MODULE_UNSIGNED);

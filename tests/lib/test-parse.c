@@ -146,6 +146,26 @@ static void dates_as_in_libc(void **state)
 	}
 }
 
+/* Every month has its last day, and no other behind it. */
+static void months_end(void **state)
+{
+	static const int days[] = { 31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31 };
+	struct deadline d;
+	const char *why;
+	char text[32];
+	int month;
+
+	(void)state;
+	for (month = 1; month <= 12; month++) {
+		snprintf(text, sizeof(text), "2027-%02d-%02dT00:00:00Z", month,
+			 days[month - 1]);
+		assert_int_equal(parse_deadline(text, &d, &why), 0);
+		snprintf(text, sizeof(text), "2027-%02d-%02dT00:00:00Z", month,
+			 days[month - 1] + 1);
+		assert_int_equal(parse_deadline(text, &d, &why), -EINVAL);
+	}
+}
+
 static void periods(void **state)
 {
 	const char *why;
@@ -436,6 +456,7 @@ static void lines_of_a_file(void **state)
 	static struct lines lines;
 	static char long_line[200000];
 	FILE *file = tmpfile();
+	uint64_t size;
 	const char *text;
 	size_t len;
 
@@ -448,9 +469,12 @@ static void lines_of_a_file(void **state)
 	fwrite(long_line, 1, sizeof(lines.buffer), file);
 	fputs("\nseven without an end", file);
 	fflush(file);
+	size = lseek(fileno(file), 0, SEEK_END);
 	assert_int_equal(lseek(fileno(file), 0, SEEK_SET), 0);
 
+	memset(&lines, 0xff, sizeof(lines));
 	lines_init(&lines, fileno(file));
+	assert_true(lines.number == 0 && lines.offset == 0);
 	assert_int_equal(lines_next(&lines, &text, &len), 1);
 	assert_true(len == 3 && memcmp(text, "one", 3) == 0);
 	assert_int_equal(lines_next(&lines, &text, &len), 1);
@@ -469,6 +493,7 @@ static void lines_of_a_file(void **state)
 	assert_int_equal(lines_next(&lines, &text, &len), 0);
 	assert_int_equal(lines_next(&lines, &text, &len), 0);
 	assert_int_equal(lines.number, 7);
+	assert_true(lines.offset == size);
 	fclose(file);
 }
 
@@ -478,6 +503,7 @@ int main(void)
 		cmocka_unit_test(deadlines_right),
 		cmocka_unit_test(deadlines_wrong),
 		cmocka_unit_test(dates_as_in_libc),
+		cmocka_unit_test(months_end),
 		cmocka_unit_test(periods),
 		cmocka_unit_test(every_unit),
 		cmocka_unit_test(every_unit_as_period),

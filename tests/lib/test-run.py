@@ -4,6 +4,8 @@
 becomes of the daemon meanwhile."""
 
 import os
+import socket
+import struct
 import subprocess
 import sys
 import tempfile
@@ -12,9 +14,10 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "socket"))
 
-import tap                                      # noqa: E402
-from client import WAIT, attach, wait_for       # noqa: E402
-from daemon import ROOT, Daemon                 # noqa: E402
+import tap                                                      # noqa: E402
+from client import (BOOTTIME, REALTIME, SIZE, WAIT, attach,     # noqa: E402
+                    wait_for)
+from daemon import ROOT, Daemon                                 # noqa: E402
 
 CTL = os.environ.get("EXPIRYCTL", os.path.join(ROOT, "build", "expiryctl"))
 
@@ -89,6 +92,31 @@ def test_runs_although_the_daemon_is_killed():
             assert end(soon) == ("soon\n", 0)
             assert end(later) == ("later\n", 0)
             assert time.monotonic() - before >= 3
+
+
+def clock_asked_for(*arguments):
+    """The clock of the queue that a run wants, as HELLO says it."""
+    with tempfile.TemporaryDirectory() as folder, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
+        listener.settimeout(WAIT)
+        listener.bind(os.path.join(folder, "socket"))
+        listener.listen()
+        process = start(listener.getsockname(), *arguments, "--", "true")
+        connection, _ = listener.accept()
+        with connection:
+            connection.settimeout(WAIT)
+            hello = connection.recv(SIZE, socket.MSG_WAITALL)
+        process.kill()
+        process.communicate()
+        return struct.unpack_from("=BBhI", hello)[3]
+
+
+def test_clock_is_the_walls_for_a_date_alone():
+    """A duration ends on the clock that goes on while the machine sleeps."""
+    assert clock_asked_for("--in", "1h") == BOOTTIME
+    assert clock_asked_for("--at", "+1h") == BOOTTIME
+    assert clock_asked_for("--at", "2096-01-01T00:00:00Z") == REALTIME
+    assert clock_asked_for("--at", "12:00") == REALTIME
 
 
 def test_no_daemon_at_the_start_is_an_error():
