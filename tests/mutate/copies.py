@@ -24,8 +24,12 @@ LEFT_OUT = (".git", "build", "seeds", "__pycache__")
 TIMES = 5
 SILENCE_S, DURATION_S = 8, 20
 
-# What one process may have. An address sanitizer needs more.
-LIMITS = ["prlimit", "--core=0", "--fsize=1073741824"]
+# Programs that take longer are left out where it is to be quick, unless they are
+# likely to notice.
+QUICK_S = 6
+
+# What one process may have. An address sanitizer needs more memory.
+LIMITS = ["prlimit", "--core=0", "--fsize=4294967296"]
 DATA = "--data=4294967296"
 
 # Everything that a program starts ends with it.
@@ -198,8 +202,9 @@ class Cache:
 class Bench:
     """The mutants of one target (targets.py), several at a time."""
 
-    def __init__(self, target, jobs, use_cache):
+    def __init__(self, target, jobs, use_cache, quick):
         self.target = target
+        self.quick = quick
         self.runner = load_runner()
         self.cache = Cache(use_cache)
         self.base = Copy(f"{BUILD}/{target.name}/base", target)
@@ -213,7 +218,7 @@ class Bench:
         self.programs = target.programs()
         self.stamps = {name: digest_of(target.sources(name))
                        for name in self.programs}
-        self.stamp = digest_of(target.all_sources())
+        self.stamp = digest_of(target.all_sources()) + (" quick" if quick else "")
         self.limits = {}
         self.locks = {name: threading.Lock() for name in self.programs}
         self.noticed = {}       # by file: which program how often
@@ -253,7 +258,9 @@ class Bench:
                     likely.index(name) if name in likely else len(likely),
                     self.limits[name][2] if name in self.limits else
                     self.target.seconds(name))
-        return sorted(self.programs, key=key)
+        return sorted([name for name in self.programs if not self.quick or
+                       name in likely or self.target.seconds(name) <= QUICK_S],
+                      key=key)
 
     def judge(self, copy, mutant, until):
         copy.mutate(mutant)
@@ -284,15 +291,14 @@ class Bench:
             if not first.failure:
                 continue
             # Chance, and a busy machine, seldom come twice.
-            again = self.run(copy, name, silence, duration)
-            if not again.failure:
+            if first.failure == "failed" and \
+                    not self.run(copy, name, silence, duration).failure:
                 doubtful.append(name)
                 continue
             counts = self.noticed.setdefault(mutant.path, {})
             counts[name] = counts.get(name, 0) + 1
-            if again.failure == "timed out":
-                return f"timed out by {name}", self.stamps[name]
-            return f"killed by {name}", self.stamps[name]
+            what = "killed" if first.failure == "failed" else "timed out"
+            return f"{what} by {name}", self.stamps[name]
         if doubtful:
             return f"survived: now and then noticed by {doubtful[0]}", \
                 self.stamp
