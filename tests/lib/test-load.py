@@ -12,9 +12,9 @@ import tempfile
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "socket"))
 
-import tap                                              # noqa: E402
-from client import WAIT, attach, scaled, wait_for       # noqa: E402
-from daemon import ROOT, Daemon                         # noqa: E402
+import tap                                                      # noqa: E402
+from client import REALTIME, WAIT, attach, scaled, wait_for     # noqa: E402
+from daemon import ROOT, Daemon                                 # noqa: E402
 
 CTL = os.environ.get("EXPIRYCTL", os.path.join(ROOT, "build", "expiryctl"))
 BATCH = 512         # records that are sent at a time
@@ -36,7 +36,7 @@ def test_a_daemon_that_goes_away_is_a_failure():
             stderr=subprocess.PIPE)
         process.stdin.write(lines(BATCH))
         process.stdin.flush()
-        with attach(daemon.path, "q") as queue:
+        with attach(daemon.path, "q", clock=REALTIME) as queue:
             assert wait_for(lambda: queue.stat().armed == BATCH)
         daemon.process.kill()
         daemon.process.wait()

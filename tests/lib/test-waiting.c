@@ -1,0 +1,123 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * How long calls wait, and what expiry_wait() returns for what ends it.
+ */
+#include <errno.h>
+#include <semaphore.h>
+#include <sys/socket.h>
+#include <time.h>
+
+#include "support-fake.h"
+
+#define WAIT_MS	60000
+#define POSTED	1000
+
+static sem_t may_read, has_read, may_go;
+
+/* Read nothing until told to, then all that is there, then go. */
+static void read_when_told(int fd)
+{
+	static char bytes[1 << 16];
+
+	greet(fd, EXPIRY_WINDOW_MAX);
+	sem_wait(&may_read);
+	while (recv(fd, bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	sem_post(&has_read);
+	sem_wait(&may_go);
+}
+
+/* Until the socket takes no more. */
+static void post_all(struct expiry *h)
+{
+	static struct expiry_record records[POSTED];
+	int nr;
+
+	fill_arm(records, POSTED);
+	do {
+		nr = expiry_post(h, records, POSTED);
+		assert_true(nr >= 0);
+	} while (nr);
+}
+
+static void room_and_an_end_are_one_event_each(void **state)
+{
+	struct expiry_record record;
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	sem_init(&may_read, 0, 0);
+	sem_init(&has_read, 0, 0);
+	sem_init(&may_go, 0, 0);
+	h = fake_open(&server, read_when_told, 0, 0);
+	post_all(h);
+	/* It is full: nothing to take, nothing to do. */
+	assert_int_equal(expiry_wait(h, 0), 0);
+	sem_post(&may_read);
+	sem_wait(&has_read);
+	assert_int_equal(expiry_wait(h, WAIT_MS), 1);
+	/* The other side goes while something is still to be sent. */
+	post_all(h);
+	sem_post(&may_go);
+	fake_wait(&server);
+	assert_int_equal(expiry_wait(h, WAIT_MS), 1);
+	assert_int_equal(expiry_wait(h, WAIT_MS), 1);
+	assert_true(expiry_next(h, &record, 1) < 0);
+	fake_end(&server, h);
+}
+
+static void greet_and_drain(int fd)
+{
+	greet(fd, 1000);
+	drain(fd);
+}
+
+static struct timespec now(void)
+{
+	struct timespec ts;
+
+	clock_gettime(CLOCK_MONOTONIC, &ts);
+	return ts;
+}
+
+/* 200 ms are 200, in every part of a second; a busy machine makes some longer,
+ * not all. Those that go beyond a second's end are left out.
+ */
+static void receive_waits_as_long_as_it_is_told(void **state)
+{
+	struct timespec begin, end;
+	struct expiry_record record;
+	struct fake server;
+	struct expiry *h;
+	long ns, least = 1000000000;
+	int tries = 0;
+
+	(void)state;
+	h = fake_open(&server, greet_and_drain, EXPIRY_OPEN_CONSUME, 8);
+	while (tries < 4) {
+		begin = now();
+		assert_int_equal(expiry_receive(h, &record, 1, 200), 0);
+		end = now();
+		ns = (end.tv_sec - begin.tv_sec) * 1000000000 + end.tv_nsec -
+		     begin.tv_nsec;
+		assert_true(ns >= 200000000);
+		if (begin.tv_sec != end.tv_sec)
+			continue;
+		tries++;
+		if (ns < least)
+			least = ns;
+	}
+	assert_in_range(least, 200000000, 300000000);
+	fake_end(&server, h);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(room_and_an_end_are_one_event_each),
+		cmocka_unit_test(receive_waits_as_long_as_it_is_told),
+	};
+
+	return cmocka_run_group_tests_name("waiting", tests, NULL, NULL);
+}
