@@ -4,6 +4,8 @@
  * by another, so that several go together, linked or not, and what is in flight
  * meets whatever else happens.
  */
+#define _GNU_SOURCE
+#include <fcntl.h>
 #include <sys/ioctl.h>
 #include <sys/uio.h>
 
@@ -16,6 +18,25 @@
 
 /* What a completion is of, and on which descriptor's queue. */
 enum tag { TAG_OTHER, TAG_CMD, TAG_READ };
+
+/*
+ * Gives a ring the only write end of a pipe, as its file 0. Returns the other
+ * end, which hangs up when the kernel has freed the ring: after its requests.
+ */
+static int ring_watch(const struct uring *ring)
+{
+	int ends[2], err;
+
+	if (pipe2(ends, O_CLOEXEC))
+		return -1;
+	err = syscall(__NR_io_uring_register, ring->fd, IORING_REGISTER_FILES,
+		      &ends[1], 1);
+	close(ends[1]);
+	if (!err)
+		return ends[0];
+	close(ends[0]);
+	return -1;
+}
 
 static bool ring_make(struct worker *worker, const struct call *call)
 {
@@ -32,11 +53,15 @@ static bool ring_make(struct worker *worker, const struct call *call)
 		return true;
 	}
 	if (worker->has_ring)
-		uring_fini(&worker->ring);
+		ring_close(worker);
 	worker->kept = false;
-	worker->flying = 0;
 	worker->setup = setup;
-	worker->has_ring = !uring_init_flags(&worker->ring, RING_ENTRIES, setup);
+	if (uring_init_flags(&worker->ring, RING_ENTRIES, setup))
+		return false;
+	worker->ring_end = ring_watch(&worker->ring);
+	worker->has_ring = worker->ring_end >= 0;
+	if (!worker->has_ring)
+		uring_fini(&worker->ring);
 	return worker->has_ring;
 }
 
@@ -224,11 +249,6 @@ void call_uring_close(struct worker *worker, const struct call *call,
 	(void)call;
 	(void)queue;
 	(void)fd;
-	if (!worker->has_ring)
-		return;
-	if (worker->flying)
-		world.rings_closed = true;
-	uring_fini(&worker->ring);
-	worker->has_ring = false;
-	worker->flying = 0;
+	if (worker->has_ring)
+		ring_close(worker);
 }

@@ -10,7 +10,7 @@
 
 #define ERRNOS_MAX	8
 #define SCAN_ROWS	128U
-#define SETTLED_TRIES	2000	/* of a millisecond */
+#define DUE_TRIES	2000	/* of a millisecond */
 #define NODES_SPARE	4096
 
 /* expiry(4). EINTR of most of them is for a process that is being killed. */
@@ -133,13 +133,6 @@ void judge_read(unsigned int queue, const struct expiry_record *records,
 	}
 }
 
-static void sleep_ms(void)
-{
-	const struct timespec ms = { .tv_nsec = 1000000 };
-
-	nanosleep(&ms, NULL);
-}
-
 static int stat_of(int fd, struct expiry_stat *stat)
 {
 	memset(stat, 0, sizeof(*stat));
@@ -159,7 +152,7 @@ static void judge_due(unsigned int queue, int fd)
 	int i;
 
 	fcntl(fd, F_SETFL, O_NONBLOCK);
-	for (i = 0; i < SETTLED_TRIES; i++) {
+	for (i = 0; i < DUE_TRIES; i++) {
 		if (stat_of(fd, &stat) || stat.next_ns > stat.now_ns ||
 		    stat.next_ns == EXPIRY_NEVER)
 			return;
@@ -213,60 +206,40 @@ static int scan_all(int fd, struct rows *rows)
 	return 0;
 }
 
-/* Whether somebody used the queue between the two. */
-static bool was_used(const struct expiry_stat *a, const struct expiry_stat *b)
-{
-	return a->arms != b->arms || a->refreshes != b->refreshes ||
-	       a->cancels != b->cancels || a->acks != b->acks ||
-	       a->delivered != b->delivered ||
-	       a->redelivered != b->redelivered || a->armed != b->armed ||
-	       a->unacked != b->unacked;
-}
-
 /* What is listed is what is counted, and CLEAR takes it all. */
 static void judge_rows(int fd)
 {
 	struct expiry_record clear = { .op = EXPIRY_OP_CLEAR };
 	struct expiry_batch batch = { .addr = (uintptr_t)&clear, .count = 1 };
-	struct expiry_stat before, after;
+	struct expiry_stat stat;
 	struct rows rows;
-	int i;
 
-	for (i = 0; ; i++) {
-		if (stat_of(fd, &before) || scan_all(fd, &rows) ||
-		    stat_of(fd, &after))
-			return;
-		if (!was_used(&before, &after))
-			break;
-		/* What a ring still does. */
-		if (i == SETTLED_TRIES)
-			return;
-		sleep_ms();
-	}
+	if (scan_all(fd, &rows) || stat_of(fd, &stat))
+		return;
 	/* A periodic one that is armed again is listed as that. */
-	if (rows.nr - rows.unacked != after.armed)
+	if (rows.nr - rows.unacked != stat.armed)
 		finding("%llu listed as armed, %llu counted",
-			(unsigned long long)(rows.nr - rows.unacked), after.armed);
-	if (rows.unacked > after.unacked || after.unacked > rows.nr)
+			(unsigned long long)(rows.nr - rows.unacked), stat.armed);
+	if (rows.unacked > stat.unacked || stat.unacked > rows.nr)
 		finding("%llu listed, of these %llu as delivered, %llu counted so",
 			(unsigned long long)rows.nr,
-			(unsigned long long)rows.unacked, after.unacked);
-	if (after.next_ns > rows.first_ns)
+			(unsigned long long)rows.unacked, stat.unacked);
+	if (stat.next_ns > rows.first_ns)
 		finding("a timer is due before the earliest");
-	if (after.nodes < after.armed ||
-	    after.nodes > 2 * after.armed + NODES_SPARE)
-		finding("%llu nodes for %llu timers", after.nodes, after.armed);
+	if (stat.nodes < stat.armed ||
+	    stat.nodes > 2 * stat.armed + NODES_SPARE)
+		finding("%llu nodes for %llu timers", stat.nodes, stat.armed);
 	if (ioctl(fd, EXPIRY_IOC_SUBMIT, &batch) != 1 || clear.status) {
 		if (!world.faults)
 			finding("CLEAR is refused with %d", clear.status);
 		return;
 	}
-	if (stat_of(fd, &after))
+	if (stat_of(fd, &stat))
 		return;
 	if (clear.cookie != rows.nr)
 		finding("%llu listed and %llu cleared",
 			(unsigned long long)rows.nr, clear.cookie);
-	if (after.armed || after.unacked || after.next_ns != EXPIRY_NEVER)
+	if (stat.armed || stat.unacked || stat.next_ns != EXPIRY_NEVER)
 		finding("something is left after CLEAR");
 }
 

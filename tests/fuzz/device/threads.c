@@ -148,6 +148,7 @@ void program_run(const void *data, size_t size)
 	for (i = 1; i < nr; i++)
 		while (sem_wait(&threads[i].end))
 			;
+	world_quiesce();
 	judge_queues();
 	world_end();
 }

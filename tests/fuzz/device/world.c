@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #define _GNU_SOURCE
 #include <fcntl.h>
+#include <poll.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +18,7 @@ struct options options = { .device = "/dev/expiry" };
 static int memory_fd;
 static int refcnt_before;	/* of the module: others' queues */
 
+#define GONE_S		30	/* for a ring or a queue to be freed */
 #define PARAMS		"/sys/module/expiry/parameters/"
 
 /* What the module is told, by the head's byte; the first is what it was. */
@@ -220,26 +222,73 @@ static void time_restore(void)
 }
 
 /*
- * A ring that was closed goes later than its descriptor, and the queues with
- * it; while it is there, it may still write to memory.
+ * Closes a worker's ring. The kernel cancels and frees what is in flight only
+ * later, and uses queues and memory until then.
  */
+void ring_close(struct worker *worker)
+{
+	uring_fini(&worker->ring);
+	worker->has_ring = false;
+	if (worker->flying) {
+		world.rings_closed = true;
+		worker->ending[worker->nr_ending++] = worker->ring_end;
+	} else {
+		close(worker->ring_end);
+	}
+	worker->flying = 0;
+}
+
+/* Waits until the kernel has freed a ring, whose pipe hangs up then. */
+static void wait_until_freed(int ring_end)
+{
+	uint64_t end_ns = clock_ns(CLOCK_MONOTONIC) + GONE_S * NSEC_PER_SEC;
+	struct pollfd pollfd = { .fd = ring_end };
+
+	/* Signals interrupt it. */
+	while (poll(&pollfd, 1, 1000) <= 0 &&
+	       clock_ns(CLOCK_MONOTONIC) < end_ns)
+		;
+	if (!pollfd.revents)
+		finding("a ring is still there half a minute after its end");
+	close(ring_end);
+}
+
+/**
+ * world_quiesce - end what rings still do, when the threads have ended
+ *
+ * From here on nothing but the caller uses the queues.
+ */
+void world_quiesce(void)
+{
+	unsigned int i;
+
+	for (i = 0; i < THREADS; i++) {
+		struct worker *worker = &world.workers[i];
+
+		if (worker->has_ring && worker->flying)
+			ring_close(worker);
+		while (worker->nr_ending)
+			wait_until_freed(worker->ending[--worker->nr_ending]);
+	}
+}
+
+/* The kernel may put off the last use of a queue that a ring had. */
 static void wait_until_unused(void)
 {
 	const struct timespec ms = { .tv_nsec = 1000000 };
 	int i;
 
-	for (i = 0; i < 30000 && module_refcnt() > refcnt_before; i++)
+	for (i = 0; i < GONE_S * 1000 && module_refcnt() > refcnt_before; i++)
 		nanosleep(&ms, NULL);
 	if (module_refcnt() > refcnt_before)
 		finding("queues are still there half a minute after their program");
 }
 
 /**
- * world_end - close all that is open, and put right what was changed
+ * world_end - close all that is open but idle rings, and undo what was changed
  */
 void world_end(void)
 {
-	bool rings = world.rings_closed;
 	unsigned int i;
 
 	for (i = 0; i < THREADS; i++) {
@@ -249,23 +298,15 @@ void world_end(void)
 			close(worker->epoll);
 		worker->epoll = -1;
 		worker->fail_nth = 0;
-		if (!worker->has_ring)
-			continue;
-		worker->kept = !worker->flying;
+		worker->kept = worker->has_ring;
 		worker->ring.queued = 0;
-		if (worker->kept)
-			continue;
-		uring_fini(&worker->ring);
-		worker->has_ring = false;
-		worker->flying = 0;
-		rings = true;
 	}
 	for (i = 0; i < QUEUES; i++) {
 		if (world.fd[i] >= 0)
 			close(world.fd[i]);
 		world.fd[i] = -1;
 	}
-	if (rings)
+	if (world.rings_closed)
 		wait_until_unused();
 	world.rings_closed = false;
 	if (world.params_changed)

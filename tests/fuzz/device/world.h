@@ -31,6 +31,9 @@
  * @setup: IORING_SETUP_* that it was made with
  * @kept: it is an earlier program's, which left nothing in it
  * @flying: submitted to it and not seen completed
+ * @ring_end: a pipe that hangs up when the kernel has freed the ring
+ * @ending: the same of rings that were closed with requests in flight
+ * @nr_ending: how many
  * @epoll: its own epoll instance, or -1
  * @fail_nth: the next call is to fail there, 0 = nowhere
  */
@@ -41,6 +44,9 @@ struct worker {
 	unsigned int setup;
 	bool kept;
 	unsigned int flying;
+	int ring_end;
+	int ending[CALLS_MAX];
+	unsigned int nr_ending;
 	int epoll;
 	unsigned int fail_nth;
 };
@@ -107,7 +113,9 @@ extern struct options options;
 
 void world_init(void);
 void world_begin(const struct program_head *head, unsigned int threads);
+void world_quiesce(void);
 void world_end(void);
+void ring_close(struct worker *worker);
 void world_remap(unsigned int thread);
 void world_unmap(void *page);
 void params_set(uint8_t choice);
