@@ -5,8 +5,9 @@
  * nothing. Loaded by tests/vm/debug-check with panic_on_warn off.
  *
  * A report of lockdep is its last, and KASAN's makes it unreliable; hence the
- * order.
+ * order. What is no fault comes first: lockdep must not report the console.
  */
+#include <linux/completion.h>
 #include <linux/hrtimer.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
@@ -16,6 +17,8 @@
 /* kmemleak takes a stale word on a stack for a reference: one is not enough. */
 #define LEAKS	16
 
+static DECLARE_COMPLETION(spoken);
+static struct hrtimer speaker;
 static DEFINE_MUTEX(first);
 static DEFINE_MUTEX(second);
 static DEFINE_SPINLOCK(spinlock);
@@ -24,6 +27,22 @@ static int bits = 32;
 struct armed {
 	struct hrtimer timer;
 };
+
+static enum hrtimer_restart speak(struct hrtimer *timer)
+{
+	pr_info("canary: in an interrupt\n");
+	complete(&spoken);
+	return HRTIMER_NORESTART;
+}
+
+static void speak_in_interrupt(void)
+{
+	hrtimer_init(&speaker, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
+	speaker.function = speak;
+	hrtimer_start(&speaker, ktime_set(0, 1000000), HRTIMER_MODE_REL_HARD);
+	wait_for_completion(&spoken);
+	hrtimer_cancel(&speaker);
+}
 
 static void sleep_in_atomic_context(void)
 {
@@ -89,6 +108,7 @@ static int __init canary_init(void)
 {
 	int sum;
 
+	speak_in_interrupt();
 	sleep_in_atomic_context();
 	invert_locks();
 	sum = shift_too_far();
