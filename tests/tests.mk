@@ -132,14 +132,23 @@ LIB_CLIENTS := $(filter %/test-api %/test-handle %/test-reconnect \
 	%/test-replies %/test-stream %/test-timers,$(LIB_PROGRAMS)) \
 	tests/lib/test-ctl.py tests/lib/test-metrics.py tests/lib/test-restart.py
 
-.PHONY: check check-bench check-core check-core-sizes check-soak check-lib \
-	check-socket check-threads check-runner check-start check-user
+.PHONY: check check-bench check-core check-core-sizes check-soak check-kernel \
+	check-layers check-lib check-socket check-threads check-runner check-start check-user
 
-check: ## every test: core, library, daemon, then the module in a VM
+# Tests wait more than they compute: the kernel of check-uml is built beside them.
+check: ## every test: core, library, daemon, then the module in a VM and in User Mode Linux
 	@$(MAKE) --no-print-directory check-start
-	@status=0; $(MAKE) --no-print-directory -k check-user check-vm || \
-		status=1; \
+	@status=0; $(MAKE) --no-print-directory -k -j2 check-layers \
+		check-kernel || status=1; \
 		tests/run --summary $(RESULTS) && exit $$status
+
+check-kernel:
+	@nice $(MAKE) --no-print-directory -s uml-kernel-debug >/dev/null
+
+# One after the other.
+check-layers:
+	@MAKEFLAGS= $(MAKE) $(MAKEOVERRIDES) --no-print-directory -k \
+		check-user check-vm check-uml
 
 check-start:
 	@mkdir -p $(dir $(RESULTS))

@@ -1,23 +1,36 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The tests of check-vm on kernels that check themselves: all of them in User
-# Mode Linux (tests/uml), those of the device once more on a kernel with two
-# processors, emulated. Not part of `make check`: the first time it takes a
-# quarter of an hour to build those kernels.
+# The module's tests on kernels that check themselves: all of them in User Mode
+# Linux (tests/uml), those of the device once more on a kernel with two processors,
+# emulated, which takes a quarter of an hour to build the first time. check-uml is
+# the part that `make check` has: the daemon's tests.
+#
+#	make check-debug-uml [SUITES=device]
 
 DEBUG_KERNEL = $(eval DEBUG_KERNEL := $$(shell tests/vm/build-kernel tests/vm/debug.config))$(DEBUG_KERNEL)
 
 .PHONY: check-debug check-debug-uml check-debug-vm check-debug-programs \
-	debug-modules
+	check-uml debug-modules
 
-check-debug: check-debug-programs ## check-vm under KASAN, UBSAN, lockdep, kmemleak (minutes)
+check-uml: ## the daemon and its clients on the module's engine, in User Mode Linux that checks itself
+	@mkdir -p $(dir $(RESULTS))
+	@$(MAKE) --no-print-directory check-debug-programs uml-module-debug || \
+		{ echo '0 1 0 uml:build' >>$(RESULTS); exit 1; }
+	@tests/vm/check $(RESULTS) uml 'lib socket' \
+		tests/uml/run --kernel $(UML_DEBUG_KERNEL) --no-module \
+		--memory 2048 --time 1800 --silence 1200 --append page_owner=on -- \
+		tests/vm/debug-guest build/kmod/$$(cat $(UML_DEBUG_KERNEL)/release)/expiry.ko \
+		env EXPIRY_TEST_TIMEOUT=1100 EXPIRY_TEST_KILLS=50
+
+check-debug: check-debug-programs ## the module's tests under KASAN, UBSAN, lockdep, kmemleak (minutes)
 	@$(call uml-make,$(UML_DEBUG_KERNEL)) debug-modules
 	@$(call debug-make,$(DEBUG_KERNEL)) debug-modules
-	@tests/vm/debug-check --uml $(UML_DEBUG_KERNEL) --x86 $(DEBUG_KERNEL)
+	@tests/vm/debug-check --uml $(UML_DEBUG_KERNEL) --x86 $(DEBUG_KERNEL) \
+		--suites '$(SUITES)'
 
 check-debug-uml: check-debug-programs
 	@$(call uml-make,$(UML_DEBUG_KERNEL)) debug-modules
-	@tests/vm/debug-check --uml $(UML_DEBUG_KERNEL)
+	@tests/vm/debug-check --uml $(UML_DEBUG_KERNEL) --suites '$(SUITES)'
 
 check-debug-vm: check-debug-programs
 	@$(call debug-make,$(DEBUG_KERNEL)) debug-modules

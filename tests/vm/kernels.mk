@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# The tests of check-vm on three of Debian's kernels:
+# The module's tests on three of Debian's kernels:
 #
 #	make check-kernels [KERNELS='6.1 7.2'] [SUITES=device]
 #
@@ -12,5 +12,5 @@ SUITES ?= device lib socket
 
 .PHONY: check-kernels
 
-check-kernels: $(filter-out module,$(VM_PROGRAMS)) ## check-vm on Debian's 6.1, 6.12 and 7.2, with a table (minutes)
+check-kernels: $(filter-out module,$(VM_PROGRAMS)) ## the module's tests on Debian's 6.1, 6.12 and 7.2, with a table (minutes)
 	@tests/vm/check-kernels --kernels '$(KERNELS)' --suites '$(SUITES)'
