@@ -326,12 +326,15 @@ def test_a_line_that_was_cut_is_not_joined_with_the_next():
         limits = (limit, resource.RLIM_INFINITY)
         resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, limits)
         with attach(daemon.path) as watch:
-            while not watch.stat().log_dropped:
+            for _ in range(limit):
+                if watch.stat().log_dropped:
+                    break
                 reload(daemon)
             assert os.path.getsize(daemon.log_path) == limit
             resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE,
                              (resource.RLIM_INFINITY,) * 2)
             dropped = watch.stat().log_dropped
+            assert dropped, watch.stat()
             reload(daemon)
             lines = daemon.log().splitlines()
             assert noted(lines, "dropped") == [dropped], lines
