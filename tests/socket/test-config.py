@@ -52,7 +52,7 @@ def keys_of_the_source():
                          else str(eval(default)), start)
     for body in re.findall(r"^\t\{\n(.*?)\n\t\},$", table, re.M | re.S):
         fields = dict(re.findall(r"\.(\w+) = (.*),", body))
-        keys[fields["name"].strip('"')] = Key(fields["value"],
+        keys[fields["name"].strip('"')] = Key(fields.get("value", "0"),
                                               fields.get("start") == "true")
     # Nothing was overlooked.
     assert len(keys) == len(re.findall(r"^\t(?:[A-Z]+\(|\{)", table, re.M))
@@ -81,6 +81,14 @@ def test_every_key_is_in_the_manual_with_its_default():
 
 # ------------------------------------------------------------------------
 # What is seen
+
+
+def silent(daemon):
+    """The error that a connection gets which says nothing for half a second."""
+    with Connection(daemon.path) as connection:
+        if connection.quiet(0.5):
+            return None
+        return errno.errorcode.get(-connection.record().status)
 
 
 def alone(daemon, stack):
@@ -202,8 +210,8 @@ def answers(daemon):
 def threads(daemon):
     tasks = "/proc/%d/task" % daemon.process.pid
     names = [read(tasks, task, "comm") for task in os.listdir(tasks)]
-    # The kernel's own for the ring are listed, too.
-    return sum(not name.startswith("iou-") for name in names)
+    # The one of the log and the kernel's own for the ring are listed, too.
+    return sum(not name.startswith(("iou-", "expiry-log")) for name in names)
 
 
 def waits(queue):
@@ -338,6 +346,7 @@ ROWS = {
     "backlog_memory": Row({str(MEBIBYTE): True, str(64 * MEBIBYTE): False},
                           who_does_not_read_is_ended),
     "credit_max": Row({"5": (5, 1), "1000": (1000, 0)}, everywhere(credit)),
+    "hello_timeout": Row({"100": "ETIMEDOUT", "60000": None}, silent),
     "busy_after": Row({"50": "EBUSY", "50000": None}, everywhere(waits),
                       engine="slow"),
     "kept_queues": Row({"2": 2, "5": 5}, kept, engine="kernel"),
