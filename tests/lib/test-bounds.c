@@ -201,6 +201,7 @@ static uint32_t credit_given(uint32_t flags, uint32_t credit, uint32_t expire,
 			     uint32_t taken)
 {
 	struct expiry_record record = { .op = EXPIRY_OP_QUERY, .id = 1 };
+	struct expiry_info info;
 	struct fake server;
 	struct expiry *h;
 	uint32_t i;
@@ -214,6 +215,9 @@ static uint32_t credit_given(uint32_t flags, uint32_t credit, uint32_t expire,
 		take(h, &record, 1);
 		assert_int_equal(record.cookie, i);
 	}
+	/* Whatever of it is used up. */
+	expiry_info(h, &info, sizeof(info));
+	assert_int_equal(info.credit, credit ? credit : EXPIRY_CREDIT_DEFAULT);
 	expiry_close(h);
 	fake_wait(&server);
 	fake_stop(&server);

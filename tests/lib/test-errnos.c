@@ -7,9 +7,13 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 #include <sys/resource.h>
+#include <sys/socket.h>
 #include <sys/time.h>
+#include <sys/un.h>
 #include <unistd.h>
 
 #include "support-fake.h"
@@ -107,6 +111,38 @@ static void opening_says_why(void **state)
 	assert_int_equal(setrlimit(RLIMIT_NOFILE, &limit), 0);
 	fake_stop(&server);
 	assert_ptr_equal(h, before);
+}
+
+/* As many wait to be accepted as may: one more waits no longer than it wants. */
+static void full_backlog_is_a_time_out(void **state)
+{
+	const struct expiry_options options = {
+		.size = sizeof(options),
+		.timeout_ms = 20,
+	};
+	char directory[] = "/tmp/expiry-test-XXXXXX", address[64];
+	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	struct expiry *h = NULL;
+	int fds[64], nr = 0;
+
+	(void)state;
+	assert_non_null(mkdtemp(directory));
+	snprintf(addr.sun_path, sizeof(addr.sun_path), "%s/s", directory);
+	snprintf(address, sizeof(address), "unix:%s", addr.sun_path);
+	fds[nr] = socket(AF_UNIX, SOCK_STREAM, 0);
+	assert_int_equal(bind(fds[nr], (void *)&addr, sizeof(addr)), 0);
+	assert_int_equal(listen(fds[nr], 0), 0);
+	do {
+		assert_true(++nr < 64);
+		fds[nr] = socket(AF_UNIX, SOCK_STREAM | SOCK_NONBLOCK, 0);
+	} while (!connect(fds[nr], (void *)&addr, sizeof(addr)));
+	assert_int_equal(errno, EAGAIN);
+	assert_int_equal(expiry_open(&h, address, &options), -ETIMEDOUT);
+	assert_null(h);
+	for (; nr >= 0; nr--)
+		close(fds[nr]);
+	unlink(addr.sun_path);
+	rmdir(directory);
 }
 
 static void say_more_than_asked(int fd)
@@ -433,6 +469,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(errnos_come_as_they_are),
 		cmocka_unit_test(opening_says_why),
+		cmocka_unit_test(full_backlog_is_a_time_out),
 		cmocka_unit_test(status_above_zero_breaks),
 		cmocka_unit_test(status_between_rows_breaks),
 		cmocka_unit_test(signals_end_waiting_alone),

@@ -175,6 +175,36 @@ static void armed_timers_are_missed(void **state)
 	lasting_end(&server, h);
 }
 
+static void refuse_arm_and_go(int fd)
+{
+	struct expiry_record record;
+
+	greet(fd, 1000);
+	if (!get(fd, &record, 1))
+		return;
+	record.status = -ENOSPC;
+	put(fd, &record, 1);
+}
+
+/* What was refused was never armed, and nobody has it. */
+static void refused_timers_are_not_missed(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = {
+		refuse_arm_and_go, same_kernel
+	};
+	struct expiry_record record = lasting_request(EXPIRY_OP_ARM, 1);
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	assert_int_equal(expiry_submit(h, &record, 1), 1);
+	assert_int_equal(record.status, -ENOSPC);
+	wait_for_another(h);
+	assert_int_equal(expiry_next(h, &record, 1), 0);
+	lasting_end(&server, h);
+}
+
 static sem_t go;
 
 static void wait_for_go(int fd)
@@ -348,6 +378,7 @@ int main(void)
 		cmocka_unit_test(refused_for_good),
 		cmocka_unit_test(queue_is_lost_or_not),
 		cmocka_unit_test(armed_timers_are_missed),
+		cmocka_unit_test(refused_timers_are_not_missed),
 		cmocka_unit_test(silent_server),
 		cmocka_unit_test(nonsense_breaks),
 		cmocka_unit_test(calls_that_do_not_wait),
