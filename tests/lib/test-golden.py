@@ -211,6 +211,10 @@ def test_timers():
             server, "--json", "load", "--ids", "-", stdin="+1h 1\nnever 2\n"))
         text += shown(("load",), *run(
             server, "load", stdin="+1h 1\n+1h 2 3\n\n@x 4\nnever 5\n"))
+    # Whose line it was that the daemon refused.
+    with Server(errors={ARM: errno.ENOSPC}) as server:
+        text += shown(("load",), *run(server, "load",
+                                      stdin="# two\n+1h 1\n\n+2h 2\n"))
     compare("timers", text)
 
 

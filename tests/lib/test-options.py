@@ -36,12 +36,12 @@ def all_stats():
 
 
 def asks(arguments, hello, *records, stdin="", status=0, **server):
-    """The command says this HELLO and asks for this, and for no more."""
+    """The command says this HELLO alone and asks for this, and for no more."""
     mode = hello[1] & (ACKING | KEYED)
     with Server(hello[2], mode, **all_stats(), **server) as fake:
         result = run(fake, *arguments, stdin=stdin)
         assert result[0] == status, result
-        assert fake.hellos[-1] == hello, (arguments, fake.hellos)
+        assert fake.hellos == [hello], (arguments, fake.hellos)
         assert fake.asked == list(records), (arguments, fake.asked)
     return result
 
