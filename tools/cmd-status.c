@@ -127,7 +127,7 @@ static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
 		       ", \"closed_protocol\": %" PRIu64
 		       ", \"closed_backlog\": %" PRIu64
 		       ", \"closed_hello\": %" PRIu64
-		       		       ", \"backlog\": %" PRIu64
+		       ", \"backlog\": %" PRIu64
 		       ", \"log_dropped\": %" PRIu64
 		       ", \"log_left_out\": %" PRIu64,
 		       engine_text(server->engine),

@@ -249,6 +249,13 @@ def test_terminal():
                          ("watch", "--count", "2")))
         text += shown(("list",), 0,
                       run_on_terminal(server, "list", NO_COLOR="1"), "")
+    # How far it is, of a file.
+    with Server() as server:
+        with open(os.path.join(server.folder, "timers"), "w",
+                  encoding="utf-8") as file:
+            file.write("+1h 1234567890\n" * 20000)
+        text += shown(("load", "timers"), 0,
+                      run_on_terminal(server, "load", "timers"), "")
     with Server(**looks()) as server:
         call = "top", "--count", "1"
         text += shown(call, 0, run_on_terminal(server, *call, rows=6), "")
