@@ -140,28 +140,28 @@ def take_all(path, uid, most):
 
 def test_one_user_cannot_keep_others_out():
     tap.need_root()
-    # 2 are few, of which 64 are kept for users with fewer, and 2 for root.
-    with Daemon("connections = 512\nconnections_per_user = 512\n") as daemon:
-        first, uid = take_all(daemon.path, 70000, 512), 70001
-        assert len(first) == 448, len(first)
+    # 32 are kept for users with none, and 1 of these for root.
+    with Daemon("connections = 256\nconnections_per_user = 256\n") as daemon:
+        first, uid = take_all(daemon.path, 70000, 256), 70001
+        assert len(first) == 224, len(first)
         others = []
-        while len(others) < 62:
-            held = take_all(daemon.path, uid, 512)
-            assert len(held) == 2, (len(others), len(held))
+        while len(others) < 31:
+            held = take_all(daemon.path, uid, 256)
+            assert len(held) == 1, (len(others), len(held))
             others += held
             uid += 1
         # Everybody together leaves root a way in.
         assert not take_all(daemon.path, uid, 1)
-        root = take_all(daemon.path, 0, 512)
-        assert len(root) == 2, len(root)
+        root = take_all(daemon.path, 0, 256)
+        assert len(root) == 1, len(root)
         stat = root[0].stat()
-        assert stat.connections == 512, stat
+        assert stat.connections == 256, stat
         # What the first one gives back, others have.
         for connection in first[:100]:
             connection.close()
-        assert wait_for(lambda: root[0].stat().connections == 412)
-        again = take_all(daemon.path, uid, 512)
-        assert len(again) == 448 - 412, len(again)
+        assert wait_for(lambda: root[0].stat().connections == 156)
+        again = take_all(daemon.path, uid, 256)
+        assert len(again) == 224 - 156, len(again)
         for connection in first + others + root + again:
             connection.close()
 
