@@ -60,7 +60,7 @@ def run_on_terminal(server, *arguments, rows=24, **more):
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("4H", rows, 132, 0, 0))
     process = subprocess.Popen(
         command(server, *arguments), cwd=server.folder, stdin=side,
-        stdout=side, stderr=side, env=environment(TERM="xterm", **more))
+        stdout=side, stderr=side, env=environment(**{"TERM": "xterm", **more}))
     os.close(side)
     shown = b""
     while True:

@@ -247,8 +247,10 @@ def test_terminal():
             shown(call, 0, run_on_terminal(server, *call), "")
             for call in (("list",), ("status", *LEASES), ("stats",),
                          ("watch", "--count", "2")))
-        text += shown(("list",), 0,
-                      run_on_terminal(server, "list", NO_COLOR="1"), "")
+        # One that is empty says nothing.
+        for more in {"NO_COLOR": "1"}, {"NO_COLOR": ""}, {"TERM": "dumb"}:
+            text += "# %s\n" % more + shown(
+                ("list",), 0, run_on_terminal(server, "list", **more), "")
     # How far it is, of a file.
     with Server() as server:
         with open(os.path.join(server.folder, "timers"), "w",
