@@ -1,0 +1,54 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""How the daemon starts: wrong calls, the socket's folder, how many files."""
+
+import os
+import resource
+import subprocess
+import tempfile
+
+import tap
+from client import WAIT, accepted
+from daemon import PROGRAM, Daemon
+
+
+def called(*arguments):
+    return subprocess.run([PROGRAM, *arguments], stdin=subprocess.DEVNULL,
+                          stdout=subprocess.PIPE, stderr=subprocess.PIPE,
+                          text=True, timeout=WAIT, check=False)
+
+
+def test_wrong_calls_have_status_2():
+    for arguments in (["--nonsense"], ["--threads"], ["--threads", "x"],
+                      ["surplus"], ["--config", "/nonexistent/config"]):
+        run = called(*arguments)
+        assert run.returncode == 2 and run.stdout == "" and run.stderr, run
+    assert called("--help").returncode == 0
+    assert called("--version").returncode == 0
+
+
+def test_folder_of_the_socket_is_made():
+    os.umask(0o022)
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        inner = os.path.join(folder, "new")
+        with Daemon(path=os.path.join(inner, "socket")) as daemon:
+            assert os.stat(inner).st_mode & 0o7777 == 0o755, os.stat(inner)
+            accepted(daemon.path).close()
+
+
+def test_as_many_files_as_it_may_have():
+    soft, hard = resource.getrlimit(resource.RLIMIT_NOFILE)
+    if hard <= 256:
+        raise tap.Skip("no more than %d files" % hard)
+    resource.setrlimit(resource.RLIMIT_NOFILE, (256, hard))
+    try:
+        with Daemon() as daemon:
+            assert resource.prlimit(daemon.process.pid,
+                                    resource.RLIMIT_NOFILE) == (hard, hard)
+    finally:
+        resource.setrlimit(resource.RLIMIT_NOFILE, (soft, hard))
+
+
+if __name__ == "__main__":
+    tap.main()
