@@ -193,7 +193,7 @@ def breaker_is_logged(daemon):
 
 def first_line(daemon):
     """Which engine, and why."""
-    return re.search(r"engine (.*)", daemon.log())[1]
+    return wait_for(lambda: re.search(r"engine (.*)\n", daemon.log()))[1]
 
 
 def answers(daemon):
@@ -392,8 +392,10 @@ def try_key(key, at_start):
             check(key, first, row, daemon)
             daemon.reload("%s%s = %s\n" % (row.config, key, second))
             check(key, first if at_start else second, row, daemon)
-            told = "%s: changes with the next start" % key in daemon.log()
-            assert told == at_start, daemon.log()
+            line = "%s: changes with the next start" % key
+            # Lines may come a moment later.
+            assert wait_for(lambda: (line in daemon.log()) == at_start), \
+                daemon.log()
 
 
 def define(key, at_start):
