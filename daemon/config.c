@@ -276,8 +276,10 @@ static int read_drop_in(struct config *config, const char *dir,
 	char *path;
 	int r;
 
-	if (asprintf(&path, "%s/%s", dir, name) < 0)
+	if (asprintf(&path, "%s/%s", dir, name) < 0) {
+		log_err("%s/%s: %s", dir, name, strerror(ENOMEM));
 		return -ENOMEM;
+	}
 	r = read_file(config, path, true);
 	free(path);
 	return r;
@@ -292,8 +294,10 @@ int config_read(struct config *config, const char *path, bool needed)
 	r = read_file(config, path, needed);
 	if (r)
 		return r;
-	if (asprintf(&dir, "%s.d", path) < 0)
+	if (asprintf(&dir, "%s.d", path) < 0) {
+		log_err("%s.d: %s", path, strerror(ENOMEM));
 		return -ENOMEM;
+	}
 	nr = scandir(dir, &entries, is_conf, alphasort);
 	if (nr < 0 && errno != ENOENT && errno != ENOTDIR) {
 		r = -errno;

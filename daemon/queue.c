@@ -159,29 +159,32 @@ static int queue_new(struct server *server, struct client *client,
 		counter_add(&server->stat.refused_queues, 1);
 		return -EDQUOT;
 	}
-	queue = pool_get(&server->queues.pool);
-	if (!queue ||
-	    !share_take(&shards->queues, 1, server_queues_max(server))) {
-		counter_add(&server->stat.refused_queues, 1);
+	if (!share_take(&shards->queues, 1, server_queues_max(server))) {
 		r = -ENOSPC;
 		goto err_account;
+	}
+	queue = pool_get(&server->queues.pool);
+	if (!queue) {
+		r = -ENOMEM;
+		goto err_queues;
 	}
 	r = server->engine->ops->queue_new(server->engine, &config,
 					   config_layout(&server->config),
 					   &queue->engine_queue);
-	if (r < 0) {
-		counter_add(&server->stat.refused_queues, 1);
-		share_put(&shards->queues, 1);
-		goto err_account;
-	}
+	if (r < 0)
+		goto err_pool;
 	queue->clock_id = hello->clock_id;
 	queue->mode = mode;
 	queue_add(queue, server, client->user, client->place, hello->name);
 	*queuep = queue;
 	return 0;
 
-err_account:
+err_pool:
 	pool_put(&server->queues.pool, queue);
+err_queues:
+	share_put(&shards->queues, 1);
+err_account:
+	counter_add(&server->stat.refused_queues, 1);
 	share_put(&account->queues, 1);
 	return r;
 }
