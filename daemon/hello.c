@@ -105,7 +105,7 @@ void client_hello(struct client *client, struct expiry_record *record)
 		return;
 	}
 	client->state = CLIENT_OPEN;
-	record->id = client->queue->engine_queue->timers;
+	record->id = queue_count_timers(client->queue);
 	record->deadline_ns = loop_now(&server->loop, hello.clock_id);
 	record->cookie = server->config.records_in_flight;
 }

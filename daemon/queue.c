@@ -323,6 +323,12 @@ static void queue_recount(struct queue *queue)
 		queue_settle(queue);
 }
 
+uint64_t queue_count_timers(struct queue *queue)
+{
+	queue_recount(queue);
+	return queue->engine_queue->timers;
+}
+
 static void user_recount(struct user *user)
 {
 	struct list *entry;

@@ -135,6 +135,9 @@ int queue_drop(struct client *client);
 /* Charge the owner for the timers that are in the queue now. */
 void queue_settle(struct queue *queue);
 
+/* Returns how many timers are in the queue now, as its engine counts them anew. */
+uint64_t queue_count_timers(struct queue *queue);
+
 /* How many of @count records of one run may go to the engine without the owner
  * coming to more timers than the limit; 0: the first one is to be refused. Near
  * the limit timers are charged for beforehand: *@armsp says how many, until

@@ -67,6 +67,15 @@ def test_named_queue_outlives_its_connections(daemon):
         assert reply.status == 0 and reply.id == 3, reply
 
 
+def test_timer_armed_anew_is_counted_once(daemon):
+    with attach(daemon.path, "anew", KEYED) as connection:
+        for i in range(3):
+            assert connection.request(arm(HOUR, i, id=7)).status == 0
+        with Connection(daemon.path) as other:
+            reply = other.hello("anew", KEYED)
+            assert reply.status == 0 and reply.id == 1, reply
+
+
 def test_anonymous_queue_ends_with_its_connection(daemon):
     with attach(daemon.path, "watch") as watch:
         queues = watch.stat().queues
