@@ -139,15 +139,16 @@ class Daemon:
     def log_thread(self):
         """The id and the state of the thread that writes the log, or None."""
         tasks = "/proc/%d/task" % self.process.pid
-        try:
+        with contextlib.suppress(OSError):      # the daemon has ended
             for task in os.listdir(tasks):
-                with open(os.path.join(tasks, task, "stat"),
-                          encoding="utf-8") as file:
-                    name, state = file.read().rsplit(")", 1)
+                try:
+                    with open(os.path.join(tasks, task, "stat"),
+                              encoding="utf-8") as file:
+                        name, state = file.read().rsplit(")", 1)
+                except OSError:     # a worker of a ring, which has ended
+                    continue
                 if name.endswith("(expiry-log"):
                     return int(task), state.split()[0]
-        except OSError:     # it has ended
-            pass
         return None
 
     def _logging(self):

@@ -77,6 +77,7 @@ class Trace:
             raise tap.Skip("no strace")
         self.pid = daemon.process.pid
         # It sleeps, and being traced or stopped has it begin that anew.
+        wait_for(daemon.log_thread)     # it names itself when it first runs
         self.log_thread = daemon.log_thread()[0]
         self.calls = collections.Counter()
 
