@@ -12,6 +12,7 @@ import socket
 import subprocess
 import sys
 import tempfile
+import time
 
 import manager
 
@@ -68,6 +69,7 @@ class Daemon:
                  user=None, hang=False, threads=THREADS, files=None,
                  program=PROGRAM, stderr=None, umask=-1,
                  given=("engine", "threads", "socket")):
+        self.started = time.monotonic()
         self.folder = tempfile.mkdtemp(prefix="expiryd-")
         os.chmod(self.folder, 0o755)
         self.path = path or os.path.join(self.folder, "socket")
