@@ -76,8 +76,8 @@ $(B)/tests/lib/fixed-time.so: tests/lib/fixed-time.c
 	$(call say,LINK,$@)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -shared \
 		-fPIC -o $@ $<
 
-# Preloaded into the daemon by one of them.
-$(B)/tests/socket/count-calls.so: tests/socket/count-calls.c
+# Preloaded into the daemon by two of them.
+$(B)/tests/socket/%-calls.so: tests/socket/%-calls.c
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -shared \
 		-fPIC -o $@ $< -ldl
@@ -122,6 +122,26 @@ $(B)/tsan/expiryd: $(call objects,tsan,$(DAEMON) $(CORE))
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -fsanitize=thread -o $@ $^ \
 		$(URING_LIBS) $(SYSTEMD_LIBS)
 
+# Daemon, and the library in one piece with its tests, under AddressSanitizer and
+# UBSan; at their end LeakSanitizer looks at what was left.
+$(B)/obj/asan/%.o: %.c VERSION
+	@mkdir -p $(@D)
+	$(call say,CC,$< [asan])$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) \
+		-MMD -MP -c -o $@ $<
+
+$(B)/asan/expiryd: $(call objects,asan,$(DAEMON) $(CORE))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE) -o $@ $^ \
+		$(URING_LIBS) $(SYSTEMD_LIBS)
+
+$(B)/asan/%: $(B)/obj/asan/tests/lib/%.o \
+		$(call objects,asan,$(wildcard tests/lib/support*.c) $(LIB))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE) -o $@ $^ \
+		-lcmocka -lpthread
+
+CALLS := $(B)/tests/socket/count-calls.so $(B)/tests/socket/fail-calls.so
+
 # For any number of threads: all but the tests of several; and what of the
 # library's is a daemon's client.
 SOCKET_TESTS := $(wildcard tests/socket/test-*.py)
@@ -132,8 +152,18 @@ LIB_CLIENTS := $(filter %/test-api %/test-handle %/test-reconnect \
 	%/test-replies %/test-stream %/test-timers,$(LIB_PROGRAMS)) \
 	tests/lib/test-ctl.py tests/lib/test-metrics.py tests/lib/test-restart.py
 
-.PHONY: check check-bench check-core check-core-sizes check-soak check-kernel \
-	check-layers check-lib check-socket check-threads check-runner check-start check-user
+# What is about memory, and not about times, the slow engine or what the sanitizer
+# does itself, in two minutes.
+ASAN_SOCKET := $(filter-out $(addsuffix .py,$(addprefix tests/socket/test-,busy \
+	config-bounds histograms lateness log manager measures memory needless \
+	no-memory socket-file time-namespace)),$(SOCKET_TESTS))
+ASAN_LIB := $(patsubst $(B)/tests/lib/%,$(B)/asan/%,\
+	$(filter %/test-cuts %/test-handle %/test-reconnect \
+	%/test-replies %/test-stream %/test-timers,$(LIB_PROGRAMS)))
+
+.PHONY: check check-asan check-bench check-core check-core-sizes check-soak \
+	check-kernel check-layers check-lib check-socket check-threads \
+	check-runner check-start check-user
 
 # Tests wait more than they compute: the kernel of check-uml is built beside them.
 check: ## every test: core, library, daemon, then the module in a VM and in User Mode Linux
@@ -154,7 +184,7 @@ check-start:
 	@mkdir -p $(dir $(RESULTS))
 	@rm -f $(RESULTS)
 
-check-user: check-runner check-core check-bench check-lib check-socket ## the tests that need no module
+check-user: check-runner check-core check-bench check-lib check-socket check-asan ## the tests that need no module
 
 check-runner: ## the test runner notices what fails
 	@$(RUN_TESTS) tests/run-selftest
@@ -176,7 +206,7 @@ check-lib: all $(LIB_PROGRAMS) $(B)/tests/lib/fixed-time.so ## libexpiry and exp
 	@$(RUN_TESTS) $(LIB_PROGRAMS) $(wildcard tests/lib/test-*.sh \
 		tests/lib/test-*.py)
 
-check-socket: all $(B)/tests/socket/count-calls.so \
+check-socket: all $(CALLS) \
 		$(B)/slow/expiryd ## the daemon as an independent client sees it
 	@$(RUN_TESTS) $(SOCKET_TESTS)
 	@EXPIRY_THREADS=2; export EXPIRY_THREADS; \
@@ -185,9 +215,17 @@ check-socket: all $(B)/tests/socket/count-calls.so \
 		export EXPIRYD EXPIRY_SLOW_MS; \
 		$(RUN_TESTS) --prefix 'slow: ' $(SOCKET_SLOW)
 
+# What was freed is kept for long, but not so much of it that memory is measured
+# as the daemon's.
+check-asan: all $(B)/slow/expiryd $(B)/asan/expiryd $(ASAN_LIB) ## daemon and library under ASan, UBSan and LeakSanitizer
+	@EXPIRYD=$(CURDIR)/$(B)/asan/expiryd EXPIRY_TEST_SHADOW=1; \
+		ASAN_OPTIONS=quarantine_size_mb=1; \
+		export EXPIRYD EXPIRY_TEST_SHADOW ASAN_OPTIONS; \
+		$(RUN_TESTS) --prefix 'asan: ' $(ASAN_SOCKET) $(ASAN_LIB)
+
 # Under ThreadSanitizer without what counts calls, which are not the daemon's own
 # then.
-check-threads: all $(LIB_PROGRAMS) $(B)/tests/socket/count-calls.so \
+check-threads: all $(LIB_PROGRAMS) $(CALLS) \
 		$(B)/slow/expiryd $(B)/tsan/expiryd ## daemon and clients with 2 and 4 threads, and under ThreadSanitizer
 	@for threads in 2 4; do EXPIRY_THREADS=$$threads; export EXPIRY_THREADS; \
 		$(RUN_TESTS) --prefix "$$threads threads: " $(SOCKET_ANY) \

@@ -10,7 +10,7 @@ VM_RUN_COMMAND ?= env EXPIRY_ENGINE=kernel demo/main-job
 
 # What guests run, built beforehand: they have no time for compilers.
 VM_PROGRAMS = all module device-tests $(LIB_PROGRAMS) $(B)/demo/storm \
-	$(B)/tests/socket/count-calls.so $(B)/slow/expiryd
+	$(CALLS) $(B)/slow/expiryd
 
 .PHONY: vm-run check-vm check-vm-harness device-tests vm-programs
 
