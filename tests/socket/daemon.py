@@ -155,9 +155,16 @@ class Daemon:
 
     def _logging(self):
         """Whether lines are yet to be written: the thread is awake from when one
-        is queued to when it waits for the next."""
-        thread = self.alive() and self.log_thread()
-        return thread and thread[1] != "S"
+        is queued to when it waits for the next. It has its name when it first
+        runs."""
+        if not self.alive():
+            return False
+        thread = self.log_thread()
+        return not thread or thread[1] != "S"
+
+    def wait_logged(self):
+        """Until what it has to say so far is written, or cannot be."""
+        wait_for(lambda: not self._logging())
 
     def reload(self, text=None):
         """SIGHUP, with other settings if there is a @text, and wait until it
@@ -186,7 +193,7 @@ class Daemon:
 
     def log(self):
         """What it wrote so far."""
-        wait_for(lambda: not self._logging())
+        self.wait_logged()
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
             return file.read()
 

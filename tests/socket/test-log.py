@@ -213,6 +213,7 @@ def test_dropped_lines_are_counted_and_said_once():
             attach(daemon.path) as watch:
         flags = fcntl.fcntl(pipe.into, fcntl.F_GETFL)
         assert not flags & os.O_NONBLOCK, "others write to it, too"
+        daemon.wait_logged()
         pipe.fill()
         for _ in range(QUEUED):
             reload(daemon)
