@@ -391,7 +391,7 @@ class Actor:
         """All that is near comes, or is cancelled; then all is counted."""
         queue, rng = self.queue, self.rng
         self.doing = "waiting for all that is due"
-        limit = self.patience()
+        limit = self.patience() + 4 * self.driver.bound(queue.clock)
         self.policy = 0
         some = self.some_connection()
         if rng.random() < 0.3 or not self.consumer:

@@ -5,7 +5,7 @@ import socket
 
 from replies import Hello, Status
 from wire import (ACKING, ARM, CONSUME, CREDIT, DURABLE, EBUSY, EINVAL,
-                  EOPNOTSUPP, EPROTO, EPROTONOSUPPORT, HELLO, HELLO_RECORD,
+                  ENOENT, EOPNOTSUPP, EPROTO, EPROTONOSUPPORT, HELLO, HELLO_RECORD,
                   HOUR, KEYED, MONOTONIC, QUERY, RECORD, VERSION)
 
 BAD_NAMES = (b"a/b", b" ", b"a\0b", b"\xffname", b"a" * 23 + b"\n")
@@ -56,27 +56,27 @@ def run(actor):
 
 
 def after_hello(actor):
-    """A second HELLO; CREDIT from one that is no consumer, or a wrong one."""
+    """A second HELLO; CREDIT from one that is no consumer, or wrong ones."""
     rng = actor.rng
-    kind = rng.randrange(3)
-    flags = CONSUME if kind == 2 else 0
-    greeting = Hello(flags, MONOTONIC, (0,))
-    if kind == 0:
-        bad = hello()
-        want = Hello(0, MONOTONIC, (EPROTO,), exact=False)
-    else:
+    yield from breaks_later(actor, 0, hello(),
+                            Hello(0, MONOTONIC, (EPROTO,), exact=False))
+    fields = (CREDIT, 0, 0, 1 + rng.randrange(9), 0, 0, 0)
+    yield from breaks_later(actor, 0, RECORD.pack(*fields),
+                            Status(fields, (EINVAL,)))
+    for wrong in (1, 2, 4, 5, 6):
         fields = [CREDIT, 0, 0, 1 + rng.randrange(9), 0, 0, 0]
-        if kind == 2:
-            fields[rng.choice((1, 2, 4, 5, 6))] = 1
-        bad = RECORD.pack(*fields)
-        want = Status(tuple(fields), (EINVAL,))
-        if kind == 2 and fields[2]:
-            want = (*fields[:2], EINVAL, *fields[3:])
-    # What stands before it is answered as ever.
+        fields[wrong] = 1
+        yield from breaks_later(actor, CONSUME, RECORD.pack(*fields),
+                                (*fields[:2], EINVAL, *fields[3:]))
+
+
+def breaks_later(actor, flags, bad, want):
+    """HELLO, some requests, which are answered as ever, and a wrong one."""
     query = (QUERY, 0, 0, 0, 1 << 40 | 1, 0, 0)
-    before = [RECORD.pack(*query)] * rng.randrange(3)
+    before = [RECORD.pack(*query)] * actor.rng.randrange(3)
     yield from ends(actor, [hello(b"", flags), *before, bad],
-                    [greeting, *[Status(query, (-2,))] * len(before), want])
+                    [Hello(flags, MONOTONIC, (0,)),
+                     *[Status(query, (ENOENT,))] * len(before), want])
 
 
 def cut(actor):
