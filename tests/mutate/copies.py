@@ -284,12 +284,16 @@ class Bench:
         """Its verdict and how long that holds; none if the time is over."""
         doubtful = []
         for name in self.order(mutant.path):
-            if until and time.monotonic() >= until:
-                return None, None
             silence, duration, _ = self.limit(name)
-            first = self.run(copy, name, silence, duration)
+            left = until - time.monotonic() if until else duration
+            if left <= 0:
+                return None, None
+            first = self.run(copy, name, silence, min(duration, left))
             if not first.failure:
                 continue
+            if first.failure == "timed out" and until and \
+                    time.monotonic() >= until:
+                return None, None
             # Chance, and a busy machine, seldom come twice.
             if first.failure == "failed" and \
                     not self.run(copy, name, silence, duration).failure:

@@ -14,7 +14,7 @@ check-mutants: ## break the sources in 8000 places, see each noticed; SAMPLE=N
 
 # A test that is missing is no reason to stop what else is tested: it is shown.
 check-mutants-sample: ## as many as there is time for in three minutes, by SEED
-	@$(MUTATE) --sample $(or $(SAMPLE),60) --seconds 130 \
+	@$(MUTATE) --sample $(or $(SAMPLE),60) --seconds 150 \
 		$(or $(FOLDERS),daemon lib tools)
 
 check-mutants-kmod: ## the module's, in User Mode Linux; SAMPLE=N
