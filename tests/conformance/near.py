@@ -326,7 +326,10 @@ class Op:
             return False
         queue.acks += 1
         if timer.again:
-            timer.stray.append([timer.cookie, now, 1 << 30, False])
+            # A periodic one may have come again and then once more, on either
+            # side of the ACK.
+            timer.stray.append([timer.cookie, now, 1 << 30,
+                                bool(timer.period)])
             if timer.again == MAY and not timer.period and \
                     timer.given is None:
                 timer.due = None
