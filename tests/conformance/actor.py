@@ -415,6 +415,11 @@ class Actor:
             if time.monotonic_ns() > limit:
                 raise Failure("a timer does not come", allowed=str(timer))
             yield from self.pause(3 * MS)
+        if self.consumer:
+            # What was taken before the last CANCEL may still be on its way; a
+            # reply on the consumer's connection comes behind it.
+            yield from self.pause(20 * MS)
+            yield from self.one(STAT, Quiet(queue), connection=self.consumer)
         queue.forget_strays()
         yield from self.stat()
         yield from self.scan()
