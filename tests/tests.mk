@@ -146,8 +146,16 @@ CALLS := $(B)/tests/socket/count-calls.so $(B)/tests/socket/fail-calls.so
 # library's is a daemon's client.
 SOCKET_TESTS := $(wildcard tests/socket/test-*.py)
 SOCKET_ANY := $(filter-out %/test-threads.py,$(SOCKET_TESTS))
-# On an engine that answers later: all but what counts system calls a batch.
-SOCKET_SLOW := $(filter-out %/test-needless.py,$(SOCKET_TESTS))
+# What is about start, settings and log is tried once in check-socket, and with more
+# threads in check-threads.
+SOCKET_ONCE := $(addsuffix .py,$(addprefix tests/socket/test-,config config-bounds \
+	journal log memory no-memory seeds service socket-file start \
+	time-namespace))
+SOCKET_TWO := $(filter-out $(SOCKET_ONCE),$(SOCKET_ANY))
+# On an engine that answers later: not what counts system calls a batch, or has a
+# daemon with such an engine of its own.
+SOCKET_SLOW := $(filter-out $(addprefix tests/socket/test-,needless.py busy.py \
+	manager.py),$(SOCKET_TWO))
 LIB_CLIENTS := $(filter %/test-api %/test-handle %/test-reconnect \
 	%/test-replies %/test-stream %/test-timers,$(LIB_PROGRAMS)) \
 	tests/lib/test-ctl.py tests/lib/test-metrics.py tests/lib/test-restart.py
@@ -210,7 +218,7 @@ check-socket: all $(CALLS) \
 		$(B)/slow/expiryd ## the daemon as an independent client sees it
 	@$(RUN_TESTS) $(SOCKET_TESTS)
 	@EXPIRY_THREADS=2; export EXPIRY_THREADS; \
-		$(RUN_TESTS) --prefix '2 threads: ' $(SOCKET_ANY)
+		$(RUN_TESTS) --prefix '2 threads: ' $(SOCKET_TWO)
 	@EXPIRYD=$(CURDIR)/$(B)/slow/expiryd EXPIRY_SLOW_MS=1; \
 		export EXPIRYD EXPIRY_SLOW_MS; \
 		$(RUN_TESTS) --prefix 'slow: ' $(SOCKET_SLOW)
