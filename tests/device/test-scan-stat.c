@@ -222,8 +222,13 @@ TEST_F(seen, stat_counts_what_happened)
 		     stat.cancels + stat.acks + stat.delivered +
 		     stat.redelivered + stat.refused + stat.refused_limit);
 
+	/* Two for times that have passed, two that are due as they are armed. */
 	for (i = 0; i < 10; i++) {
 		records[i] = arm_at(i < 4 ? i : HOUR_NS * 1000000 + i, i);
+		if (i == 2 || i == 3) {
+			records[i].flags = EXPIRY_F_RELATIVE;
+			records[i].deadline_ns = 1000000;
+		}
 		records[i].id = keyed ? i + 1 : 0;
 	}
 	ASSERT_EQ(10, submit(self->fd, records, 10));
@@ -259,9 +264,12 @@ TEST_F(seen, stat_counts_what_happened)
 		  stat.pages_resident);
 	for (i = 0; i < EXPIRY_LATENESS_BUCKETS; i++)
 		total += stat.lateness[i];
-	EXPECT_EQ(4, total);
+	EXPECT_EQ(2, total);
+	EXPECT_EQ(2, stat.past);
+	EXPECT_EQ(0, stat.held);
 	EXPECT_NE(0, stat.lateness_max_ns);
-	EXPECT_EQ(0, stat.reserved[0] | stat.reserved[1] | stat.reserved[2]);
+	EXPECT_GT(60000000000, stat.lateness_max_ns);
+	EXPECT_EQ(0, stat.reserved[0]);
 }
 
 TEST_F(seen, stat_keeps_nodes_within_bounds_when_most_are_cancelled)
