@@ -163,9 +163,9 @@ static void lasting(void **state)
 	};
 
 	(void)state;
-	if (on_device())
-		skip();
-	try_each_call(&options);
+	/* The device is no connection that could break. */
+	if (!on_device())
+		try_each_call(&options);
 }
 
 int main(void)

@@ -9,7 +9,7 @@ import subprocess
 # file.
 PLAIN = ["OPTIMIZE=-O1"]
 
-SOCKET = ["build/expiryd", "build/tests/socket/expiryd-slow"]
+SOCKET = ["build/expiryd", "build/slow/expiryd"]
 LIBRARY = ["build/libexpiry.so.0", "build/libexpiry.a", "build/expiryctl"]
 
 # Programs made of tools' own sources, under the sanitizers.
