@@ -211,14 +211,13 @@ check-bench: $(PAPER_TESTS) $(HEAP_TESTS) $(TIMERS_TESTS) ## what the benchmarks
 	@$(RUN_TESTS) $^
 
 check-lib: all $(LIB_PROGRAMS) $(B)/tests/lib/fixed-time.so ## libexpiry and expiryctl on the embedded engine
-	@$(RUN_TESTS) $(LIB_PROGRAMS) $(wildcard tests/lib/test-*.sh \
+	@$(RUN_TESTS) --jobs 2 $(LIB_PROGRAMS) $(wildcard tests/lib/test-*.sh \
 		tests/lib/test-*.py)
 
-# The tests mostly wait: what is done with two threads and on the slow engine is done
-# at the same time.
+# The tests mostly wait: two programs run at a time.
 check-socket: all $(CALLS) \
 		$(B)/slow/expiryd ## the daemon as an independent client sees it
-	@$(RUN_TESTS) $(SOCKET_TESTS)
+	@$(RUN_TESTS) --jobs 2 $(SOCKET_TESTS)
 	@(EXPIRY_THREADS=2; export EXPIRY_THREADS; \
 		$(RUN_TESTS) --prefix '2 threads: ' $(SOCKET_TWO)) & two=$$!; \
 	(EXPIRYD=$(CURDIR)/$(B)/slow/expiryd EXPIRY_SLOW_MS=1; \
@@ -233,7 +232,7 @@ check-asan: all $(B)/slow/expiryd $(B)/asan/expiryd $(ASAN_LIB) ## daemon and li
 	@EXPIRYD=$(CURDIR)/$(B)/asan/expiryd EXPIRY_TEST_SHADOW=1; \
 		ASAN_OPTIONS=quarantine_size_mb=1; \
 		export EXPIRYD EXPIRY_TEST_SHADOW ASAN_OPTIONS; \
-		$(RUN_TESTS) --prefix 'asan: ' $(ASAN_SOCKET) $(ASAN_LIB)
+		$(RUN_TESTS) --jobs 2 --prefix 'asan: ' $(ASAN_SOCKET) $(ASAN_LIB)
 
 # Under ThreadSanitizer without what counts calls, which are not the daemon's own
 # then.
