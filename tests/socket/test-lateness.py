@@ -224,12 +224,12 @@ def judge(what, attempt, slack=0):
             return
         assert len(bad) < BAD, "%s: later than a timerfd by %s us" % (what, bad)
         assert len(lost) < LOST, "%s: %s" % (what, lost)
-    raise AssertionError("%s: this machine is too slow" % what)
+    raise tap.Skip("%s: this machine is too slow" % what)
 
 
 def judge_all(counts=(1, 3), room=40 * MILLISECOND, slack=0, **how):
     """Each order with a daemon of its own, whose alarms were never set."""
-    wrong = []
+    wrong, slow = [], []
     for name, clock in CLOCKS.items():
         for count in counts:
             for order in ORDERS:
@@ -244,7 +244,11 @@ def judge_all(counts=(1, 3), room=40 * MILLISECOND, slack=0, **how):
                         judge(what, attempt, slack)
                     except AssertionError as problem:
                         wrong.append(str(problem))
+                    except tap.Skip as reason:
+                        slow.append(str(reason))
     assert not wrong, "\n".join(wrong)
+    if slow:
+        raise tap.Skip("; ".join(slow))
 
 
 def test_on_time_on_every_clock_in_every_order():
