@@ -38,9 +38,12 @@ class Pipe:
         self.text = b""
         self.reader = None
 
-    def fill(self):
-        """Leave no place in it. By a description of our own: the daemon's, which
-        is that of others too, is as it was."""
+    def fill(self, daemon=None):
+        """Leave no place in it, once the lines of the daemon's start are in it. By
+        a description of our own: the daemon's, which is that of others too, is as
+        it was."""
+        if daemon:
+            daemon.wait_logged()
         fd = os.open("/proc/self/fd/%d" % self.into,
                      os.O_WRONLY | os.O_NONBLOCK)
         for size in (4096, 1):
@@ -165,7 +168,7 @@ def check_storm(daemon):
 
 def test_a_pipe_that_nobody_reads_holds_nobody_up():
     with Pipe() as pipe, Daemon("", stderr=pipe.into) as daemon:
-        pipe.fill()
+        pipe.fill(daemon)
         reload(daemon)
         check_storm(daemon)
 
@@ -213,8 +216,7 @@ def test_dropped_lines_are_counted_and_said_once():
             attach(daemon.path) as watch:
         flags = fcntl.fcntl(pipe.into, fcntl.F_GETFL)
         assert not flags & os.O_NONBLOCK, "others write to it, too"
-        daemon.wait_logged()
-        pipe.fill()
+        pipe.fill(daemon)
         for _ in range(QUEUED):
             reload(daemon)
         assert watch.stat().log_dropped == 0, watch.stat()
@@ -239,7 +241,7 @@ def test_lines_of_its_own_have_places_that_clients_do_not_take():
     users = QUEUED_CLIENTS // BURST + 1
     with Pipe() as pipe, Daemon("", stderr=pipe.into) as daemon, \
             attach(daemon.path) as watch:
-        pipe.fill()
+        pipe.fill(daemon)
         reload(daemon)
         for i in range(users):
             as_user(FIRST + i, misbehave, daemon.path, BURST)
@@ -260,7 +262,7 @@ def test_others_may_have_made_it_not_block():
     with Pipe() as pipe, Daemon(stderr=pipe.into) as daemon, \
             attach(daemon.path) as watch:
         fcntl.fcntl(pipe.into, fcntl.F_SETFL, os.O_NONBLOCK)
-        pipe.fill()
+        pipe.fill(daemon)
         misbehave(daemon.path, BURST)
         assert watch.stat().closed_protocol == BURST, watch.stat()
         pipe.read()
@@ -272,7 +274,7 @@ def test_listed_and_left_out_are_all_there_were():
     clients = 100
     with Pipe() as pipe, Daemon(stderr=pipe.into) as daemon, \
             attach(daemon.path) as watch:
-        pipe.fill()
+        pipe.fill(daemon)
         misbehave(daemon.path, clients)
         count = watch.stat().log_left_out
         assert 0 < count <= clients - BURST, watch.stat()
@@ -286,7 +288,7 @@ def test_listed_and_left_out_are_all_there_were():
 def test_what_is_counted_is_shown():
     with Pipe() as pipe, Daemon("", stderr=pipe.into) as daemon, \
             attach(daemon.path) as watch:
-        pipe.fill()
+        pipe.fill(daemon)
         for _ in range(QUEUED + 3):
             reload(daemon)
         misbehave(daemon.path, 100)
@@ -415,7 +417,7 @@ def test_nor_while_nobody_reads():
     tap.need_root()
     with Pipe() as pipe, Daemon(stderr=pipe.into) as daemon, \
             attach(daemon.path) as watch:
-        pipe.fill()
+        pipe.fill(daemon)
 
         def both_left_out_and_dropped():
             as_user(FIRST, misbehave, daemon.path, 10)
