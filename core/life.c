@@ -134,7 +134,7 @@ static bool node_is_stale(void *context, const struct bheap_node *node)
 	return slot && (((slot->tag & SLOT_ARMED) == 0) |
 			(slot->tag >> SLOT_STAMP_SHIFT != node->stamp) |
 			((node->deadline > slot->deadline) &
-			 !(slot->tag & SLOT_REDELIVER)));
+			 ((slot->tag & SLOT_REDELIVER) == 0)));
 }
 
 void life_ahead(void *context, const struct bheap_node *node,

@@ -161,8 +161,8 @@ int timers_restore(struct timers *timers, const struct expiry_record *records,
  * @now_ns: now on the queue's clock
  *
  * A periodic timer's last delivery comes again at once, whatever the timer was
- * refreshed to since: that is its next time. Bounded work a call. Returns 1: call again, 0: done, or a page error (may be
- * called again with the same cursor).
+ * refreshed to since: that is its next time. Bounded work a call. Returns 1: call
+ * again, 0: done, or a page error (may be called again with the same cursor).
  */
 int timers_rewind(struct timers *timers, u64 *cursor, u64 now_ns);
 
