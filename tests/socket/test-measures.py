@@ -32,9 +32,12 @@ def bounds(before, after):
 
 def processor_time(daemon):
     """Nanoseconds that its threads had a processor."""
-    total, tasks = 0, "/proc/%d/task" % daemon.process.pid
-    for task in os.listdir(tasks):
-        with open(os.path.join(tasks, task, "schedstat"),
+    base = "/proc/%d" % daemon.process.pid
+    if not os.path.exists(os.path.join(base, "schedstat")):
+        raise tap.Skip("this kernel has no schedstat")
+    total = 0
+    for task in os.listdir(os.path.join(base, "task")):
+        with open(os.path.join(base, "task", task, "schedstat"),
                   encoding="utf-8") as file:
             total += int(file.read().split()[0])
     return total
