@@ -152,11 +152,14 @@ int timers_settle(struct timers *timers, u32 steps)
 int timers_deliver(struct timers *timers, struct expiry_record *records,
 		   u32 count, u64 now_ns, bool hold)
 {
-	u32 nr = 0, steps = DELIVER_STEPS_MIN + DELIVER_STEPS * count;
 	bool keep = hold || is_acking(timers), past;
 	struct slot *slot;
+	u32 nr = 0, steps;
 	int err = 0;
 
+	if (hold && count > TIMERS_HELD_MAX)
+		count = TIMERS_HELD_MAX;
+	steps = DELIVER_STEPS_MIN + DELIVER_STEPS * count;
 	timers->late_ns = 0;
 	timers->held_past = 0;
 	while (nr < count && timers_due(timers, now_ns) && steps--) {
@@ -175,7 +178,7 @@ int timers_deliver(struct timers *timers, struct expiry_record *records,
 			slot->tag &= ~SLOT_PAST;
 		if (!hold)
 			count_delivery(timers, &records[nr], now_ns, past);
-		else if (past && nr < 64)
+		else if (past)
 			timers->held_past |= 1ULL << nr;
 		timers->settled = false;
 		nr++;
@@ -209,7 +212,8 @@ int timers_release(struct timers *timers, const struct expiry_record *records,
 				return err;
 		}
 		count_delivery(timers, &records[i], timers->held_ns,
-			       i < 64 && timers->held_past >> i & 1);
+			       i < TIMERS_HELD_MAX &&
+			       timers->held_past >> i & 1);
 	}
 	return 0;
 }

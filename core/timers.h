@@ -39,6 +39,9 @@ struct timers_config {
 
 #define TIMERS_MAX	(1ULL << 30)
 
+/* Most deliveries that are held at a time: one bit each of @held_past. */
+#define TIMERS_HELD_MAX	64U
+
 /**
  * struct timers - see the file's head
  * @mode: const, as is @limit
@@ -120,7 +123,8 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
  * @records: room for @count expirations
  * @hold: keep each as unacknowledged even on a plain queue, and count none,
  *	until timers_release() or timers_restore() says how the copy to its
- *	reader went; one delivery at a time can be held
+ *	reader went; one delivery at a time can be held, of up to
+ *	TIMERS_HELD_MAX records
  *
  * Returns the number of expirations, or, if that is 0, an error of the pages.
  * Bounded work: may return fewer than are due, even 0; timers_due() tells

@@ -109,6 +109,8 @@ static int read_chunk(struct expiry_queue *queue, struct iov_iter *to,
 	u32 room, given;
 	int nr, err;
 
+	BUILD_BUG_ON(EXPIRY_CHUNK > TIMERS_HELD_MAX);
+
 	room = min_t(size_t, iov_iter_count(to) / sizeof(*records),
 		     EXPIRY_CHUNK);
 	size = room * sizeof(*records);

@@ -26,7 +26,8 @@ FIRST = {
     "index": ["test-index"],
     "siphash": ["test-index"],
     "slots": ["test-slots", "test-model"],
-    "deliver": ["test-timers-deliver", "test-timers-held", "test-model"],
+    "deliver": ["test-timers-deliver", "test-timers-redelivery",
+                "test-timers-lateness", "test-timers-held", "test-model"],
     "requests": ["test-timers-requests", "test-model"],
     "": ["test-model", "test-timers-deliver", "test-timers-requests"],
 }
