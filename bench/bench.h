@@ -20,12 +20,17 @@
 		exit(1);						\
 	} while (0)
 
-static inline uint64_t bench_now(void)
+static inline uint64_t bench_clock(clockid_t clock_id)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+	clock_gettime(clock_id, &ts);
+	return ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
+}
+
+static inline uint64_t bench_now(void)
+{
+	return bench_clock(CLOCK_MONOTONIC);
 }
 
 /* SplitMix64. */

@@ -1,10 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <unistd.h>
+
 #include "daemon/account.h"
 
 void accounts_init(struct accounts *accounts)
 {
 	size_t i;
 
+	accounts->own = geteuid();
 	pthread_mutex_init(&accounts->lock, NULL);
 	/* Whoever has a connection or a queue has one: those are limited. */
 	pool_init(&accounts->pool, sizeof(struct account), UINT64_MAX);

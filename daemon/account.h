@@ -37,7 +37,12 @@ struct account {
 	_Atomic uint64_t recounted_ns;
 };
 
+/**
+ * struct accounts - all of them
+ * @own: the daemon's own user (const)
+ */
 struct accounts {
+	uid_t own;
 	pthread_mutex_t lock;
 	struct pool pool;
 	struct list buckets[ACCOUNTS_BUCKETS];
@@ -45,6 +50,15 @@ struct accounts {
 
 void accounts_init(struct accounts *accounts);
 void accounts_deinit(struct accounts *accounts);
+
+/* Whether @uid may look at everything and is always let in, to find out what is
+ * wrong: root and the daemon's own user.
+ */
+static inline bool accounts_privileged(const struct accounts *accounts,
+				       uid_t uid)
+{
+	return !uid || uid == accounts->own;
+}
 
 /* A reference to the account of @uid; NULL: no memory. */
 struct account *account_get(struct accounts *accounts, uid_t uid);

@@ -156,11 +156,7 @@ static void alarms_time(struct alarms *alarms, uint64_t first_ns)
 		first_ns = ALARM_LATEST;
 	if (__builtin_sub_overflow((int64_t)first_ns, ahead_ns, &kernel_ns))
 		kernel_ns = ALARM_LATEST;
-	/* 0 would be no timeout, below is refused. */
-	if (kernel_ns < 1)
-		kernel_ns = 1;
-	alarms->time.tv_sec = kernel_ns / 1000000000;
-	alarms->time.tv_nsec = kernel_ns % 1000000000;
+	alarms->time = loop_timespec(kernel_ns);
 }
 
 /* A timeout that is too early is left: it costs one wake-up at most, moving it

@@ -36,11 +36,8 @@ static void arrival_limit(struct arrival *arrival)
 {
 	struct server *server = arrival->server;
 	uint64_t now_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
-	uint64_t left_ns = arrival->due_ns > now_ns ? arrival->due_ns - now_ns :
-						      1;
 
-	arrival->left.tv_sec = left_ns / 1000000000;
-	arrival->left.tv_nsec = left_ns % 1000000000;
+	arrival->left = loop_timespec(arrival->due_ns - now_ns);
 	io_uring_prep_link_timeout(loop_sqe(&server->loop, &server->hello_limit),
 				   &arrival->left, 0);
 }

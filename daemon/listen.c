@@ -41,22 +41,16 @@ static void listener_accept(struct listener *listener)
 	listener->accepting = true;
 }
 
-/* Who is always to be let in, to find out what is wrong. */
-static bool is_privileged(uid_t uid)
-{
-	return !uid || uid == geteuid();
-}
-
 /* Returns how many connections there may be for one more of a user with @nr, by
  * which one user, or a few together, cannot keep all others out.
  */
-static uint64_t connections_max(const struct config *config, uid_t uid,
+static uint64_t connections_max(const struct server *server, uid_t uid,
 				uint64_t nr)
 {
-	uint64_t all = config->connections;
+	uint64_t all = server->config.connections;
 	uint64_t few = all / CONNECTIONS_FEW;
 
-	if (is_privileged(uid))
+	if (accounts_privileged(&server->shards->accounts, uid))
 		return all;
 	if (nr && nr >= few)
 		return all - all / CONNECTIONS_FOR_FEW;
@@ -86,7 +80,7 @@ static void admit(struct server *server, int fd)
 		return;
 	}
 	/* Connections only become fewer meanwhile: nobody else admits any. */
-	max = connections_max(config, peer.uid,
+	max = connections_max(server, peer.uid,
 			      share_read(&account->connections));
 	if (share_read(&shards->connections) >= max) {
 		refused.error = EBUSY;

@@ -1,6 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <string.h>
-#include <unistd.h>
 
 #include "daemon/client.h"
 #include "daemon/listing.h"
@@ -22,8 +21,9 @@ static bool listed(const struct listing_question *question,
 		return false;
 	if (queue == question->own && !queue->name[0])
 		return false;
-	return queue->user->uid == question->uid || !question->uid ||
-	       question->uid == geteuid();
+	return queue->user->uid == question->uid ||
+	       accounts_privileged(&queue->server->shards->accounts,
+				   question->uid);
 }
 
 static int fill_row(struct listing_row *row, const struct queue *queue)

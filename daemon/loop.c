@@ -172,12 +172,22 @@ uint32_t loop_timeout_clock(uint32_t clock_id)
 	}
 }
 
-uint64_t loop_now_exactly(void)
+uint64_t loop_now_exactly(clockid_t clock_id)
 {
 	struct timespec ts;
 
-	clock_gettime(CLOCK_MONOTONIC, &ts);
+	clock_gettime(clock_id, &ts);
 	return ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+}
+
+struct __kernel_timespec loop_timespec(int64_t ns)
+{
+	if (ns < 1)
+		ns = 1;
+	return (struct __kernel_timespec) {
+		.tv_sec = ns / 1000000000,
+		.tv_nsec = ns % 1000000000,
+	};
 }
 
 uint64_t loop_now(struct loop *loop, uint32_t clock_id)
@@ -187,10 +197,7 @@ uint64_t loop_now(struct loop *loop, uint32_t clock_id)
 	if (i < 0)
 		return 0;
 	if (!(loop->now_known & 1U << i)) {
-		struct timespec ts;
-
-		clock_gettime(clock_id, &ts);
-		loop->now_ns[i] = ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+		loop->now_ns[i] = loop_now_exactly(clock_id);
 		loop->now_known |= 1U << i;
 	}
 	return loop->now_ns[i];

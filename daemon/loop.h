@@ -9,6 +9,7 @@
 #include <liburing.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <time.h>
 
 /**
  * struct loop_op - something that will complete
@@ -84,8 +85,11 @@ int loop_turn(struct loop *loop, bool wait);
 /* Now on CLOCK_REALTIME, _MONOTONIC or _BOOTTIME; the same all turn long. */
 uint64_t loop_now(struct loop *loop, uint32_t clock_id);
 
-/* CLOCK_MONOTONIC at this moment. */
-uint64_t loop_now_exactly(void);
+/* Any clock at this moment. */
+uint64_t loop_now_exactly(clockid_t clock_id);
+
+/* @ns as the kernel takes a timeout, at least 1: 0 would be none. */
+struct __kernel_timespec loop_timespec(int64_t ns);
 
 /* Number of a clock from 0 to LOOP_CLOCKS - 1, or -1: we have no such clock. */
 int loop_clock(uint32_t clock_id);

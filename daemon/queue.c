@@ -340,7 +340,7 @@ static void user_recount(struct user *user)
 
 void users_recount(struct server *server, struct mail *mail)
 {
-	uint64_t now_ns = loop_now_exactly();
+	uint64_t now_ns = loop_now_exactly(CLOCK_MONOTONIC);
 	struct list *bucket, *entry;
 	uint32_t i;
 

@@ -311,7 +311,7 @@ int server_run(struct server *server)
 		       list_empty(&server->ready) &&
 		       list_empty(&server->few) && list_empty(&server->due);
 		buffers_turn(&server->buffers);
-		server->written_ns = histogram_time(loop_now_exactly());
+		server->written_ns = histogram_time(loop_now_exactly(CLOCK_MONOTONIC));
 		histogram_add(&server->turn_ns, server->written_ns - began_ns);
 		if (server->number)
 			round_turn(server);

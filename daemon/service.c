@@ -228,11 +228,8 @@ static void service_reload(struct service *service)
 	static const struct log_about wrong = { .id = LOG_SETTINGS_WRONG };
 	struct server *server = service->server;
 	struct config config;
-	struct timespec now;
 
-	clock_gettime(CLOCK_MONOTONIC, &now);
-	service->reloading_us = (uint64_t)now.tv_sec * 1000000 +
-				now.tv_nsec / 1000;
+	service->reloading_us = loop_now_exactly(CLOCK_MONOTONIC) / 1000;
 	service_tell_reloading(service);
 	service->reloaded = !service->configure(&config);
 	if (service->reloaded)

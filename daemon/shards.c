@@ -139,12 +139,10 @@ static int shards_stop(struct shards *shards)
 
 static int shards_init(struct shards *shards, const struct config *config)
 {
-	struct timespec now;
 	int r;
 
 	*shards = (struct shards) { .nr = config->threads };
-	clock_gettime(CLOCK_BOOTTIME, &now);
-	shards->started_ns = now.tv_sec * 1000000000ULL + now.tv_nsec;
+	shards->started_ns = loop_now_exactly(CLOCK_BOOTTIME);
 	accounts_init(&shards->accounts);
 	pthread_mutex_init(&shards->arrival_lock, NULL);
 	/* Each is a connection, and those are limited. */

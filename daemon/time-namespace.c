@@ -3,7 +3,6 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/log.h"
@@ -57,22 +56,6 @@ static void relative_fired(struct loop_op *op, int result, uint32_t flags)
 	race->nr_left--;
 }
 
-static uint64_t clock_now(clockid_t clock_id)
-{
-	struct timespec now;
-
-	clock_gettime(clock_id, &now);
-	return now.tv_sec * 1000000000ULL + now.tv_nsec;
-}
-
-static void time_set(struct __kernel_timespec *time, int64_t ns)
-{
-	if (ns < 1)
-		ns = 1;
-	time->tv_sec = ns / 1000000000;
-	time->tv_nsec = ns % 1000000000;
-}
-
 /* Returns 1 if a timeout at @absolute_ns fires before one in @wait_ns from now,
  * 0 if it does not, or a fatal -errno.
  */
@@ -82,13 +65,13 @@ static int race_run(struct loop *loop, clockid_t clock_id, int64_t absolute_ns,
 	struct race race = {
 		.absolute.done = absolute_fired,
 		.relative.done = relative_fired,
+		.absolute_time = loop_timespec(absolute_ns),
+		.relative_time = loop_timespec(wait_ns),
 		.nr_left = 2,
 	};
 	bool canceled = false;
 	int r;
 
-	time_set(&race.absolute_time, absolute_ns);
-	time_set(&race.relative_time, wait_ns);
 	io_uring_prep_timeout(loop_sqe(loop, &race.absolute),
 			      &race.absolute_time, 0, IORING_TIMEOUT_ABS |
 			      loop_timeout_clock(clock_id));
@@ -118,20 +101,20 @@ static int is_ahead(struct loop *loop, clockid_t clock_id, int64_t ahead_ns,
 	uint64_t now_ns;
 
 	for (i = 0; i < PROBE_TRIES; i++) {
-		now_ns = clock_now(clock_id);
+		now_ns = loop_now_exactly(clock_id);
 		late = race_run(loop, clock_id, now_ns - ahead_ns, wait_ns);
 		if (late < 0)
 			return late;
-		if (clock_now(clock_id) - now_ns > (uint64_t)offset_ns / 4)
+		if (loop_now_exactly(clock_id) - now_ns > (uint64_t)offset_ns / 4)
 			continue;
 		if (!late)
 			return 0;
-		now_ns = clock_now(clock_id);
+		now_ns = loop_now_exactly(clock_id);
 		early = race_run(loop, clock_id,
 				 now_ns + offset_ns / 2 - ahead_ns, wait_ns);
 		if (early < 0)
 			return early;
-		if (clock_now(clock_id) - now_ns > (uint64_t)offset_ns / 4)
+		if (loop_now_exactly(clock_id) - now_ns > (uint64_t)offset_ns / 4)
 			continue;
 		return !early;
 	}

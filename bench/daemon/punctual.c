@@ -93,7 +93,7 @@ static uint64_t late_ns;
 
 static uint64_t soon(uint32_t clock_id)
 {
-	return wire_now(clock_id) + MSEC + bench_below(&random_state, 2 * MSEC);
+	return bench_clock(clock_id) + MSEC + bench_below(&random_state, 2 * MSEC);
 }
 
 static void note(const struct expiry_record *record, uint64_t now_ns)

@@ -99,14 +99,6 @@ void consumer_attach_clock(struct consumer *consumer, const char *path,
 	give_credit(consumer, window);
 }
 
-uint64_t wire_now(uint32_t clock_id)
-{
-	struct timespec now;
-
-	clock_gettime(clock_id, &now);
-	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
-}
-
 void wire_clocks_fill(const char *path)
 {
 	struct expiry_record far[WIRE_CLOCKS_FAR];
@@ -124,7 +116,7 @@ void wire_clocks_fill(const char *path)
 		for (j = 0; j < WIRE_CLOCKS_FAR; j++)
 			far[j] = (struct expiry_record) {
 				.op = EXPIRY_OP_ARM,
-				.deadline_ns = wire_now(clock->clock_id) +
+				.deadline_ns = bench_clock(clock->clock_id) +
 					       (3600 + j) * NSEC_PER_SEC,
 			};
 		wire_send(clock->producer, far, WIRE_CLOCKS_FAR);
@@ -145,7 +137,7 @@ uint32_t consumer_take(struct consumer *consumer,
 	const struct expiry_record *record = (const void *)consumer->buffer;
 	ssize_t n = recv(consumer->fd, consumer->buffer + consumer->part,
 			 CONSUMER_BUFFER - consumer->part, 0);
-	uint64_t now_ns = wire_now(consumer->clock_id);
+	uint64_t now_ns = bench_clock(consumer->clock_id);
 	uint32_t i, nr;
 
 	if (n <= 0)

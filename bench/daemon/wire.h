@@ -75,9 +75,6 @@ struct wire_clock {
 #define WIRE_CLOCKS	2
 extern struct wire_clock wire_clocks[WIRE_CLOCKS];
 
-/* Now on @clock_id, in nanoseconds. */
-uint64_t wire_now(uint32_t clock_id);
-
 /* Make a queue on each of them, with timers that are hours ahead. */
 void wire_clocks_fill(const char *path);
 
