@@ -336,17 +336,25 @@ static void expect_pauses(int nr)
 	}
 }
 
-static void pauses_end_at_a_second(void **state)
+/* A handle whose server has gone, after so many pauses. */
+static struct expiry *alone_for(struct fake *server, unsigned int nr)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up };
+	struct expiry *h = lasting_open(server, scripts, KEYED, 0);
+
+	fake_halt(server);
+	start_skipping();
+	pause_times(h, nr);
+	return h;
+}
+
+static void pauses_end_at_a_second(void **state)
+{
 	struct fake server;
 	struct expiry *h;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, 0);
-	fake_halt(&server);
-	start_skipping();
-	pause_times(h, 40);
+	h = alone_for(&server, 40);
 	expect_pauses(40);
 	lasting_end(&server, h);
 	skipping = false;
@@ -363,17 +371,13 @@ static void echo_one(int fd)
 
 static void pauses_begin_anew_after_an_answer(void **state)
 {
-	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up };
 	fake_script *const later[] = { echo_one, NULL };
 	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
 	struct fake server;
 	struct expiry *h;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, 0);
-	fake_halt(&server);
-	start_skipping();
-	pause_times(h, 20);
+	h = alone_for(&server, 20);
 	fake_resume(&server, later);
 	assert_int_equal(expiry_submit(h, &record, 1), 1);
 	fake_wait(&server);

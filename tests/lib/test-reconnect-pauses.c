@@ -16,7 +16,7 @@
 /* When connections came, of which nothing became. */
 #define LOOKS	12
 static uint64_t looks[LOOKS];
-static unsigned int nr_looks, nr_refused;
+static unsigned int nr_looks;
 
 static uint64_t now_ns(void)
 {
@@ -31,17 +31,6 @@ static void look(int fd)
 	(void)fd;
 	if (nr_looks < LOOKS)
 		looks[nr_looks++] = now_ns();
-}
-
-static void refuse(int fd)
-{
-	struct expiry_record hello;
-
-	if (!get(fd, &hello, 1))
-		return;
-	nr_refused++;
-	hello.status = -EBUSY;
-	put(fd, &hello, 1);
 }
 
 /* At once, then with pauses from 10 ms on that double, to a second. None is
@@ -81,32 +70,6 @@ static void pauses_double_to_a_second(void **state)
 	if (least > 1.5 || least_second > 1.5)
 		fail_msg("pauses at least %.2f as long, those of a second %.2f",
 			 least, least_second);
-	lasting_end(&server, h);
-}
-
-/* A server that refuses for five seconds means it. The twelfth look comes after
- * 5.27 s; a slow machine looks less often.
- */
-static void refused_for_five_seconds(void **state)
-{
-	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up, refuse };
-	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
-	struct fake server;
-	struct expiry *h;
-	uint64_t before;
-
-	(void)state;
-	nr_refused = 0;
-	h = lasting_open(&server, scripts, ACKING, WAIT_MS);
-	server.repeat = true;
-	before = now_ns();
-	assert_int_equal(expiry_submit(h, &record, 1), -EBUSY);
-	assert_true(now_ns() - before >= 5000 * MS);
-	assert_in_range(nr_refused, 2, 12);
-	/* From now on every call says so, and none waits. */
-	assert_int_equal(expiry_wait(h, -1), 1);
-	assert_int_equal(expiry_wait(h, 0), 1);
-	assert_int_equal(expiry_next(h, &record, 1), -EBUSY);
 	lasting_end(&server, h);
 }
 
@@ -262,7 +225,6 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pauses_double_to_a_second),
-		cmocka_unit_test(refused_for_five_seconds),
 		cmocka_unit_test(questions_wait_for_the_next_connection),
 		cmocka_unit_test(closing_leaves_nothing),
 		cmocka_unit_test(idle_is_not_readable),

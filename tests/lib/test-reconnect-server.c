@@ -51,11 +51,15 @@ static void options(void **state)
 	assert_null(h);
 }
 
+static unsigned int nr_refused;
+
 static void refuse(int fd)
 {
 	struct expiry_record hello;
 
-	get(fd, &hello, 1);
+	if (!get(fd, &hello, 1))
+		return;
+	nr_refused++;
 	hello.status = -EBUSY;
 	put(fd, &hello, 1);
 }
@@ -76,7 +80,10 @@ static void refused_for_a_while(void **state)
 	lasting_end(&server, h);
 }
 
-/* Who has taken the consumer's place is not gone after a while. */
+/* Who has taken the consumer's place is not gone after a while: a server that
+ * refuses for five seconds means it. The twelfth look comes after 5.27 s; a slow
+ * machine looks less often.
+ */
 static void refused_for_good(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up, refuse };
@@ -88,11 +95,16 @@ static void refused_for_good(void **state)
 	(void)state;
 	h = lasting_open(&server, scripts, ACKING, WAIT_MS);
 	server.repeat = true;
+	nr_refused = 0;
 	before = expiry_now(h);
 	assert_int_equal(expiry_submit(h, &record, 1), -EBUSY);
 	assert_true(expiry_now(h) - before >= 5000000000);
+	assert_in_range(nr_refused, 2, 12);
+	/* From now on every call says so, and none waits. */
 	assert_int_equal(expiry_receive(h, &record, 1, 0), -EBUSY);
 	assert_int_equal(expiry_wait(h, -1), 1);
+	assert_int_equal(expiry_wait(h, 0), 1);
+	assert_int_equal(expiry_next(h, &record, 1), -EBUSY);
 	lasting_end(&server, h);
 }
 

@@ -9,7 +9,24 @@ import threading
 import time
 
 
-class Manager:
+class Reader:
+    """Reads messages from @socket in a thread of its own, by _run() while
+    @reading."""
+
+    def read(self):
+        """Begin to read."""
+        self.socket.settimeout(0.05)
+        self.reading = True
+        self.reader = threading.Thread(target=self._run, daemon=True)
+        self.reader.start()
+
+    def pause(self):
+        """Read no more, as one that hangs."""
+        self.reading = False
+        self.reader.join()
+
+
+class Manager(Reader):
     """Reads what comes to @path, like systemd, until it is told to stop.
 
     @messages: all of them, as text
@@ -28,18 +45,6 @@ class Manager:
         os.chmod(path, 0o666)
         self.reader = None
         self.read()
-
-    def read(self):
-        """Begin to read."""
-        self.socket.settimeout(0.05)
-        self.reading = True
-        self.reader = threading.Thread(target=self._run, daemon=True)
-        self.reader.start()
-
-    def pause(self):
-        """Read no more, as one that hangs."""
-        self.reading = False
-        self.reader.join()
 
     def hang(self):
         """Read no more, and have so much unread that nothing more fits."""

@@ -15,12 +15,13 @@ import tap
 from client import (CONSUME, HOUR, WAIT, Connection, Record, arm, attach,
                     wait_for)
 from daemon import ENGINE, Daemon
+from manager import Reader
 
 CLONE_NEWNS = 0x20000
 SOCKET = "/run/systemd/journal/socket"
 
 
-class Journal:
+class Journal(Reader):
     """Entries as dictionaries, as they come."""
 
     def __init__(self):
@@ -29,19 +30,7 @@ class Journal:
         if os.path.exists(SOCKET):
             os.unlink(SOCKET)
         self.socket.bind(SOCKET)
-        self.socket.settimeout(0.05)
         self.read()
-
-    def read(self):
-        """Begin to read."""
-        self.reading = True
-        self.reader = threading.Thread(target=self._run, daemon=True)
-        self.reader.start()
-
-    def pause(self):
-        """Read no more, as one that hangs."""
-        self.reading = False
-        self.reader.join()
 
     def clear(self):
         """Forget what came, and what has come and was not read."""
@@ -52,7 +41,6 @@ class Journal:
                 self.socket.recv(65536)
         except BlockingIOError:
             pass
-        self.socket.settimeout(0.05)
         self.entries.clear()
         self.read()
 

@@ -173,20 +173,23 @@ def test_a_pipe_that_nobody_reads_holds_nobody_up():
         check_storm(daemon)
 
 
+def stop_terminal(pipe):
+    """Once the daemon has said something on it."""
+    pipe.read()
+    assert wait_for(lambda: "engine" in str(pipe.text))
+    termios.tcflow(pipe.into, termios.TCOOFF)
+
+
 def test_a_terminal_that_is_stopped_holds_nobody_up():
     with Pipe(os.openpty()) as pipe, Daemon("", stderr=pipe.into) as daemon:
-        pipe.read()
-        assert wait_for(lambda: "engine" in str(pipe.text))
-        termios.tcflow(pipe.into, termios.TCOOFF)
+        stop_terminal(pipe)
         reload(daemon)
         check_storm(daemon)
 
 
 def test_a_terminal_that_goes_on_shows_whole_lines():
     with Pipe(os.openpty()) as pipe, Daemon("", stderr=pipe.into) as daemon:
-        pipe.read()
-        assert wait_for(lambda: "engine" in str(pipe.text))
-        termios.tcflow(pipe.into, termios.TCOOFF)
+        stop_terminal(pipe)
         misbehave(daemon.path, 100)
         termios.tcflow(pipe.into, termios.TCOON)
         assert wait_for(lambda: listed(pipe.lines()) +

@@ -8,7 +8,6 @@ import collections
 import mmap
 import os
 import re
-import shutil
 import signal
 import struct
 import subprocess
@@ -19,6 +18,7 @@ import tap
 from client import (CANCEL, CONSUME, HOUR, REFRESH, SIZE, WAIT, arm,
                     attach, pack, scaled, wait_for)
 from daemon import ENGINE, ROOT, THREADS, Daemon
+from strace import Trace
 
 BATCH = 512
 COUNTER = os.path.join(ROOT, "build", "tests", "socket", "count-calls.so")
@@ -75,39 +75,23 @@ class Traffic:
 # System calls
 
 
-class Trace:
+class SystemCalls(Trace):
     """The system calls of a daemon while the with statement lasts."""
 
     def __init__(self, daemon):
-        if not shutil.which("strace"):
-            raise tap.Skip("no strace")
-        self.pid = daemon.process.pid
+        super().__init__(daemon)
         self.started = daemon.started
         # It sleeps, and being traced or stopped has it begin that anew.
         wait_for(daemon.log_thread)     # it names itself when it first runs
         self.log_thread = daemon.log_thread()[0]
         self.calls = collections.Counter()
 
-    def __enter__(self):
-        self.file = tempfile.NamedTemporaryFile("r")
-        self.strace = subprocess.Popen(
-            ["strace", "-f", "-o", self.file.name, "-p", str(self.pid)],
-            stdin=subprocess.DEVNULL, stderr=subprocess.PIPE, text=True)
-        said = self.strace.stderr.readline()
-        if "attached" not in said:
-            self.strace.wait()
-            raise tap.Skip("may not be traced: " + said.strip())
-        return self
-
     def __exit__(self, *_):
-        self.strace.send_signal(signal.SIGINT)
-        self.strace.wait(WAIT)
-        self.strace.stderr.close()
-        for line in self.file:
+        super().__exit__()
+        for line in self.lines:
             call = re.match(r"(\d+) +(\w+)\(", line)
             if call and (int(call[1]), call[2]) != (self.log_thread, "futex"):
                 self.calls[call[2]] += 1
-        self.file.close()
         self.calls.pop(CLOCK, None)
         self.statuses = int((time.monotonic() - self.started) // STATUS_S)
 
@@ -125,7 +109,7 @@ def test_a_batch_takes_one_system_call():
     with Daemon() as daemon, attach(daemon.path) as connection:
         traffic = Traffic(connection)
         traffic.settle()
-        with Trace(daemon) as trace:
+        with SystemCalls(daemon) as trace:
             for _ in range(batches // 3):
                 traffic.life()
         # Now and then work is left over for another turn.
@@ -139,7 +123,7 @@ def test_a_batch_takes_one_system_call_in_each_thread():
         connections = [attach(daemon.path) for _ in range(number)]
         for connection in connections:
             Traffic(connection).settle()
-        with Trace(daemon) as trace:
+        with SystemCalls(daemon) as trace:
             for connection in connections:
                 for _ in range(batches // 3):
                     Traffic(connection).life()
@@ -154,7 +138,7 @@ def test_many_connections_share_a_turn():
         connections = [attach(daemon.path) for _ in range(64)]
         for connection in connections:
             Traffic(connection).life()
-        with Trace(daemon) as trace:
+        with SystemCalls(daemon) as trace:
             for _ in range(rounds):
                 os.kill(daemon.process.pid, signal.SIGSTOP)
                 wait_for(lambda: stopped(daemon.process.pid))
@@ -205,7 +189,7 @@ def test_expirations_take_one_system_call_a_buffer():
         for _ in range(10):
             traffic.trip(due)
             consumer.take(BATCH * SIZE)
-        with Trace(daemon) as trace:
+        with SystemCalls(daemon) as trace:
             for _ in range(count // BATCH):
                 traffic.trip(due)
                 consumer.take(BATCH * SIZE)
@@ -219,7 +203,7 @@ def test_at_rest_there_is_no_system_call():
         queue.batch([arm(HOUR, i) for i in range(1000)])
         idle = [attach(daemon.path) for _ in range(100)]
         assert wait_for(lambda: sleeping(daemon.process.pid))
-        with Trace(daemon) as trace:
+        with SystemCalls(daemon) as trace:
             try:
                 daemon.process.wait(1)
                 raise AssertionError("it ended")

@@ -162,38 +162,39 @@ def test_second_one_leaves_the_lock_alone():
     assert not os.path.exists(lock)
 
 
-def test_path_of_a_killed_one_is_free_at_once():
+def firsts(count):
+    """So many daemons, one after the other, each the first at its path; it is
+    removed however its round ends."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "socket")
-        for _ in range(scaled(20, 3)):
+        for _ in range(count):
             first = Daemon(path=path)
             try:
                 assert first.wait_ready(), first.log()
-                held = attach(path)
-                held.send(arm(HOUR))
-                first.end(signal.SIGKILL)
-                assert os.path.exists(path) and os.path.exists(path + ".lock")
-                with Daemon(path=path):
-                    assert answers(path)
-                held.close()
+                yield first
             finally:
                 first.remove()
+
+
+def test_path_of_a_killed_one_is_free_at_once():
+    for first in firsts(scaled(20, 3)):
+        path = first.path
+        held = attach(path)
+        held.send(arm(HOUR))
+        first.end(signal.SIGKILL)
+        assert os.path.exists(path) and os.path.exists(path + ".lock")
+        with Daemon(path=path):
+            assert answers(path)
+        held.close()
 
 
 def test_one_that_is_about_to_end_is_waited_for():
-    with tempfile.TemporaryDirectory() as folder:
-        path = os.path.join(folder, "socket")
-        for _ in range(scaled(10, 2)):
-            first = Daemon(path=path)
-            try:
-                assert first.wait_ready(), first.log()
-                # It has its signal before the second one looks.
-                first.process.send_signal(signal.SIGTERM)
-                with Daemon(path=path):
-                    assert first.process.wait(WAIT) == 0
-                    assert answers(path), "the first took the second's socket"
-            finally:
-                first.remove()
+    for first in firsts(scaled(10, 2)):
+        # It has its signal before the second one looks.
+        first.process.send_signal(signal.SIGTERM)
+        with Daemon(path=first.path):
+            assert first.process.wait(WAIT) == 0
+            assert answers(first.path), "the first took the second's socket"
 
 
 def test_socket_of_one_that_takes_no_lock_is_left_alone():
