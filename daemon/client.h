@@ -23,6 +23,7 @@
 #include <stdint.h>
 #include <sys/socket.h>
 #include <sys/uio.h>
+#include <expiry/wire.h>
 
 #include "daemon/buffer.h"
 #include "daemon/engine.h"
@@ -48,6 +49,7 @@ enum client_state {
  * struct client - one connection
  * @server: const; likewise @fd, @pid, @user
  * @queue: from HELLO on; NULL again after DROP
+ * @queueless: HELLO asked for no queue: STAT and QUEUES only
  * @place: where the queue is, a reference until HELLO is answered
  * @state: enum client_state
  * @ops: completions to come, and answers of other threads
@@ -88,6 +90,7 @@ struct client {
 	pid_t pid;
 	uint32_t ops;
 	uint8_t state;
+	bool queueless;
 	bool receiving;
 	bool recv_ending;
 	bool greedy;
@@ -214,6 +217,9 @@ void client_batch_done(struct engine_io *io, int result);
  * then only NULs.
  */
 bool hello_name_valid(const char *name);
+
+/* Whether HELLO asks for a connection without any queue. */
+bool hello_wants_no_queue(const struct expiry_hello *hello);
 
 /* Answer the first record, in place. */
 void client_hello(struct client *client, struct expiry_record *record);

@@ -9,7 +9,8 @@
 #include "daemon/server.h"
 
 #define HELLO_FLAGS	(EXPIRY_HELLO_CONSUME | EXPIRY_HELLO_ACK | \
-			 EXPIRY_HELLO_DURABLE | EXPIRY_HELLO_KEYED)
+			 EXPIRY_HELLO_DURABLE | EXPIRY_HELLO_KEYED | \
+			 EXPIRY_HELLO_EXISTING)
 
 bool hello_name_valid(const char *name)
 {
@@ -25,6 +26,11 @@ bool hello_name_valid(const char *name)
 		if (name[i])
 			return false;
 	return true;
+}
+
+bool hello_wants_no_queue(const struct expiry_hello *hello)
+{
+	return hello->flags & EXPIRY_HELLO_EXISTING && !hello->name[0];
 }
 
 /* What breaks the protocol, and *@why in words. */
@@ -54,17 +60,23 @@ static int hello_check(const struct expiry_hello *hello, const char **why)
 		*why = "HELLO with a bad name";
 		return -EINVAL;
 	}
+	if (hello_wants_no_queue(hello) &&
+	    hello->flags != EXPIRY_HELLO_EXISTING) {
+		*why = "HELLO with flags for a queue and without one";
+		return -EINVAL;
+	}
 	return 0;
 }
 
-/* What is worth a line: not that a queue has a consumer or is of another kind,
- * which programs may well try.
+/* What is worth a line: not that a queue has a consumer, is of another kind or does
+ * not exist, which programs may well try.
  */
 static const char *attach_error(int error)
 {
 	switch (error) {
 	case -EINVAL:
 	case -EBUSY:
+	case -ENOENT:
 		return NULL;
 	case -EACCES:
 		return "its queue is another user's";
@@ -105,7 +117,7 @@ void client_hello(struct client *client, struct expiry_record *record)
 		return;
 	}
 	client->state = CLIENT_OPEN;
-	record->id = queue_count_timers(client->queue);
+	record->id = client->queue ? queue_count_timers(client->queue) : 0;
 	record->deadline_ns = loop_now(&server->loop, hello.clock_id);
 	record->cookie = server->config.records_in_flight;
 }

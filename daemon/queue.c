@@ -232,6 +232,10 @@ int queue_attach(struct client *client, const struct expiry_hello *hello)
 	struct queue *queue = NULL;
 	int r;
 
+	if (hello_wants_no_queue(hello)) {
+		client->queueless = true;
+		return 0;
+	}
 	if (hello->name[0])
 		queue = queue_find(&server->queues, hello->name);
 	if (queue) {
@@ -241,6 +245,8 @@ int queue_attach(struct client *client, const struct expiry_hello *hello)
 			return -EINVAL;
 		if (hello->flags & EXPIRY_HELLO_CONSUME && queue->consumer)
 			return -EBUSY;
+	} else if (hello->flags & EXPIRY_HELLO_EXISTING) {
+		return -ENOENT;
 	} else {
 		r = queue_new(server, client, hello, mode, &queue);
 		if (r < 0)

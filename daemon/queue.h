@@ -109,6 +109,7 @@ uint32_t queue_hash(uint64_t seed, const char *name);
 /**
  * queue_attach - join the queue that a (checked) HELLO names, or make it
  *
+ * -ENOENT: EXISTING, and there is none.
  * -EACCES: another user's; -EINVAL: of another clock or mode; -EBUSY: it has a
  * consumer; -EDQUOT: the user's limit of queues; -ENOSPC: the server's; or the
  * engine's error.

@@ -77,6 +77,12 @@ static bool is_own(uint8_t op)
 	return op >= EXPIRY_OP_HELLO && op <= EXPIRY_OP_QUEUES;
 }
 
+/* Requests that are answered on a connection without a queue, too. */
+static bool is_about_daemon(uint8_t op)
+{
+	return op == EXPIRY_OP_STAT || op == EXPIRY_OP_QUEUES;
+}
+
 /* The next @count records have become replies. */
 static void reply(struct buffer *buffer, uint32_t count)
 {
@@ -192,9 +198,9 @@ static void fill_server_stat(const struct client *client,
 	round_sum(server, &summary);
 	*stat = (struct expiry_server_stat) {
 		.engine = server->engine->ops->kind,
-		.consumers = queue->consumer != NULL,
-		.credit = queue->credit,
-		.producers = queue->clients,
+		.consumers = queue && queue->consumer,
+		.credit = queue ? queue->credit : 0,
+		.producers = queue ? queue->clients : 0,
 		.uptime_ns = loop_now(&server->loop, CLOCK_BOOTTIME) -
 			     shards->started_ns,
 		.queues = share_read(&shards->queues),
@@ -212,13 +218,15 @@ static void fill_server_stat(const struct client *client,
 static bool do_stat(struct client *client, struct buffer *buffer)
 {
 	struct expiry_record *request = (void *)buffer->head, *head;
+	const struct queue *queue = client->queue;
 	struct stat_body body = { 0 };
-	int r;
+	int r = 0;
 
 	if (!round_recent(client))
 		return true;
-	r = client->server->engine->ops->stat(client->queue->engine_queue,
-					      &body.queue);
+	if (queue)
+		r = client->server->engine->ops->stat(queue->engine_queue,
+						      &body.queue);
 	if (r < 0) {
 		reply_status(buffer, r);
 		return true;
@@ -260,7 +268,8 @@ static void do_credit(struct client *client, struct buffer *buffer)
 	    request->deadline_ns || request->cookie) {
 		reply_status(buffer, -EINVAL);
 		client_broke(client, "CREDIT with fields that are not its own");
-	} else if (client->queue && client->queue->consumer != client) {
+	} else if (client->queueless ||
+		   (client->queue && client->queue->consumer != client)) {
 		reply_status(buffer, -EINVAL);
 		client_broke(client, "CREDIT from one that is not a consumer");
 	} else {
@@ -296,7 +305,8 @@ static bool do_own(struct client *client, struct buffer *buffer)
 		reply_status(buffer, -EINVAL);
 		return true;
 	}
-	if (!client->queue) {
+	if (!client->queue &&
+	    !(client->queueless && is_about_daemon(request->op))) {
 		reply_status(buffer, -ENOENT);
 		return true;
 	}

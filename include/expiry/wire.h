@@ -26,6 +26,7 @@
 #define EXPIRY_HELLO_ACK	0x02	/* EXPIRY_MODE_ACK */
 #define EXPIRY_HELLO_DURABLE	0x04	/* -EOPNOTSUPP for now */
 #define EXPIRY_HELLO_KEYED	0x08	/* EXPIRY_MODE_KEYED */
+#define EXPIRY_HELLO_EXISTING	0x10	/* only a queue that exists, else -ENOENT */
 
 #define EXPIRY_NAME_MAX		24
 
@@ -36,7 +37,8 @@
  * @version: EXPIRY_WIRE_VERSION; stands where a record has its status
  * @clock_id: 0, 1 or 7; stands where a record has its period
  * @name: [A-Za-z0-9._-], NUL-padded, all 24 bytes may be used; empty = an
- *	anonymous queue, which lives as long as the connection
+ *	anonymous queue, which lives as long as the connection; with
+ *	EXPIRY_HELLO_EXISTING: no queue, STAT and QUEUES only
  *
  * The reply is a struct expiry_record: status; id = timers in the queue,
  * deadline_ns = now on its clock, cookie = most records the server takes in

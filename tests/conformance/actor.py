@@ -14,9 +14,9 @@ from model import Failure, Model
 from refusals import hello
 from replies import (Clear, Drop, Hello, Nothing, Queues, Scan, Stat, Status,
                      check_scanned)
-from wire import (ACK, CANCEL, CLEAR, CONSUME, DROP, EBUSY, EINVAL, ENOENT, MS,
-                  QUERY, QUEUES, QUEUE_STAT_SIZE, RECORD, REFRESH, SCAN, SECOND,
-                  SERVER_STAT, STAT)
+from wire import (ACK, CANCEL, CLEAR, CONSUME, DROP, EBUSY, EINVAL, ENOENT,
+                  EXISTING, MS, QUERY, QUEUES, QUEUE_STAT_SIZE, RECORD,
+                  REFRESH, SCAN, SECOND, SERVER_STAT, STAT)
 
 ZERO = (0, 0, 0, 0)     # flags, status, period, id
 
@@ -118,6 +118,9 @@ class Actor:
         connection = self.connect()
         connection.consumes = consumes
         flags = queue.mode() | (CONSUME if consumes else 0)
+        # The first connection of each life makes the queue.
+        if queue.name and self.connections() and self.rng.random() < 0.5:
+            flags |= EXISTING
         want = Hello(flags, queue.clock, statuses, delivered=queue.delivered)
         queue.sent_at = queue.now()
         connection.queue = queue
@@ -444,6 +447,10 @@ class Actor:
             yield from self.one(DROP, Drop(0), connection=last)
             for op in (QUERY, CANCEL, REFRESH, ACK, SCAN, STAT):
                 yield from self.one(op, Nothing(op), 0, 1, 5, last)
+            flags = queue.mode() | EXISTING
+            yield from refusals.ends(
+                self, [hello(queue.name, flags, queue.clock)],
+                [Hello(flags, queue.clock, (ENOENT,))])
         last.close()
         self.consumer, self.producers = None, []
 

@@ -3,10 +3,11 @@
 
 import socket
 
-from replies import Hello, Status
-from wire import (ACKING, ARM, CONSUME, CREDIT, DURABLE, EBUSY, EINVAL,
-                  ENOENT, EOPNOTSUPP, EPROTO, EPROTONOSUPPORT, HELLO, HELLO_RECORD,
-                  HOUR, KEYED, MONOTONIC, QUERY, RECORD, VERSION)
+from replies import AnyQueues, DaemonStat, Hello, Status
+from wire import (ACKING, ARM, CLEAR, CONSUME, CREDIT, DROP, DURABLE, EBUSY,
+                  EINVAL, ENOENT, EOPNOTSUPP, EPROTO, EPROTONOSUPPORT, EXISTING,
+                  EXPIRED, HELLO, HELLO_RECORD, HOUR, KEYED, MONOTONIC, QUERY,
+                  QUEUES, RECORD, SCAN, STAT, VERSION)
 
 BAD_NAMES = (b"a/b", b" ", b"a\0b", b"\xffname", b"a" * 23 + b"\n")
 
@@ -17,19 +18,29 @@ def hello(name=b"", flags=0, clock=MONOTONIC, version=VERSION):
     return HELLO_RECORD.pack(HELLO, flags, version, clock, name)
 
 
+def absent(rng):
+    """A name that no queue has."""
+    return "absent.%x" % rng.getrandbits(60)
+
+
 def bad_hellos(rng, queue):
     """(record, clock, flags, status) that HELLO must be refused with."""
     clock = rng.choice((0, 1, 7))
     flags = rng.choice((0, CONSUME, ACKING, KEYED, ACKING | KEYED))
     yield hello(b"", flags, clock, rng.choice((0, 2, 3, -1, 32767))), clock, \
         flags, EPROTONOSUPPORT
-    yield hello(b"", flags | 16 << rng.randrange(4), clock), clock, None, EINVAL
+    yield hello(b"", flags | 32 << rng.randrange(3), clock), clock, None, EINVAL
     yield hello(b"", flags | DURABLE, clock), clock, flags | DURABLE, EOPNOTSUPP
     bad = rng.choice((2, 3, 4, 5, 6, 8, 11, 1 << 31, 2**32 - 1))
     yield hello(b"", flags, bad), bad, flags, EINVAL
     yield hello(rng.choice(BAD_NAMES), flags, clock), clock, flags, EINVAL
+    some = EXISTING | rng.choice((CONSUME, ACKING, KEYED, ACKING | KEYED))
+    yield hello(b"", some, clock), clock, some, EINVAL
+    flags |= EXISTING
+    yield hello(absent(rng), flags, clock), clock, flags, ENOENT
     if queue.name:
         mode = queue.mode()
+        mode |= rng.choice((0, EXISTING))
         other = rng.choice([c for c in (0, 1, 7) if c != queue.clock])
         yield hello(queue.name, mode, other), other, mode, EINVAL
         other = mode ^ rng.choice((ACKING, KEYED, ACKING | KEYED))
@@ -45,13 +56,14 @@ def run(actor):
         want = Hello(record[1] if flags is None else flags, clock, (status,))
         yield from ends(actor, [record], [want])
     if queue.name and actor.consumer and not actor.consumer.ended:
-        mode = queue.mode() | CONSUME
+        mode = queue.mode() | CONSUME | rng.choice((0, EXISTING))
         yield from ends(actor, [hello(queue.name, mode, queue.clock)],
                         [Hello(mode, queue.clock, (EBUSY,))])
     first = RECORD.pack(rng.choice((ARM, QUERY, CREDIT, 0, 66, 255)), 0, 0, 1,
                         1, HOUR, 0)
     yield from ends(actor, [first], [Hello(0, 0, (EPROTO,), exact=False)])
     yield from after_hello(actor)
+    yield from without_queue(actor)
     yield from cut(actor)
 
 
@@ -68,6 +80,29 @@ def after_hello(actor):
         fields[wrong] = 1
         yield from breaks_later(actor, CONSUME, RECORD.pack(*fields),
                                 (*fields[:2], EINVAL, *fields[3:]))
+
+
+def without_queue(actor):
+    """EXISTING and no name: STAT and QUEUES, all else answers -ENOENT."""
+    rng = actor.rng
+    clock = rng.choice((0, 1, 7))
+    out, want = [hello(b"", EXISTING, clock)], [Hello(EXISTING, clock, (0,))]
+    for _ in range(rng.randrange(20)):
+        op = rng.choice((STAT, QUEUES, SCAN, DROP, EXPIRED, 99,
+                         *range(ARM, CLEAR + 1)))
+        fields = (op, 0, 0, 1 + rng.randrange(9), 0, rng.getrandbits(60),
+                  rng.getrandbits(60))
+        out.append(RECORD.pack(*fields))
+        if op == STAT:
+            want.append(DaemonStat())
+        elif op == QUEUES:
+            want.append(AnyQueues(fields[3]))
+        else:
+            want.append(Status(fields, (ENOENT,)))
+    fields = (CREDIT, 0, 0, 1, 0, 0, 0)
+    out.append(RECORD.pack(*fields))
+    want.append(Status(fields, (EINVAL,)))
+    yield from ends(actor, out, want)
 
 
 def breaks_later(actor, flags, bad, want):

@@ -268,6 +268,23 @@ class Stat(Long):
         return self.check_stat(queue, body, now)
 
 
+class DaemonStat(Stat):
+    """STAT on a connection without a queue."""
+
+    def __init__(self):
+        self.done, self.head, self.units, self.left = False, None, [], 0
+
+    def check(self, queue, now):
+        body = b"".join(self.units)
+        engine, consumers, credit, producers, _, _, connections = \
+            SERVER_STAT.unpack_from(body, QUEUE_STAT_SIZE)
+        if any(body[:QUEUE_STAT_SIZE]) or consumers or credit or producers:
+            return "zeros for the queue"
+        if not engine or not connections:
+            return "the daemon's part, with this connection counted"
+        return None
+
+
 class Queues(Long):
     """One page of the list of queues. @seen: numbers of the pages before"""
 
@@ -323,6 +340,22 @@ class Queues(Long):
         if credit > self.credit:
             return "credit %d at most, not %d" % (self.credit, credit)
         return self.check_stat(queue, body, now)
+
+
+class AnyQueues(Queues):
+    """QUEUES on a connection without a queue: one page, rows not looked at."""
+
+    def __init__(self, most):
+        self.done, self.head, self.units, self.left = False, None, [], 0
+        self.seen, self.most, self.cursor = set(), most, None
+
+    def row(self, queue, now):
+        body = b"".join(self.units)
+        number, *_ = LISTED_STAT.unpack_from(body, QUEUE_STAT_SIZE)
+        if number in self.seen:
+            return "each queue once"
+        self.seen.add(number)
+        return None
 
 
 class Drop:

@@ -9,7 +9,6 @@ here are those that there must be several for."""
 import ctypes
 import errno
 import os
-import re
 import signal
 import tempfile
 import time
@@ -20,43 +19,11 @@ from client import (CLEAR, CONSUME, DROP, HOUR, KEYED, QUERY, QUEUES, SIZE,
                     scaled, wait_for)
 from daemon import ENGINE, Daemon, as_user
 from listing import listing, take_page
+from threads import served_by, servers
 
 
 def status(daemon):
     return daemon.manager.value("STATUS") or ""
-
-
-def servers(daemon):
-    """The ids of its threads, the first one's and those with a name of their
-    own; the kernel's for the ring have others."""
-    base = "/proc/%d/task" % daemon.process.pid
-    found = [daemon.process.pid]
-    for task in sorted(os.listdir(base), key=int):
-        with open(os.path.join(base, task, "comm"), encoding="utf-8") as file:
-            if file.read().startswith("expiryd-"):
-                found.append(int(task))
-    return found
-
-
-def switches(daemon):
-    """How often each thread went to sleep, or was made to wait."""
-    counts = {}
-    for task in servers(daemon):
-        with open("/proc/%d/task/%d/status" % (daemon.process.pid, task),
-                  encoding="utf-8") as file:
-            counts[task] = sum(int(count) for count in re.findall(
-                r"^(?:non)?voluntary_ctxt_switches:\s*(\d+)", file.read(),
-                re.M))
-    return counts
-
-
-def served_by(daemon, queue):
-    """The thread that is woken when this queue is worked with."""
-    before = switches(daemon)
-    for _ in range(50):
-        queue.request(Record(QUERY, id=1))
-    after = switches(daemon)
-    return max(after, key=lambda task: after[task] - before.get(task, 0))
 
 
 # ------------------------------------------------------------------------
