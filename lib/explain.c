@@ -25,7 +25,7 @@ static const struct explanation explanations[] = {
 	{ EXPIRY_OP_HELLO, EBUSY,
 	  "the queue has a consumer already: end that one, or attach without consuming; or the daemon has no place for one more connection: try again later" },
 	{ EXPIRY_OP_HELLO, ENOENT,
-	  "nothing is there; start the daemon with: systemctl start expiryd" },
+	  "no such queue exists; or no daemon is there: start it with: systemctl start expiryd" },
 	{ EXPIRY_OP_HELLO, ECONNREFUSED,
 	  "no daemon answers; start it with: systemctl start expiryd" },
 	{ EXPIRY_OP_HELLO, ECONNRESET,
@@ -75,7 +75,7 @@ static const struct explanation explanations[] = {
 	  "the daemon does not answer; it is stopped or overloaded" },
 	{ ANY, EPROTO, "the daemon broke the protocol; connect again" },
 	{ ANY, ESTALE,
-	  "the queue was lost and made anew, without its timers; open it again and arm them" },
+	  "the queue was lost with its timers; open it again and arm them" },
 	{ ANY, ENOTCONN, "the queue is gone, or was never set up" },
 };
 

@@ -12,13 +12,19 @@
 
 #define OPEN_ALL (EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_ACK | \
 		  EXPIRY_OPEN_KEYED | EXPIRY_OPEN_MANUAL | \
-		  EXPIRY_OPEN_RECONNECT)
+		  EXPIRY_OPEN_RECONNECT | EXPIRY_OPEN_EXISTING)
+
+/* What a handle without a queue cannot have. */
+#define OPEN_QUEUE (EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_ACK | \
+		    EXPIRY_OPEN_KEYED | EXPIRY_OPEN_MANUAL)
 
 /* The first version of struct expiry_options; it never gets smaller. */
 #define OPTIONS_SIZE_MIN	48
 
 _Static_assert(sizeof(struct expiry_options) >= OPTIONS_SIZE_MIN, "options");
 _Static_assert(EXPIRY_OPEN_CONSUME == EXPIRY_HELLO_CONSUME, "flags are HELLO's");
+_Static_assert(EXPIRY_OPEN_EXISTING == EXPIRY_HELLO_EXISTING,
+	       "flags are HELLO's");
 _Static_assert(EXPIRY_OPEN_ACK == EXPIRY_MODE_ACK, "flags are modes");
 _Static_assert(EXPIRY_OPEN_KEYED == EXPIRY_MODE_KEYED, "flags are modes");
 
@@ -52,6 +58,11 @@ static bool name_ok(const char *name)
 				   "0123456789._-");
 }
 
+static bool is_named(const struct expiry_options *options)
+{
+	return options->queue && *options->queue;
+}
+
 static int options_check(const struct expiry_options *options)
 {
 	if (options->flags & ~OPEN_ALL)
@@ -69,9 +80,12 @@ static int options_check(const struct expiry_options *options)
 		return -EINVAL;
 	if (options->queue && !name_ok(options->queue))
 		return -EINVAL;
+	if (options->flags & EXPIRY_OPEN_EXISTING &&
+	    options->flags & OPEN_QUEUE && !is_named(options))
+		return -EINVAL;
 	/* What a broken connection would lose cannot be promised to last. */
 	if (options->flags & EXPIRY_OPEN_RECONNECT) {
-		if (!options->queue || !*options->queue)
+		if (!is_named(options))
 			return -EINVAL;
 		if ((options->flags & EXPIRY_OPEN_CONSUME) &&
 		    !(options->flags & EXPIRY_OPEN_ACK))

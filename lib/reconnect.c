@@ -175,10 +175,14 @@ static int link_greet(struct expiry *h)
 }
 
 /* The reply to HELLO: 0, or why it is none to go on with. */
-static int check_hello(const struct expiry_record *reply)
+static int check_hello(const struct reconnect *r,
+		       const struct expiry_record *reply)
 {
 	if (reply->op != EXPIRY_OP_HELLO || reply->status > 0)
 		return -EPROTO;
+	/* The daemon is there, but the queue was dropped. */
+	if (reply->status == -ENOENT && r->hello.flags & EXPIRY_HELLO_EXISTING)
+		return -ESTALE;
 	if (reply->status)
 		return unix_hello_error(reply->status);
 	return reply->cookie ? 0 : -EPROTO;
@@ -244,7 +248,7 @@ static int link_greeted(struct expiry *h)
 	if (ret <= 0)
 		return ret;
 	if (!r->attached && stream_nr(&h->stream)) {
-		ret = check_hello(stream_units(&h->stream));
+		ret = check_hello(r, stream_units(&h->stream));
 		if (ret)
 			return ret;
 		stream_skip(&h->stream, 1);

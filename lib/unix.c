@@ -316,7 +316,8 @@ void unix_hello(struct expiry_hello *hello,
 	*hello = (struct expiry_hello){
 		.op = EXPIRY_OP_HELLO,
 		.flags = options->flags &
-			 (EXPIRY_HELLO_CONSUME | EXPIRY_MODE_ALL),
+			 (EXPIRY_HELLO_CONSUME | EXPIRY_MODE_ALL |
+			  EXPIRY_HELLO_EXISTING),
 		.version = EXPIRY_WIRE_VERSION,
 		.clock_id = options->clock_id,
 	};

@@ -156,8 +156,8 @@ SOCKET_TWO := $(filter-out $(SOCKET_ONCE),$(SOCKET_ANY))
 # daemon with such an engine of its own.
 SOCKET_SLOW := $(filter-out $(addprefix tests/socket/test-,needless.py busy.py \
 	manager.py),$(SOCKET_TWO))
-LIB_CLIENTS := $(filter %/test-api %/test-handle %/test-reconnect \
-	%/test-replies %/test-stream %/test-timers,$(LIB_PROGRAMS)) \
+LIB_CLIENTS := $(filter %/test-api %/test-existing %/test-handle \
+	%/test-reconnect %/test-replies %/test-stream %/test-timers,$(LIB_PROGRAMS)) \
 	tests/lib/test-ctl.py tests/lib/test-metrics.py tests/lib/test-restart.py
 
 # What is about memory, and not about times, the slow engine or what the sanitizer
@@ -166,7 +166,7 @@ ASAN_SOCKET := $(filter-out $(addsuffix .py,$(addprefix tests/socket/test-,busy 
 	config-bounds histograms lateness log manager measures memory needless \
 	no-memory socket-file time-namespace)),$(SOCKET_TESTS))
 ASAN_LIB := $(patsubst $(B)/tests/lib/%,$(B)/asan/%,\
-	$(filter %/test-cuts %/test-handle %/test-reconnect \
+	$(filter %/test-cuts %/test-existing %/test-handle %/test-reconnect \
 	%/test-replies %/test-stream %/test-timers,$(LIB_PROGRAMS)))
 
 .PHONY: check check-asan check-bench check-core check-core-sizes check-soak \

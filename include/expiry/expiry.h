@@ -68,6 +68,7 @@ struct expiry;	/* a handle: one connection, or one open device */
 #define EXPIRY_OPEN_CONSUME	0x01	/* this handle takes the expirations */
 #define EXPIRY_OPEN_ACK		0x02	/* at least once: EXPIRY_MODE_ACK */
 #define EXPIRY_OPEN_KEYED	0x08	/* own ids: EXPIRY_MODE_KEYED */
+#define EXPIRY_OPEN_EXISTING	0x10	/* make no queue, see below */
 #define EXPIRY_OPEN_MANUAL	0x100	/* no credit but by expiry_credit() */
 #define EXPIRY_OPEN_RECONNECT	0x200	/* outlive the connection, as below */
 
@@ -109,6 +110,12 @@ struct expiry_options {
 };
 
 /*
+ * EXPIRY_OPEN_EXISTING: attach to a queue that exists, of this clock and mode, and
+ * make none. On sockets only. Without a name the handle has no queue:
+ * expiry_stat() fills in the daemon's part and leaves the rest 0, expiry_queues()
+ * works, and any other request is answered -ENOENT. CONSUME, ACK, KEYED and MANUAL
+ * are not allowed then.
+ *
  * EXPIRY_OPEN_RECONNECT: a connection that breaks is made anew, to the same
  * queue, and the program sees a pause. For named queues on a socket; to consume,
  * the queue must be acknowledging. The first connection is expiry_open()'s, which
@@ -136,7 +143,9 @@ struct expiry_options {
  * - That the clock was set during the pause is not told.
  * - If the queue was lost, -ESTALE breaks the handle: with the embedded engine,
  *   whenever the daemon was restarted; else when the queue has counted fewer
- *   timers than this handle knows of. Open another one, and arm again.
+ *   timers than this handle knows of. With EXPIRY_OPEN_EXISTING also when the queue
+ *   was dropped during the pause: it is not made again. Open another one, and arm
+ *   again.
  * - -EPROTO breaks the handle, too.
  */
 
@@ -151,17 +160,19 @@ struct expiry_options {
  *
  * Returns 0, or:
  * -EINVAL	an option or the address is malformed; the queue exists with
- *		another clock or mode; or EXPIRY_OPEN_RECONNECT without a name, or
- *		to consume without acknowledgement
+ *		another clock or mode; EXPIRY_OPEN_RECONNECT without a name, or to
+ *		consume without acknowledgement; EXPIRY_OPEN_EXISTING without a
+ *		name and with another flag, or with a daemon that does not know it
  * -E2BIG	options hold something this library does not know
  * -EACCES	the socket, the device or the queue belongs to another user
  * -EBUSY	the queue has a consumer already
  * -ENOSPC, -EDQUOT, -EMFILE, -ENFILE, -EPERM
  *		a limit of the server's, the user's or the process's
- * -EOPNOTSUPP	a queue name on a device, slack or limit on a socket, or the
- *		server speaks another version of the protocol
+ * -EOPNOTSUPP	a queue name or EXPIRY_OPEN_EXISTING on a device, slack or limit on
+ *		a socket, or the server speaks another version of the protocol
  * -ENOENT, -ECONNREFUSED
- *		nobody is there
+ *		nobody is there; -ENOENT also: EXPIRY_OPEN_EXISTING, and there is
+ *		no queue of this name
  * -ENAMETOOLONG	the path does not fit a socket address
  * -ECONNRESET	the server ended the connection without an answer: it is at
  *		its limit of connections, or stopping

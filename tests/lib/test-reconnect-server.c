@@ -163,6 +163,43 @@ static void queue_is_lost_or_not(void **state)
 	}
 }
 
+/* The queue was dropped during the pause: HELLO still does not make it. */
+static void no_such_queue(int fd)
+{
+	union {
+		struct expiry_hello hello;
+		struct expiry_record record;
+	} u;
+
+	if (!get(fd, &u.record, 1))
+		return;
+	script_expect(u.hello.flags ==
+		      (EXPIRY_HELLO_EXISTING | EXPIRY_HELLO_KEYED),
+		      "HELLO is not as it was");
+	u.record = (struct expiry_record) {
+		.op = EXPIRY_OP_HELLO,
+		.flags = u.hello.flags,
+		.status = -ENOENT,
+	};
+	put(fd, &u.record, 1);
+	drain(fd);
+}
+
+static void dropped_queue_is_not_made_again(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up, no_such_queue };
+	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	h = lasting_open(&server, scripts, KEYED | EXPIRY_OPEN_EXISTING,
+			 WAIT_MS);
+	assert_int_equal(expiry_submit(h, &record, 1), -ESTALE);
+	assert_int_equal(expiry_next(h, &record, 1), -ESTALE);
+	lasting_end(&server, h);
+}
+
 static void arm_and_go(int fd)
 {
 	struct expiry_record record;
@@ -389,6 +426,7 @@ int main(void)
 		cmocka_unit_test(refused_for_a_while),
 		cmocka_unit_test(refused_for_good),
 		cmocka_unit_test(queue_is_lost_or_not),
+		cmocka_unit_test(dropped_queue_is_not_made_again),
 		cmocka_unit_test(armed_timers_are_missed),
 		cmocka_unit_test(refused_timers_are_not_missed),
 		cmocka_unit_test(silent_server),
