@@ -50,6 +50,7 @@ enum client_state {
  * @server: const; likewise @fd, @pid, @user
  * @queue: from HELLO on; NULL again after DROP
  * @queueless: HELLO asked for no queue: STAT and QUEUES only
+ * @access: what it may do with its queue, ACCESS_*
  * @place: where the queue is, a reference until HELLO is answered
  * @state: enum client_state
  * @ops: completions to come, and answers of other threads
@@ -90,6 +91,7 @@ struct client {
 	pid_t pid;
 	uint32_t ops;
 	uint8_t state;
+	uint8_t access;
 	bool queueless;
 	bool receiving;
 	bool recv_ending;

@@ -5,6 +5,7 @@
 #include <sys/random.h>
 #include <time.h>
 
+#include "daemon/access.h"
 #include "daemon/client.h"
 #include "daemon/queue.h"
 #include "daemon/server.h"
@@ -225,6 +226,19 @@ err_user:
 	return r;
 }
 
+/* Returns what this user may do with the queue. */
+static uint8_t queue_access(const struct queue *queue, const struct user *user)
+{
+	return user == queue->user || !user->uid ? ACCESS_ALL : ACCESS_NONE;
+}
+
+/* Returns what the flags of a HELLO need. */
+static uint8_t hello_access(const struct expiry_hello *hello)
+{
+	return hello->flags & EXPIRY_HELLO_CONSUME ? ACCESS_CONSUME :
+						     ACCESS_NONE;
+}
+
 int queue_attach(struct client *client, const struct expiry_hello *hello)
 {
 	struct server *server = client->server;
@@ -232,6 +246,7 @@ int queue_attach(struct client *client, const struct expiry_hello *hello)
 	struct queue *queue = NULL;
 	int r;
 
+	client->access = ACCESS_ALL;
 	if (hello_wants_no_queue(hello)) {
 		client->queueless = true;
 		return 0;
@@ -239,7 +254,8 @@ int queue_attach(struct client *client, const struct expiry_hello *hello)
 	if (hello->name[0])
 		queue = queue_find(&server->queues, hello->name);
 	if (queue) {
-		if (client->user != queue->user && client->user->uid)
+		client->access = queue_access(queue, client->user);
+		if (!client->access || hello_access(hello) & ~client->access)
 			return -EACCES;
 		if (queue->clock_id != hello->clock_id || queue->mode != mode)
 			return -EINVAL;
@@ -287,8 +303,6 @@ int queue_drop(struct client *client)
 
 	if (!queue_named(queue))
 		return -EINVAL;
-	if (client->user != queue->user && client->user->uid)
-		return -EACCES;
 	if (queue->clients > 1)
 		return -EBUSY;
 	store_forget(queue);

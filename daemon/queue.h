@@ -128,8 +128,8 @@ void queue_forget(struct queue *queue);
 /* Leave; an anonymous queue goes with its client. */
 void queue_detach(struct client *client);
 
-/* Remove the client's queue. -EINVAL: it is anonymous; -EACCES: another
- * user's; -EBUSY: somebody else is attached.
+/* Remove the client's queue. -EINVAL: it is anonymous; -EBUSY: somebody else is
+ * attached.
  */
 int queue_drop(struct client *client);
 

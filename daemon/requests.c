@@ -11,6 +11,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/access.h"
 #include "daemon/client.h"
 #include "daemon/listing.h"
 #include "daemon/log.h"
@@ -326,13 +327,15 @@ static bool do_own(struct client *client, struct buffer *buffer)
 /* -------------------------------------------------------------- the engine's */
 
 /* How many of the next records are one run for the engine. */
-static uint32_t run_length(const struct buffer *buffer, bool overdue)
+static uint32_t run_length(const struct client *client,
+			   const struct buffer *buffer, bool overdue)
 {
 	const struct expiry_record *record = (const void *)buffer->head;
 	uint32_t max = (buffer->tail - buffer->head) / RECORD, n;
 
 	for (n = 0; n < max; n++)
 		if (is_own(record[n].op) ||
+		    !access_allows(client->access, record[n].op) ||
 		    (overdue && is_refusable(record[n].op)))
 			break;
 	return n;
@@ -389,7 +392,7 @@ static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 
 	batch->records = (void *)buffer->head;
 	batch->progress = 0;
-	count = run_length(buffer, overdue);
+	count = run_length(client, buffer, overdue);
 	batch->count = count;
 	if (!client->queue) {
 		run_done(client, -ENOENT);
@@ -528,6 +531,8 @@ uint32_t client_process(struct client *client)
 		if (client->state == CLIENT_HELLO) {
 			client_hello(client, record);
 			reply(buffer, 1);
+		} else if (!access_allows(client->access, record->op)) {
+			reply_status(buffer, -EACCES);
 		} else if (overdue && is_refusable(record->op)) {
 			refuse_busy(client, buffer);
 		} else if (!is_own(record->op)) {
