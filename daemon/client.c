@@ -6,6 +6,7 @@
 #include "daemon/arrival.h"
 #include "daemon/client.h"
 #include "daemon/log.h"
+#include "daemon/observer.h"
 #include "daemon/server.h"
 
 /* Buffers that may wait to be processed before we stop receiving. */
@@ -71,6 +72,7 @@ int client_new(struct server *server, struct arrival *arrival)
 	list_init(&client->starved);
 	list_init(&client->stuck);
 	list_init(&client->asking);
+	list_init(&client->observer);
 	list_init(&client->all);
 	list_add(&server->clients, &client->all);
 	user->connections++;
@@ -258,27 +260,34 @@ bool client_takes(const struct client *client)
 	       !(client->received.first && client->received.first->reply_tail);
 }
 
+void client_will_write(struct client *client)
+{
+	if (list_empty(&client->writer))
+		list_add(&client->server->writers, &client->writer);
+}
+
 static void client_push(struct client *client, struct buffer *buffer)
 {
 	buffer->reply = NULL;
 	buffer->reply_tail = NULL;
 	buffer_push(&client->replies, buffer);
 	client->replies_len += buffer->tail - buffer->head;
-	if (list_empty(&client->writer))
-		list_add(&client->server->writers, &client->writer);
+	client_will_write(client);
 }
 
 void *client_room(struct client *client, size_t len)
 {
 	struct buffer *buffer = client->replies.first ? client->replies.last :
 							NULL;
+	/* Copies for observers must not take the buffers of all. */
+	bool private = client->blocked || client->observes;
 	char *room;
 
 	if (!buffer ||
-	    buffer->kind != (client->blocked ? BUFFER_PRIVATE : BUFFER_SPARE) ||
+	    buffer->kind != (private ? BUFFER_PRIVATE : BUFFER_SPARE) ||
 	    (client->sending && buffer == client->sending_last) ||
 	    (size_t)(buffer->data + buffer->size - buffer->tail) < len) {
-		if (client->blocked)
+		if (private)
 			buffer = buffer_private(&client->server->buffers,
 						len < BACKLOG_MIN ?
 						BACKLOG_MIN : len);
@@ -457,8 +466,10 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 	} else if (client->blocked && result) {
 		list_add(&client->server->stuck, &client->stuck);
 	}
-	if (client->replies.first && list_empty(&client->writer))
-		list_add(&client->server->writers, &client->writer);
+	if (client->missed)
+		observer_tell_missed(client);
+	if (client->replies.first)
+		client_will_write(client);
 	client_update(client);
 }
 

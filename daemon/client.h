@@ -81,6 +81,9 @@ enum client_state {
  * @blocked: the socket took less than it was given; until all is sent, in
  *	private memory
  * @replies: buffers to be sent, @replies_len bytes
+ *
+ * @observer: among its queue's observers, if it @observes
+ * @missed: copies that were dropped, of which it was not told yet
  */
 struct client {
 	struct server *server;
@@ -131,6 +134,10 @@ struct client {
 	uint64_t replies_len;
 	struct msghdr msg;
 	struct iovec iov[CLIENT_IOVECS];
+
+	struct list observer;
+	bool observes;
+	uint64_t missed;
 };
 
 /* client.c ----------------------------------------------------------------- */
@@ -151,6 +158,9 @@ bool client_takes(const struct client *client);
 
 /* Whether as much waits to be sent to it as may. */
 bool client_full(const struct client *client);
+
+/* Have it send in this turn, before those that are told so later. */
+void client_will_write(struct client *client);
 
 /* Send a buffer after all others; it is put back when that is done. */
 void client_send(struct client *client, struct buffer *buffer);

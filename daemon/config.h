@@ -38,6 +38,8 @@ struct config {
 	uint64_t credit_max;
 	uint64_t hello_timeout;
 	uint64_t busy_after;
+	uint64_t observers_per_queue;
+	uint64_t observer_memory;
 	uint64_t kept_queues;
 	uint64_t kept_queues_per_user;
 

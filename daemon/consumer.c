@@ -19,6 +19,7 @@
 
 #include "daemon/client.h"
 #include "daemon/log.h"
+#include "daemon/observer.h"
 #include "daemon/queue.h"
 #include "daemon/server.h"
 
@@ -144,6 +145,8 @@ static void consumer_read(struct queue *queue, int result)
 		queue->credit -= result;
 		queue->unsent = !(queue->mode & EXPIRY_MODE_ACK);
 		counter_add(&server->stat.expirations, result);
+		if (queue->nr_observers)
+			observers_copy(queue, queue->read.records, result);
 		client_send(client, buffer);
 	}
 	if (!client)
@@ -182,6 +185,8 @@ static bool consumer_tell_clock(struct queue *queue)
 		.op = EXPIRY_OP_CLOCK_SET,
 		.deadline_ns = loop_now(&queue->server->loop, queue->clock_id),
 	};
+	if (queue->nr_observers)
+		observers_copy(queue, record, 1);
 	queue->clock_set = false;
 	return true;
 }

@@ -10,7 +10,7 @@
 
 #define HELLO_FLAGS	(EXPIRY_HELLO_CONSUME | EXPIRY_HELLO_ACK | \
 			 EXPIRY_HELLO_DURABLE | EXPIRY_HELLO_KEYED | \
-			 EXPIRY_HELLO_EXISTING)
+			 EXPIRY_HELLO_EXISTING | EXPIRY_HELLO_OBSERVE)
 
 bool hello_name_valid(const char *name)
 {
@@ -58,6 +58,11 @@ static int hello_check(const struct expiry_hello *hello, const char **why)
 	}
 	if (!hello_name_valid(hello->name)) {
 		*why = "HELLO with a bad name";
+		return -EINVAL;
+	}
+	if (hello->flags & EXPIRY_HELLO_OBSERVE &&
+	    (hello->flags & EXPIRY_HELLO_CONSUME || !hello->name[0])) {
+		*why = "HELLO observes what it consumes, or no queue by name";
 		return -EINVAL;
 	}
 	if (hello_wants_no_queue(hello) &&

@@ -45,6 +45,7 @@ static int fill_row(struct listing_row *row, const struct queue *queue)
 		.consumers = queue->consumer != NULL,
 		.credit = queue->credit,
 		.consumer_pid = queue->consumer ? queue->consumer->pid : 0,
+		.observers = queue->nr_observers,
 	};
 	return 0;
 }

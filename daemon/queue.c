@@ -7,6 +7,7 @@
 
 #include "daemon/access.h"
 #include "daemon/client.h"
+#include "daemon/observer.h"
 #include "daemon/queue.h"
 #include "daemon/server.h"
 
@@ -137,6 +138,7 @@ static void queue_add(struct queue *queue, struct server *server,
 	queue->place = place_hold(&server->shards->directory, place);
 	queue->read.done = consumer_read_done;
 	list_init(&queue->due);
+	list_init(&queue->observers);
 	list_add(queue_bucket(&server->queues, queue->name), &queue->all);
 	list_add(&user->queues, &queue->of_user);
 	user->nr_queues++;
@@ -235,6 +237,8 @@ static uint8_t queue_access(const struct queue *queue, const struct user *user)
 /* Returns what the flags of a HELLO need. */
 static uint8_t hello_access(const struct expiry_hello *hello)
 {
+	if (hello->flags & EXPIRY_HELLO_OBSERVE)
+		return ACCESS_LOOK;
 	return hello->flags & EXPIRY_HELLO_CONSUME ? ACCESS_CONSUME :
 						     ACCESS_NONE;
 }
@@ -261,7 +265,8 @@ int queue_attach(struct client *client, const struct expiry_hello *hello)
 			return -EINVAL;
 		if (hello->flags & EXPIRY_HELLO_CONSUME && queue->consumer)
 			return -EBUSY;
-	} else if (hello->flags & EXPIRY_HELLO_EXISTING) {
+	} else if (hello->flags &
+		   (EXPIRY_HELLO_EXISTING | EXPIRY_HELLO_OBSERVE)) {
 		return -ENOENT;
 	} else {
 		r = queue_new(server, client, hello, mode, &queue);
@@ -270,6 +275,15 @@ int queue_attach(struct client *client, const struct expiry_hello *hello)
 		/* Before the client hears that it has a queue. */
 		if (queue_named(queue))
 			store_keep(queue);
+	}
+	if (hello->flags & EXPIRY_HELLO_OBSERVE) {
+		r = observer_join(client, queue);
+		if (r < 0)
+			return r;
+		/* An observer looks and does nothing else. */
+		client->access &= ACCESS_LOOK;
+		client->queue = queue;
+		return 0;
 	}
 	client->queue = queue;
 	queue->clients++;
@@ -289,6 +303,11 @@ void queue_detach(struct client *client)
 
 	if (!queue)
 		return;
+	if (client->observes) {
+		observer_leave(client);
+		client->queue = NULL;
+		return;
+	}
 	client->queue = NULL;
 	queue->clients--;
 	if (queue->consumer == client)
@@ -300,11 +319,15 @@ void queue_detach(struct client *client)
 int queue_drop(struct client *client)
 {
 	struct queue *queue = client->queue;
+	int r;
 
 	if (!queue_named(queue))
 		return -EINVAL;
 	if (queue->clients > 1)
 		return -EBUSY;
+	r = observers_end(queue);
+	if (r < 0)
+		return r;
 	store_forget(queue);
 	queue_detach(client);
 	queue_free(queue);

@@ -26,12 +26,13 @@ struct user;
  * @server: const; likewise @user (the owner, who is charged; NULL once the queue
  *	is removed), @name (all NUL: anonymous), @clock_id, @mode
  * @engine_queue: the engine's
- * @clients: connections attached, the consumer included
+ * @clients: connections attached, the consumer included and observers left out
  * @charged: timers charged to the owner; @pending of them are on their way in
  * @number: given to no other queue of any thread (const)
  * @place: in the directory, a reference
  * @all: in its bucket, an anonymous one in the last
  * @of_user: among the owner's
+ * @observers: clients that observe it, by their @observer, @nr_observers of them
  *
  * @consumer: who gets the expirations, or NULL
  * @epoch: counts the consumers that there were; @read_epoch: which of them
@@ -62,6 +63,8 @@ struct queue {
 	struct place *place;
 	struct list all;
 	struct list of_user;
+	struct list observers;
+	uint32_t nr_observers;
 
 	struct client *consumer;
 	uint32_t epoch;
@@ -109,9 +112,9 @@ uint32_t queue_hash(uint64_t seed, const char *name);
 /**
  * queue_attach - join the queue that a (checked) HELLO names, or make it
  *
- * -ENOENT: EXISTING, and there is none.
+ * -ENOENT: EXISTING or OBSERVE, and there is none.
  * -EACCES: another user's; -EINVAL: of another clock or mode; -EBUSY: it has a
- * consumer; -EDQUOT: the user's limit of queues; -ENOSPC: the server's; or the
+ * consumer, or as many observers as it may; -EDQUOT: the user's limit of queues; -ENOSPC: the server's; or the
  * engine's error.
  */
 int queue_attach(struct client *client, const struct expiry_hello *hello);
@@ -128,8 +131,8 @@ void queue_forget(struct queue *queue);
 /* Leave; an anonymous queue goes with its client. */
 void queue_detach(struct client *client);
 
-/* Remove the client's queue. -EINVAL: it is anonymous; -EBUSY: somebody else is
- * attached.
+/* Remove the client's queue; its observers end. -EINVAL: it is anonymous; -EBUSY:
+ * others are attached, or the engine works on a request of an observer.
  */
 int queue_drop(struct client *client);
 

@@ -181,6 +181,8 @@ static void sum_server_stat(const struct server *server,
 	stat->closed_protocol += counter_read(&one->closed_protocol);
 	stat->closed_backlog += counter_read(&one->closed_backlog);
 	stat->closed_hello += counter_read(&one->closed_hello);
+	stat->refused_observers += counter_read(&one->refused_observers);
+	stat->copies_missed += counter_read(&one->copies_missed);
 	stat->backlog += counter_read(&server->buffers.private_size);
 	histogram_sum(&server->turn_ns, stat->turn_ns);
 	histogram_sum(&server->batch, stat->batch);

@@ -36,6 +36,8 @@
  * @refused_credit: times that credit was cut to its limit
  * @closed_protocol: clients ended for breaking the protocol; @closed_backlog:
  *	for what they did not read; @closed_hello: connections for no HELLO
+ * @refused_observers: for the limit of a queue; @copies_missed: copies that
+ *	observers did not get
  * @lateness_max_ns: of all expirations but those that were delivered again,
  *	armed in the past, or held for want of a consumer or credit
  */
@@ -50,6 +52,8 @@ struct server_stat {
 	counter_t closed_protocol;
 	counter_t closed_backlog;
 	counter_t closed_hello;
+	counter_t refused_observers;
+	counter_t copies_missed;
 	counter_t lateness_max_ns;
 };
 

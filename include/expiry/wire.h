@@ -21,12 +21,14 @@
 #define EXPIRY_OP_STAT		67	/* reply: period_ms units of 32 bytes follow */
 #define EXPIRY_OP_DROP		68	/* remove this named queue */
 #define EXPIRY_OP_QUEUES	69	/* id = cursor, period_ms = most queues */
+#define EXPIRY_OP_MISSED	70	/* to an observer: cookie = copies dropped */
 
 #define EXPIRY_HELLO_CONSUME	0x01	/* this connection takes the expirations */
 #define EXPIRY_HELLO_ACK	0x02	/* EXPIRY_MODE_ACK */
 #define EXPIRY_HELLO_DURABLE	0x04	/* -EOPNOTSUPP for now */
 #define EXPIRY_HELLO_KEYED	0x08	/* EXPIRY_MODE_KEYED */
 #define EXPIRY_HELLO_EXISTING	0x10	/* only a queue that exists, else -ENOENT */
+#define EXPIRY_HELLO_OBSERVE	0x40	/* copies of what the consumer is sent */
 
 #define EXPIRY_NAME_MAX		24
 
@@ -62,7 +64,8 @@ struct expiry_hello {
  * @engine: EXPIRY_ENGINE_*
  * @consumers: 1 if this queue has a consumer, else 0
  * @credit: expirations its consumer may still be sent
- * @producers: connections attached to this queue, the consumer included
+ * @producers: connections attached to this queue, the consumer included and
+ *	observers left out
  * @uptime_ns: since the daemon started
  * @queues: of the whole daemon; likewise all that follows
  * @connections: open now
@@ -92,6 +95,8 @@ struct expiry_hello {
  * @log_dropped: lines of the daemon's log that were lost since the start, for the
  *	log was not read in time or could not be written
  * @log_left_out: likewise lines about clients that were beyond a user's budget
+ * @refused_observers: HELLOs with OBSERVE for a queue that had as many as it may
+ * @copies_missed: copies that were dropped, since their observer did not read
  *
  * The body is a struct expiry_stat followed by this; a later daemon may append
  * to it, so a client reads what it knows and skips the rest of the units.
@@ -124,7 +129,8 @@ struct expiry_server_stat {
 	__u64 closed_hello;
 	__u64 log_dropped;
 	__u64 log_left_out;
-	__u64 reserved1[2];
+	__u64 refused_observers;
+	__u64 copies_missed;
 };
 
 /**
@@ -150,10 +156,11 @@ struct expiry_queues_row {
  * struct expiry_queue_stat - what the daemon knows of a queue, for QUEUES
  * @number: of this queue alone for as long as the daemon runs
  * @uid: its owner
- * @connections: attached to it, the consumer included
+ * @connections: attached to it, the consumer included and observers left out
  * @consumers: 1 if it has a consumer, else 0
  * @credit: expirations the consumer may still be sent
  * @consumer_pid: its process, 0 if there is none
+ * @observers: connections that observe it
  */
 struct expiry_queue_stat {
 	__u64 number;
@@ -162,7 +169,7 @@ struct expiry_queue_stat {
 	__u32 consumers;
 	__u32 credit;
 	__u32 consumer_pid;
-	__u32 reserved0;
+	__u32 observers;
 	__u64 reserved[4];
 };
 

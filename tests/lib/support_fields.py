@@ -87,6 +87,8 @@ lateness_max_ns     | 7654321              | lateness_max_seconds seconds | The 
 closed_hello        | 21517                | closed_hello counter    | Connections ended for want of HELLO. | status closed_hello
 log_dropped         | 21618                | log_dropped counter     | Lines of the log that were lost. | status log_dropped
 log_left_out        | 21719                | log_left_out counter    | Lines about clients beyond a user's budget. | status log_left_out
+refused_observers   | 21820                | refused_observers counter | Observers refused for a limit. | -
+copies_missed       | 21921                | copies_missed counter   | Copies that observers did not get. | -
 """
 
 # Of a queue, beside its counters.
@@ -97,6 +99,7 @@ connections  | 30203      | queue_connections gauge | Connections attached. | to
 consumers    | 1          | queue_consumers gauge   | 1 if there is a consumer. | -
 credit       | 4294967290 | queue_credit gauge      | Expirations the consumer may still be sent. | top credit
 consumer_pid | 30506      | - no count              | | top consumer_pid
+observers    | 30607      | queue_observers gauge   | Connections that observe. | -
 """
 
 # What comes of several fields.

@@ -11,10 +11,11 @@ import time
 
 ARM, REFRESH, CANCEL, ACK, QUERY, CLEAR = range(1, 7)
 EXPIRED, CLOCK_SET = 16, 17
-HELLO, CREDIT, SCAN, STAT, DROP, QUEUES = range(64, 70)
+HELLO, CREDIT, SCAN, STAT, DROP, QUEUES, MISSED = range(64, 71)
 
 RELATIVE, REDELIVERED, NEW, LATER = 1, 2, 4, 8          # records
-CONSUME, ACKING, DURABLE, KEYED, EXISTING = 1, 2, 4, 8, 16    # HELLO
+CONSUME, ACKING, DURABLE, KEYED = 1, 2, 4, 8            # HELLO
+EXISTING, OBSERVE = 16, 64
 
 REALTIME, MONOTONIC, BOOTTIME = 0, 1, 7
 NEVER = 2**64 - 1
@@ -69,7 +70,7 @@ def hello(name=b"", flags=0, clock=MONOTONIC, version=VERSION):
 # expiry_server_stat without what is reserved.
 STAT_BODY = struct.Struct("=20QII2Q8x40Q" "4I13Q")
 # What came later stands behind that and the histograms.
-STAT_TOTALS = struct.Struct("=6Q")
+STAT_TOTALS = struct.Struct("=8Q")
 STAT_TOTALS_AT = STAT_BODY.size + 8 + 3 * 40 * 8
 Stat = collections.namedtuple("Stat", (
     "now next armed unacked limit nodes pages_heap pages_slots pages_index "
@@ -79,7 +80,7 @@ Stat = collections.namedtuple("Stat", (
     "expirations refused_connections refused_queues refused_timers "
     "closed_protocol refused_busy refused_credit closed_backlog backlog "
     "timers_all next_all lateness_max_all closed_hello log_dropped "
-    "log_left_out"))
+    "log_left_out refused_observers copies_missed"))
 
 
 def unpack_stat(body):
@@ -90,7 +91,7 @@ def unpack_stat(body):
 
 def is_event(record):
     """Whether it is no reply. A refused request has a status."""
-    return record.op in (EXPIRED, CLOCK_SET) and not record.status
+    return record.op in (EXPIRED, CLOCK_SET, MISSED) and not record.status
 
 
 class Closed(Exception):

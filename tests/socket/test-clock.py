@@ -9,7 +9,7 @@ import time
 
 import tap
 from client import (BOOTTIME, CLOCK_SET, CONSUME, EXPIRED, HOUR, MONOTONIC,
-                    REALTIME, SECOND, arm, attach)
+                    OBSERVE, REALTIME, SECOND, arm, attach)
 
 CLOCKS = {REALTIME: time.CLOCK_REALTIME, MONOTONIC: time.CLOCK_MONOTONIC,
           BOOTTIME: time.CLOCK_BOOTTIME}
@@ -121,6 +121,19 @@ def test_step_does_not_concern_other_clocks_or_producers(daemon):
         assert monotonic.quiet()
         assert boottime.quiet()
         assert producer.quiet()
+
+
+def test_an_observer_gets_what_its_consumer_gets(daemon):
+    with stepped() as step, \
+            attach(daemon.path, "real", CONSUME, REALTIME) as consumer, \
+            attach(daemon.path, "real", OBSERVE, REALTIME) as observer, \
+            attach(daemon.path, "mono", CONSUME), \
+            attach(daemon.path, "mono", OBSERVE) as other:
+        step(HOUR)
+        record = consumer.record()
+        assert record.op == CLOCK_SET, record
+        assert observer.record() == record
+        assert other.quiet()
 
 
 if __name__ == "__main__":
