@@ -41,6 +41,7 @@ static inline bool log_wanted(enum log_level level)
 #define LOG_CLIENT_REFUSED	"2102d08fa64743e88fc1a541ad41cacd"
 #define LOG_QUEUE_NOT_KEPT	"225c1277413244a5ae2a51e8ac2e4182"
 #define LOG_SETTINGS_WRONG	"207a0f86ecc64a5797dd0bab18dbae44"
+#define LOG_TIMERS_LOST		"5ed1c0dd0fbf45eda5b7a4f4a6a0a2c9"
 
 /**
  * struct log_about - what an entry is about, fields in the journal

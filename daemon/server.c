@@ -224,6 +224,7 @@ void server_deinit(struct server *server)
 	service_deinit(&server->service);
 	listener_deinit(&server->listener);
 	clock_deinit(&server->clock);
+	loss_count(server);
 	clients_deinit(server);
 	queues_deinit(&server->queues);
 	loop_deinit(&server->loop);

@@ -147,6 +147,7 @@ static int shards_init(struct shards *shards, const struct config *config)
 	pthread_mutex_init(&shards->arrival_lock, NULL);
 	/* Each is a connection, and those are limited. */
 	pool_init(&shards->arrival_pool, sizeof(struct arrival), UINT64_MAX);
+	loss_init(&shards->loss);
 	memory_plan_init(&shards->plan, config, "");
 	budget_init(&shards->memory, shards->plan.timers);
 	r = directory_init(&shards->directory, shards->nr, config->queues);
@@ -162,6 +163,8 @@ static void shards_deinit(struct shards *shards)
 	uint32_t i;
 
 	store_deinit(&shards->store);
+	loss_log(&shards->loss);
+	loss_deinit(&shards->loss);
 	directory_deinit(&shards->directory);
 	accounts_deinit(&shards->accounts);
 	pool_deinit(&shards->arrival_pool);

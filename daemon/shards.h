@@ -20,6 +20,7 @@
 #include "daemon/config.h"
 #include "daemon/counter.h"
 #include "daemon/directory.h"
+#include "daemon/loss.h"
 #include "daemon/memory-limit.h"
 #include "daemon/pool.h"
 #include "daemon/store.h"
@@ -37,6 +38,7 @@ struct server;
  *	@arrival_lock
  * @directory: where queues are
  * @store: what the service manager keeps
+ * @loss: timers that end with the daemon, at its end
  * @plan: what memory is for (const)
  * @memory: of the timers of the embedded engine
  * @stale: something happened in another thread since the service manager was
@@ -54,6 +56,7 @@ struct shards {
 	struct pool arrival_pool;
 	struct directory directory;
 	struct store store;
+	struct loss loss;
 	struct memory_plan plan;
 	struct budget memory;
 	atomic_bool stale;

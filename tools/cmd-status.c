@@ -44,6 +44,10 @@ static void print_server(const struct ctl *ctl,
 	       ": queues live in the kernel module" : "");
 	if (embedded)
 		printf("  module       %s\n", module_advice(module_here()));
+	if (embedded && server->timers)
+		printf("  at its end   %" PRIu64 " timers in %" PRIu64
+		       " queues are lost\n", (uint64_t)server->timers,
+		       (uint64_t)server->queues);
 	printf("  queues       %" PRIu64 "\n", (uint64_t)server->queues);
 	printf("  timers       %" PRIu64 "\n", (uint64_t)server->timers);
 	if (!server->next_ns)
