@@ -10,6 +10,7 @@
 #include <expiry/wire.h>
 
 #include "daemon/config.h"
+#include "daemon/key-file.h"
 #include "daemon/log.h"
 #include "daemon/util.h"
 
@@ -188,57 +189,18 @@ const char *config_set(struct config *config, const char *name,
 		strncpy(field(config, key), value, key->text);
 		return NULL;
 	}
-	return "is not a key";
+	return key_file_unknown;
 }
 
-/* Cut white space off both ends. */
-static char *trim(char *text)
+static const char *set_key(void *data, const char *key, const char *value)
 {
-	char *end;
-
-	while (isspace((unsigned char)*text))
-		text++;
-	end = text + strlen(text);
-	while (end > text && isspace((unsigned char)end[-1]))
-		end--;
-	*end = '\0';
-	return text;
-}
-
-static int config_line(struct config *config, const char *path, int number,
-		       char *line)
-{
-	char *comment = strchr(line, '#'), *key, *value;
-	const char *why;
-
-	if (comment)
-		*comment = '\0';
-	key = trim(line);
-	if (!*key)
-		return 0;
-	value = strchr(key, '=');
-	if (!value) {
-		log_err("%s:%d: '%s' is not 'key = value'", path, number, key);
-		return -EINVAL;
-	}
-	*value++ = '\0';
-	key = trim(key);
-	value = trim(value);
-	why = config_set(config, key, value);
-	if (!why)
-		return 0;
-	if (!strcmp(why, "is not a key"))
-		log_err("%s:%d: '%s' %s", path, number, key, why);
-	else
-		log_err("%s:%d: %s: '%s' %s", path, number, key, value, why);
-	return -EINVAL;
+	return config_set(data, key, value);
 }
 
 static int read_file(struct config *config, const char *path, bool needed)
 {
 	FILE *file = fopen(path, "re");
-	char line[1024];
-	int number = 0, r = 0;
+	int r;
 
 	if (!file) {
 		r = -errno;
@@ -247,29 +209,14 @@ static int read_file(struct config *config, const char *path, bool needed)
 		log_err("%s: %s", path, strerror(errno));
 		return r;
 	}
-	while (!r && fgets(line, sizeof(line), file)) {
-		number++;
-		if (strlen(line) == sizeof(line) - 1) {
-			log_err("%s:%d: line too long", path, number);
-			r = -EINVAL;
-			break;
-		}
-		r = config_line(config, path, number, line);
-	}
-	if (!r && ferror(file)) {
-		log_err("%s: cannot be read", path);
-		r = -EIO;
-	}
+	r = key_file_read(file, path, set_key, config);
 	fclose(file);
 	return r;
 }
 
 static int is_conf(const struct dirent *entry)
 {
-	size_t len = strlen(entry->d_name);
-
-	return entry->d_name[0] != '.' && len > 5 &&
-	       !strcmp(entry->d_name + len - 5, ".conf");
+	return key_file_is_name(entry->d_name);
 }
 
 static int read_drop_in(struct config *config, const char *dir,

@@ -1,0 +1,29 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Key files: lines `key = value`; a '#' begins a comment.
+ */
+#ifndef DAEMON_KEY_FILE_H
+#define DAEMON_KEY_FILE_H
+
+#include <stdbool.h>
+#include <stdio.h>
+
+/* What a function that sets keys returns for one that it does not know. */
+extern const char key_file_unknown[];
+
+/* Sets one key. Returns NULL, or what is wrong with it. */
+typedef const char *(*key_file_set_t)(void *data, const char *key,
+				      const char *value);
+
+/* Reads the lines of @file, which is @path in messages, and calls @set for each.
+ * Goes on behind a line that is wrong. Returns 0, or -errno after a line in the
+ * log for each fault: -EINVAL, -EIO.
+ */
+int key_file_read(FILE *file, const char *path, key_file_set_t set, void *data);
+
+/* Whether the file's name is one of a key file that is dropped into a directory:
+ * *.conf, and not hidden.
+ */
+bool key_file_is_name(const char *name);
+
+#endif /* DAEMON_KEY_FILE_H */
