@@ -1,14 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a connection may do with its queue: the bits of an octal digit, as a file's
- * mode has them. queue_attach() computes the bits of a client once; requests.c
- * looks an op up here.
+ * Access: who may do what with a queue, as with a file: three octal digits for its
+ * owner, its group and others. queue_attach() computes the bits of a client once;
+ * requests.c looks an op up here.
  */
 #ifndef DAEMON_ACCESS_H
 #define DAEMON_ACCESS_H
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <expiry/wire.h>
 
 #define ACCESS_NONE	0
@@ -16,6 +17,14 @@
 #define ACCESS_PRODUCE	2
 #define ACCESS_LOOK	4
 #define ACCESS_ALL	(ACCESS_CONSUME | ACCESS_PRODUCE | ACCESS_LOOK)
+
+/* The mode of a queue that is not declared. */
+#define ACCESS_OWNER_ALL	0700
+
+#define ACCESS_NO_GROUP	((gid_t)-1)
+
+struct client;
+struct queue;
 
 /* Returns the bits that a request needs. None for QUEUES, which is not about the
  * client's queue; for CREDIT, which is refused by itself to all but the consumer;
@@ -47,5 +56,33 @@ static inline bool access_allows(uint8_t access, uint8_t op)
 {
 	return access == ACCESS_ALL || !(access_needed(op) & ~access);
 }
+
+/* Finds a group by its name or number. Returns false if there is none. */
+bool access_group(const char *name, gid_t *gid);
+
+/* Returns whether the process that connected the socket @fd has the group @gid:
+ * its own, or one of up to 1024 supplementary ones.
+ */
+bool access_in_group(int fd, gid_t gid);
+
+/* Returns which bits of ACCESS_ALL the user @uid, whose process connected the
+ * socket @fd, has on the queue. Asks for groups only where they matter.
+ */
+uint8_t access_of(const struct queue *queue, uid_t uid, int fd);
+
+/* Returns whether the client may make a named queue that is not declared. */
+bool access_may_make(const struct client *client);
+
+/* Logs that HELLO was refused with -EACCES, and why. */
+void access_log_hello(const struct client *client, const char *name);
+
+/* Logs that the request @op was refused with -EACCES, once for a connection. */
+void access_log_request(struct client *client, uint8_t op);
+
+/* The queue has another owner, group or mode: finds out anew what its clients may
+ * do. Ends a client that may do nothing any more, a consumer that may not consume, and
+ * an observer that may not look.
+ */
+void access_renew(struct queue *queue);
 
 #endif /* DAEMON_ACCESS_H */

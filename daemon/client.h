@@ -64,6 +64,7 @@ enum client_state {
  * @more: its last buffer was full: there may be more in the socket
  * @starving: found no buffer in the ring
  * @eof: it will send no more
+ * @denied: a request of it was refused with -EACCES, and logged
  * @overdue: requests of it were refused for having waited, which was said
  * @carry: the beginning of a record, @carry_len bytes of it
  * @received: buffers of requests, @nr_received of them; the first may be
@@ -96,6 +97,7 @@ struct client {
 	uint8_t state;
 	uint8_t access;
 	bool queueless;
+	bool denied;
 	bool receiving;
 	bool recv_ending;
 	bool greedy;

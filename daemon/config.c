@@ -9,6 +9,7 @@
 
 #include <expiry/wire.h>
 
+#include "daemon/access.h"
 #include "daemon/config.h"
 #include "daemon/key-file.h"
 #include "daemon/log.h"
@@ -69,6 +70,9 @@ static const struct config_key config_keys[] = {
 	TEXT(engine, "auto", true),
 	TEXT(layout, "sorted", false),
 	TEXT(log_level, "info", false),
+	TEXT(queue_files, CONFIG_QUEUE_FILES, false),
+	TEXT(undeclared, "anybody", false),
+	TEXT(undeclared_group, "expiry", false),
 	{
 		.name = "socket_mode",
 		.offset = offsetof(struct config, socket_mode),
@@ -185,6 +189,9 @@ const char *config_set(struct config *config, const char *name,
 		if (!strcmp(name, "log_level") && strcmp(value, "err") &&
 		    strcmp(value, "warning") && strcmp(value, "info"))
 			return "is not err, warning or info";
+		if (!strcmp(name, "undeclared") && strcmp(value, "anybody") &&
+		    strcmp(value, "group") && strcmp(value, "nobody"))
+			return "is not anybody, group or nobody";
 		/* To its end, so that settings can be compared. */
 		strncpy(field(config, key), value, key->text);
 		return NULL;
@@ -263,6 +270,17 @@ int config_read(struct config *config, const char *path, bool needed)
 	return r;
 }
 
+int config_resolve(struct config *config)
+{
+	config->undeclared_gid = ACCESS_NO_GROUP;
+	if (strcmp(config->undeclared, "group") ||
+	    access_group(config->undeclared_group, &config->undeclared_gid))
+		return 0;
+	log_err("undeclared_group: '%s' is not a group",
+		config->undeclared_group);
+	return -EINVAL;
+}
+
 void config_update(struct config *config, const struct config *from)
 {
 	size_t i;
@@ -281,4 +299,5 @@ void config_update(struct config *config, const struct config *from)
 		else
 			memcpy(to, value, size);
 	}
+	config->undeclared_gid = from->undeclared_gid;
 }

@@ -7,6 +7,7 @@
 
 #include <stdbool.h>
 #include <stdint.h>
+#include <sys/types.h>
 #include <sys/un.h>
 
 #define CONFIG_PATH_MAX	256
@@ -22,6 +23,9 @@ struct config {
 	char engine[16];
 	char layout[16];
 	char log_level[16];
+	char queue_files[CONFIG_PATH_MAX];
+	char undeclared[16];
+	char undeclared_group[64];
 	uint64_t socket_mode;
 	uint64_t threads;
 
@@ -46,7 +50,15 @@ struct config {
 	/* What they share. */
 	uint64_t buffers;
 	uint64_t buffer_size;
+
+	/* Of undeclared_group, found when the files are read. */
+	gid_t undeclared_gid;
 };
+
+/* Folders of declared queues, the first one first. */
+#define CONFIG_QUEUE_FILES	"/etc/expiry/queues.d:/run/expiry/queues.d:" \
+				"/usr/local/lib/expiry/queues.d:" \
+				"/usr/lib/expiry/queues.d"
 
 /* EXPIRY_LAYOUT_*, for queues made from now on. */
 uint32_t config_layout(const struct config *config);
@@ -56,6 +68,11 @@ void config_init(struct config *config);
 /* Set one key. Returns NULL, or what is wrong with it. */
 const char *config_set(struct config *config, const char *key,
 		       const char *value);
+
+/* Looks up what the other settings need of the machine's accounts. Returns 0, or
+ * -EINVAL after a line in the log.
+ */
+int config_resolve(struct config *config);
 
 /* Read a file, then those named *.conf in the directory @path.d, by name; what
  * none of them names stays. They may be absent, but for the file itself if it

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "daemon/access.h"
 #include "daemon/client.h"
 #include "daemon/server.h"
 
@@ -82,9 +83,8 @@ static const char *attach_error(int error)
 	case -EINVAL:
 	case -EBUSY:
 	case -ENOENT:
+	case -EACCES:	/* has a line of its own */
 		return NULL;
-	case -EACCES:
-		return "its queue is another user's";
 	case -EDQUOT:
 		return "too many queues of its user";
 	case -ENOSPC:
@@ -107,6 +107,8 @@ void client_hello(struct client *client, struct expiry_record *record)
 		counter_add(&server->stat.closed_protocol, 1);
 	} else {
 		r = queue_attach(client, &hello);
+		if (r == -EACCES)
+			access_log_hello(client, hello.name);
 		why = r < 0 ? attach_error(r) : NULL;
 	}
 	place_put(&server->shards->directory, client->place);

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <string.h>
 
+#include "daemon/access.h"
 #include "daemon/client.h"
 #include "daemon/listing.h"
 #include "daemon/server.h"
@@ -23,7 +24,8 @@ static bool listed(const struct listing_question *question,
 		return false;
 	return queue->user->uid == question->uid ||
 	       accounts_privileged(&queue->server->shards->accounts,
-				   question->uid);
+				   question->uid) ||
+	       access_of(queue, question->uid, question->fd) & ACCESS_LOOK;
 }
 
 static int fill_row(struct listing_row *row, const struct queue *queue)
@@ -62,6 +64,7 @@ static void ask(struct listing_question *question, const struct client *client)
 
 	*question = (struct listing_question) {
 		.uid = client->user->uid,
+		.fd = client->fd,
 		.own = client->queue,
 		.max = min_u64(request_of(client)->period_ms,
 			       min_u64(fit, LISTING_QUEUES)),

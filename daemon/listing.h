@@ -37,13 +37,15 @@ struct listing_row {
 /**
  * struct listing_question - what a client asks
  * @uid: who it is: root and the daemon's own user are told of all queues, others
- *	of their own
+ *	of their own and of those that they may look at
+ * @fd: its socket, which tells of its groups; stays open until the answer
  * @own: its queue, which is left out if it is anonymous; not to be looked into
  * @max: most queues
  * @cursor: where to go on, 0 to start
  */
 struct listing_question {
 	uid_t uid;
+	int fd;
 	const struct queue *own;
 	uint32_t max;
 	uint64_t cursor;

@@ -41,6 +41,8 @@ static inline bool log_wanted(enum log_level level)
 #define LOG_CLIENT_REFUSED	"2102d08fa64743e88fc1a541ad41cacd"
 #define LOG_QUEUE_NOT_KEPT	"225c1277413244a5ae2a51e8ac2e4182"
 #define LOG_SETTINGS_WRONG	"207a0f86ecc64a5797dd0bab18dbae44"
+#define LOG_ACCESS_REFUSED	"c0d1f8a0be5e4d5bb7a9ad0f9a1d8e34"
+#define LOG_QUEUE_FILE		"8a6f5b0d2f3a4c57a9b2a7f0b1d64c11"
 #define LOG_TIMERS_LOST		"5ed1c0dd0fbf45eda5b7a4f4a6a0a2c9"
 
 /**

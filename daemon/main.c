@@ -11,6 +11,7 @@
 #include <string.h>
 #include <sys/resource.h>
 
+#include "daemon/declaration.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
 #include "daemon/server.h"
@@ -161,6 +162,9 @@ static int configure(struct config *config)
 	int r;
 
 	config_init(config);
+	/* Other settings are another daemon's, whose queues are not the system's. */
+	if (settings.file)
+		memset(config->queue_files, 0, sizeof(config->queue_files));
 	r = config_read(config, settings.file ? settings.file : CONFIG_DEFAULT,
 			settings.file);
 	if (r)
@@ -170,11 +174,21 @@ static int configure(struct config *config)
 	    override(config, "device", settings.device) ||
 	    override(config, "threads", settings.threads))
 		return -EINVAL;
-	if (settings.check)
-		return 0;
+	r = config_resolve(config);
+	if (r || settings.check)
+		return r;
 	raise_limits(config);
 	log_set_level(config->log_level);
 	return 0;
+}
+
+/* Returns how many files of declared queues have faults. */
+static uint32_t check_queue_files(const struct config *config)
+{
+	uint32_t faults;
+
+	declarations_free(declarations_read(config, NULL, &faults));
+	return faults;
 }
 
 static int run(int argc, char **argv)
@@ -186,6 +200,8 @@ static int run(int argc, char **argv)
 	if (r)
 		return r > 0 ? EXIT_SUCCESS : EXIT_USAGE;
 	if (configure(&config))
+		return EXIT_USAGE;
+	if (settings.check && check_queue_files(&config))
 		return EXIT_USAGE;
 	if (settings.check) {
 		puts("expiryd: the configuration is good");

@@ -7,12 +7,17 @@
 
 #include "daemon/access.h"
 #include "daemon/client.h"
+#include "daemon/declaration.h"
+#include "daemon/declare.h"
 #include "daemon/observer.h"
 #include "daemon/queue.h"
 #include "daemon/server.h"
 
 /* A user at the limit is counted anew at most this often. */
 #define RECOUNT_NS	100000000
+
+/* Flags of HELLO that are the queue's mode. */
+#define HELLO_MODE	(EXPIRY_HELLO_ACK | EXPIRY_HELLO_KEYED)
 
 int queues_init(struct queues *queues, uint64_t nr_max)
 {
@@ -58,7 +63,7 @@ static struct list *queue_bucket(struct queues *queues, const char *name)
 	return &queues->buckets[queue_hash(queues->seed, name) & queues->mask];
 }
 
-static struct queue *queue_find(struct queues *queues, const char *name)
+struct queue *queue_find(struct queues *queues, const char *name)
 {
 	struct list *bucket = queue_bucket(queues, name), *entry;
 
@@ -132,6 +137,8 @@ static void queue_add(struct queue *queue, struct server *server,
 	queue->engine_queue->due = consumer_due;
 	queue->server = server;
 	queue->user = user;
+	queue->gid = ACCESS_NO_GROUP;
+	queue->access = ACCESS_OWNER_ALL;
 	queue->number = server->queues.made++ * server->shards->nr +
 			server->number + 1;
 	memcpy(queue->name, name, sizeof(queue->name));
@@ -144,16 +151,11 @@ static void queue_add(struct queue *queue, struct server *server,
 	user->nr_queues++;
 }
 
-static int queue_new(struct server *server, struct client *client,
-		     const struct expiry_hello *hello, uint32_t mode,
-		     struct queue **queuep)
+int queue_new(struct server *server, const struct queue_plan *plan,
+	      struct queue **queuep)
 {
-	struct expiry_config config = {
-		.clock_id = hello->clock_id,
-		.mode = mode,
-		.limit = server->config.timers_per_queue,
-	};
-	struct account *account = client->user->account;
+	struct expiry_config config = plan->config;
+	struct account *account = plan->user->account;
 	struct shards *shards = server->shards;
 	struct queue *queue;
 	int r;
@@ -172,13 +174,12 @@ static int queue_new(struct server *server, struct client *client,
 		goto err_queues;
 	}
 	r = server->engine->ops->queue_new(server->engine, &config,
-					   config_layout(&server->config),
-					   &queue->engine_queue);
+					   plan->layout, &queue->engine_queue);
 	if (r < 0)
 		goto err_pool;
-	queue->clock_id = hello->clock_id;
-	queue->mode = mode;
-	queue_add(queue, server, client->user, client->place, hello->name);
+	queue->clock_id = config.clock_id;
+	queue->mode = config.mode;
+	queue_add(queue, server, plan->user, plan->place, plan->name);
 	*queuep = queue;
 	return 0;
 
@@ -228,10 +229,40 @@ err_user:
 	return r;
 }
 
-/* Returns what this user may do with the queue. */
-static uint8_t queue_access(const struct queue *queue, const struct user *user)
+/* Makes the queue that HELLO names and that does not exist. */
+static int queue_make(struct client *client, const struct expiry_hello *hello,
+		      struct queue **queuep)
 {
-	return user == queue->user || !user->uid ? ACCESS_ALL : ACCESS_NONE;
+	const struct server *server = client->server;
+	const struct declaration *declaration = NULL;
+	const struct queue_plan plan = {
+		.name = hello->name,
+		.place = client->place,
+		.user = client->user,
+		.config = {
+			.clock_id = hello->clock_id,
+			.mode = hello->flags & HELLO_MODE,
+			.limit = server->config.timers_per_queue,
+		},
+		.layout = config_layout(&server->config),
+	};
+	int r;
+
+	if (hello->name[0])
+		declaration = declarations_find(server->declared, hello->name);
+	if (declaration)
+		return declare_queue(client->server, declaration, queuep);
+	if (hello->flags & (EXPIRY_HELLO_EXISTING | EXPIRY_HELLO_OBSERVE))
+		return -ENOENT;
+	if (hello->name[0] && !access_may_make(client))
+		return -EACCES;
+	r = queue_new(client->server, &plan, queuep);
+	if (r < 0)
+		return r;
+	/* Before the client hears that it has a queue. */
+	if (queue_named(*queuep))
+		store_keep(*queuep);
+	return 0;
 }
 
 /* Returns what the flags of a HELLO need. */
@@ -245,10 +276,9 @@ static uint8_t hello_access(const struct expiry_hello *hello)
 
 int queue_attach(struct client *client, const struct expiry_hello *hello)
 {
-	struct server *server = client->server;
-	uint32_t mode = hello->flags & (EXPIRY_HELLO_ACK | EXPIRY_HELLO_KEYED);
+	uint32_t mode = hello->flags & HELLO_MODE;
 	struct queue *queue = NULL;
-	int r;
+	int r = 0;
 
 	client->access = ACCESS_ALL;
 	if (hello_wants_no_queue(hello)) {
@@ -256,26 +286,18 @@ int queue_attach(struct client *client, const struct expiry_hello *hello)
 		return 0;
 	}
 	if (hello->name[0])
-		queue = queue_find(&server->queues, hello->name);
-	if (queue) {
-		client->access = queue_access(queue, client->user);
-		if (!client->access || hello_access(hello) & ~client->access)
-			return -EACCES;
-		if (queue->clock_id != hello->clock_id || queue->mode != mode)
-			return -EINVAL;
-		if (hello->flags & EXPIRY_HELLO_CONSUME && queue->consumer)
-			return -EBUSY;
-	} else if (hello->flags &
-		   (EXPIRY_HELLO_EXISTING | EXPIRY_HELLO_OBSERVE)) {
-		return -ENOENT;
-	} else {
-		r = queue_new(server, client, hello, mode, &queue);
-		if (r < 0)
-			return r;
-		/* Before the client hears that it has a queue. */
-		if (queue_named(queue))
-			store_keep(queue);
-	}
+		queue = queue_find(&client->server->queues, hello->name);
+	if (!queue)
+		r = queue_make(client, hello, &queue);
+	if (r < 0)
+		return r;
+	client->access = access_of(queue, client->user->uid, client->fd);
+	if (!client->access || hello_access(hello) & ~client->access)
+		return -EACCES;
+	if (queue->clock_id != hello->clock_id || queue->mode != mode)
+		return -EINVAL;
+	if (hello->flags & EXPIRY_HELLO_CONSUME && queue->consumer)
+		return -EBUSY;
 	if (hello->flags & EXPIRY_HELLO_OBSERVE) {
 		r = observer_join(client, queue);
 		if (r < 0)
@@ -318,7 +340,9 @@ void queue_detach(struct client *client)
 
 int queue_drop(struct client *client)
 {
+	struct server *server = client->server;
 	struct queue *queue = client->queue;
+	const struct declaration *declaration;
 	int r;
 
 	if (!queue_named(queue))
@@ -328,9 +352,37 @@ int queue_drop(struct client *client)
 	r = observers_end(queue);
 	if (r < 0)
 		return r;
+	declaration = declarations_find(server->declared, queue->name);
 	store_forget(queue);
 	queue_detach(client);
 	queue_free(queue);
+	if (declaration)
+		declare_anew(server, declaration);
+	return 0;
+}
+
+int queue_give(struct queue *queue, uid_t uid)
+{
+	struct users *users = &queue->server->users;
+	struct user *from = queue->user, *to = user_get(users, uid);
+
+	if (!to)
+		return -ENOMEM;
+	if (!store_leave(queue)) {
+		user_put(users, to);
+		return -EAGAIN;
+	}
+	share_add(&to->account->queues, 1);
+	share_add(&to->account->timers, queue->charged);
+	share_put(&from->account->queues, 1);
+	share_put(&from->account->timers, queue->charged);
+	list_del(&queue->of_user);
+	list_add(&to->queues, &queue->of_user);
+	to->nr_queues++;
+	from->nr_queues--;
+	user_put(users, from);
+	queue->user = to;
+	store_keep(queue);
 	return 0;
 }
 

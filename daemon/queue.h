@@ -16,6 +16,7 @@
 
 struct buffer;
 struct client;
+struct declaration;
 struct mail;
 struct place;
 struct server;
@@ -23,8 +24,10 @@ struct user;
 
 /**
  * struct queue - one queue
- * @server: const; likewise @user (the owner, who is charged; NULL once the queue
- *	is removed), @name (all NUL: anonymous), @clock_id, @mode
+ * @server: const; likewise @name (all NUL: anonymous), @clock_id, @mode
+ * @user: the owner, who is charged; NULL once the queue is removed
+ * @gid: the group, ACCESS_NO_GROUP = none; @access: who may do what, as chmod(2)
+ * @declared: there is a file for it, or was when it was last read without a fault
  * @engine_queue: the engine's
  * @clients: connections attached, the consumer included and observers left out
  * @charged: timers charged to the owner; @pending of them are on their way in
@@ -56,6 +59,9 @@ struct queue {
 	char name[EXPIRY_NAME_MAX];
 	uint32_t clock_id;
 	uint32_t mode;
+	gid_t gid;
+	uint16_t access;
+	bool declared;
 	uint32_t clients;
 	uint64_t charged;
 	uint64_t pending;
@@ -104,7 +110,37 @@ int queues_init(struct queues *queues, uint64_t nr_max);
 /* Frees every queue; no client may be left. */
 void queues_deinit(struct queues *queues);
 
+/**
+ * struct queue_plan - what a new queue is to be
+ * @name: EXPIRY_NAME_MAX bytes
+ * @place: in the directory; the queue takes a reference of its own
+ * @user: the owner
+ * @config: clock, mode, limit, slack
+ * @layout: EXPIRY_LAYOUT_*
+ */
+struct queue_plan {
+	const char *name;
+	struct place *place;
+	struct user *user;
+	struct expiry_config config;
+	uint32_t layout;
+};
+
 /* queue.c: life and membership ------------------------------------------- */
+
+/* Returns the server's queue @name, EXPIRY_NAME_MAX bytes, or NULL. */
+struct queue *queue_find(struct queues *queues, const char *name);
+
+/* Makes a queue, charged to its owner. -EDQUOT: the owner's limit of queues;
+ * -ENOSPC: the server's; or the engine's error.
+ */
+int queue_new(struct server *server, const struct queue_plan *plan,
+	      struct queue **queuep);
+
+/* Makes @uid the owner: what was charged to the old one is charged to @uid, whatever
+ * the limits. -ENOMEM; -EAGAIN: the service manager does not take the new name.
+ */
+int queue_give(struct queue *queue, uid_t uid);
 
 /* Of EXPIRY_NAME_MAX bytes. */
 uint32_t queue_hash(uint64_t seed, const char *name);
@@ -113,9 +149,9 @@ uint32_t queue_hash(uint64_t seed, const char *name);
  * queue_attach - join the queue that a (checked) HELLO names, or make it
  *
  * -ENOENT: EXISTING or OBSERVE, and there is none.
- * -EACCES: another user's; -EINVAL: of another clock or mode; -EBUSY: it has a
- * consumer, or as many observers as it may; -EDQUOT: the user's limit of queues; -ENOSPC: the server's; or the
- * engine's error.
+ * -EACCES: the client has no right to it; -EINVAL: of another clock or mode; -EBUSY:
+ * it has a consumer, or as many observers as it may; -EDQUOT: the user's limit of
+ * queues; -ENOSPC: the server's; or the engine's error.
  */
 int queue_attach(struct client *client, const struct expiry_hello *hello);
 
@@ -131,8 +167,9 @@ void queue_forget(struct queue *queue);
 /* Leave; an anonymous queue goes with its client. */
 void queue_detach(struct client *client);
 
-/* Remove the client's queue; its observers end. -EINVAL: it is anonymous; -EBUSY:
- * others are attached, or the engine works on a request of an observer.
+/* Remove the client's queue; its observers end. A declared queue is made anew, as its
+ * file says now. -EINVAL: it is anonymous; -EBUSY: others are attached, or the engine
+ * works on a request of an observer.
  */
 int queue_drop(struct client *client);
 

@@ -534,6 +534,7 @@ uint32_t client_process(struct client *client)
 			client_hello(client, record);
 			reply(buffer, 1);
 		} else if (!access_allows(client->access, record->op)) {
+			access_log_request(client, record->op);
 			reply_status(buffer, -EACCES);
 		} else if (overdue && is_refusable(record->op)) {
 			refuse_busy(client, buffer);

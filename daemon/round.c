@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "daemon/client.h"
+#include "daemon/declare.h"
 #include "daemon/notify.h"
 #include "daemon/server.h"
 
@@ -181,8 +182,10 @@ static void round_answer(struct server *server)
 {
 	struct round *round = &server->round;
 
-	if (round->config)
+	if (round->config) {
 		server_reconfigure(server, round->config);
+		declare_all(server);
+	}
 	round->config = NULL;
 	store_retry(server);
 	summarize(server);

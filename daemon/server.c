@@ -11,6 +11,7 @@
 
 #include "daemon/arrival.h"
 #include "daemon/client.h"
+#include "daemon/declare.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
 #include "daemon/probe.h"
@@ -200,6 +201,7 @@ int server_init(struct server *server, struct shards *shards, uint32_t number,
 	r = store_take(server);
 	if (r < 0)
 		return r;
+	declare_all(server);
 	r = clock_init(&server->clock, server);
 	if (r < 0) {
 		log_err("timerfd: %s", strerror(-r));

@@ -27,6 +27,8 @@
 #include "daemon/user.h"
 #include "daemon/util.h"
 
+struct declarations;
+
 /**
  * struct server_stat - counters of one thread, all since the start
  * @records: requests answered
@@ -61,6 +63,7 @@ struct server_stat {
  * struct server - a server
  * @shards: all servers, and what they share (const); this is @number (const) of
  *	them, 0 = the one that listens
+ * @declared: queues that files declare, all threads'
  * @config: changed by server_reconfigure() alone
  * @engine: const after start
  * @multishot: clients may be received from by multishot (const)
@@ -86,6 +89,7 @@ struct server {
 	struct shards *shards;
 	uint32_t number;
 	struct config config;
+	const struct declarations *declared;
 	struct loop loop;
 	struct buffers buffers;
 	struct engine *engine;

@@ -8,6 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "daemon/declare.h"
 #include "daemon/log.h"
 #include "daemon/notify.h"
 #include "daemon/server.h"
@@ -211,8 +212,10 @@ static void service_conclude(struct service *service)
 	if (!service->asking || service->awaited)
 		return;
 	service->asking = false;
-	if (service->reloaded)
+	if (service->reloaded) {
+		declare_done(service->server->shards);
 		log_info("settings read anew");
+	}
 	service->reloaded = false;
 	service_tell(service, service->alive);
 	/* There may have been nothing to tell. */
@@ -232,11 +235,14 @@ static void service_reload(struct service *service)
 	service->reloading_us = loop_now_exactly(CLOCK_MONOTONIC) / 1000;
 	service_tell_reloading(service);
 	service->reloaded = !service->configure(&config);
-	if (service->reloaded)
+	if (service->reloaded) {
 		server_reconfigure(server, &config);
-	else
+		declare_read(server);
+		declare_all(server);
+	} else {
 		log_at(LOG_LEVEL_ERR, &wrong,
 		       "the settings stay as they were");
+	}
 	service->unready = true;
 	service_ask(service, service->reloaded ? &server->config : NULL, false);
 }

@@ -9,6 +9,7 @@
 #include <time.h>
 
 #include "daemon/arrival.h"
+#include "daemon/declaration.h"
 #include "daemon/log.h"
 #include "daemon/server.h"
 #include "daemon/shards.h"
@@ -137,6 +138,23 @@ static int shards_stop(struct shards *shards)
 	return r;
 }
 
+/* Reads which queues are declared. What is wrong with one of the files is in the
+ * log, and keeps nobody from the other queues.
+ */
+static int shards_declare(struct shards *shards, const struct config *config)
+{
+	uint32_t faults;
+
+	shards->declared = declarations_read(config, shards->nr > 1 ?
+					     &shards->directory : NULL,
+					     &faults);
+	if (!shards->declared)
+		return -ENOMEM;
+	if (shards->declared->nr)
+		log_info("declared queues: %u", shards->declared->nr);
+	return 0;
+}
+
 static int shards_init(struct shards *shards, const struct config *config)
 {
 	int r;
@@ -155,13 +173,18 @@ static int shards_init(struct shards *shards, const struct config *config)
 		log_err("queues: %s", strerror(-r));
 		return r;
 	}
-	return store_init(&shards->store, shards);
+	r = store_init(&shards->store, shards);
+	if (r < 0)
+		return r;
+	return shards_declare(shards, config);
 }
 
 static void shards_deinit(struct shards *shards)
 {
 	uint32_t i;
 
+	declarations_free(shards->declared_before);
+	declarations_free(shards->declared);
 	store_deinit(&shards->store);
 	loss_log(&shards->loss);
 	loss_deinit(&shards->loss);

@@ -25,6 +25,7 @@
 #include "daemon/pool.h"
 #include "daemon/store.h"
 
+struct declarations;
 struct engine_ops;
 struct server;
 
@@ -38,6 +39,9 @@ struct server;
  *	@arrival_lock
  * @directory: where queues are
  * @store: what the service manager keeps
+ * @declared: queues that files declare; replaced in the first thread, each other
+ *	thread has its own pointer to it
+ * @declared_before: the set that it replaced, until all threads have the new one
  * @loss: timers that end with the daemon, at its end
  * @plan: what memory is for (const)
  * @memory: of the timers of the embedded engine
@@ -56,6 +60,8 @@ struct shards {
 	struct pool arrival_pool;
 	struct directory directory;
 	struct store store;
+	struct declarations *declared;
+	struct declarations *declared_before;
 	struct loss loss;
 	struct memory_plan plan;
 	struct budget memory;

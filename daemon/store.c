@@ -290,6 +290,22 @@ void store_forget(struct queue *queue)
 	queue->server->engine->ops->submit_now(queue->engine_queue, &clear, 1);
 }
 
+bool store_leave(struct queue *queue)
+{
+	struct store *store = &queue->server->shards->store;
+	char name[STORE_NAME];
+
+	if (!queue->kept)
+		return true;
+	store_name(name, queue);
+	if (notify_send(-1, "FDSTOREREMOVE=1\nFDNAME=%s", name) < 0)
+		return false;
+	pthread_mutex_lock(&store->lock);
+	kept(queue, name, -1);
+	pthread_mutex_unlock(&store->lock);
+	return true;
+}
+
 void store_retry(struct server *server)
 {
 	struct queues *queues = &server->queues;

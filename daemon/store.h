@@ -65,6 +65,11 @@ bool store_keep(struct queue *queue);
 /* The queue is dropped. */
 void store_forget(struct queue *queue);
 
+/* Takes a queue out of the store, whose name there is about to change; what is in the
+ * queue stays. Returns false if the service manager does not read.
+ */
+bool store_leave(struct queue *queue);
+
 /* Try again to have kept what of the server's was @missed. */
 void store_retry(struct server *server);
 

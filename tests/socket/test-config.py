@@ -15,11 +15,13 @@ import re
 import stat
 import struct
 import tempfile
+import time
 
 import tap
 from client import (CONSUME, HOUR, SCAN, SIZE, STAT, STAT_BODY, Closed,
                     Connection, Record, arm, attach, hello, pack, wait_for)
-from daemon import ENGINE, ROOT, THREADS, Daemon
+from daemon import ENGINE, ROOT, THREADS, Daemon, as_user
+from listing import listing
 
 FOLDER = tempfile.TemporaryDirectory(prefix="expiryd-config-")
 MEBIBYTE = 1 << 20
@@ -182,6 +184,33 @@ def credit(queue):
     return seen.credit, seen.refused_credit - before
 
 
+def queues_of(uid):
+    """A folder that declares a queue of this user."""
+    folder = os.path.join(FOLDER.name, str(uid))
+    os.makedirs(folder, exist_ok=True)
+    with open(os.path.join(folder, "declared.conf"), "w",
+              encoding="utf-8") as file:
+        file.write("owner = %d\n" % uid)
+    return folder
+
+
+def owners(daemon):
+    with attach(daemon.path) as looker:
+        return [queue.uid for queue in listing(looker)]
+
+
+def make_queue(path, name):
+    with Connection(path) as connection:
+        return errno.errorcode.get(-connection.hello(name).status, 0)
+
+
+def others_queue(daemon):
+    """What a user gets who makes a queue, of the group 4201."""
+    tap.need_root()
+    name = "new%d" % time.monotonic_ns()
+    return as_user(4201, make_queue, daemon.path, name)
+
+
 def breaker_is_logged(daemon):
     """A line of the level `warning'."""
     said = len(daemon.log())
@@ -326,6 +355,11 @@ ROWS = {
     "layout": Row({"sorted": range(5, 9), "subtree": range(2, 5)},
                   everywhere(heap_pages)),
     "log_level": Row({"err": False, "warning": True}, breaker_is_logged),
+    "queue_files": Row({queues_of(4101): [4101], queues_of(4102): [4102]},
+                       owners),
+    "undeclared": Row({"anybody": 0, "nobody": "EACCES"}, others_queue),
+    "undeclared_group": Row({"4201": 0, "4202": "EACCES"}, others_queue,
+                            "undeclared = group\n"),
     "connections": Row({"3": (3, "EBUSY", 1), "6": (6, "EBUSY", 1)},
                        admitted("refused_connections")),
     "connections_per_user": Row({"3": (3, "EDQUOT", 1), "6": (6, "EDQUOT", 1)},

@@ -1,0 +1,176 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <ctype.h>
+#include <errno.h>
+#include <grp.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+
+#include "daemon/access.h"
+#include "daemon/client.h"
+#include "daemon/declaration.h"
+#include "daemon/log.h"
+#include "daemon/server.h"
+
+/* More groups than that are not looked at: 256 KiB for each of many questions
+ * would hold up the thread.
+ */
+#define GROUPS_MAX	1024
+
+/* Linux 4.13; older headers lack it. */
+#ifndef SO_PEERGROUPS
+#define SO_PEERGROUPS	59
+#endif
+
+bool access_group(const char *name, gid_t *gid)
+{
+	const struct group *group;
+	unsigned long number;
+	char *end;
+
+	if (isdigit((unsigned char)*name)) {
+		errno = 0;
+		number = strtoul(name, &end, 10);
+		if (!*end && !errno && number < ACCESS_NO_GROUP) {
+			*gid = number;
+			return true;
+		}
+	}
+	group = getgrnam(name);
+	if (group)
+		*gid = group->gr_gid;
+	return group;
+}
+
+bool access_in_group(int fd, gid_t gid)
+{
+	socklen_t len = sizeof(struct ucred);
+	gid_t groups[GROUPS_MAX];
+	struct ucred peer;
+	size_t i;
+
+	if (gid == ACCESS_NO_GROUP ||
+	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+		return false;
+	if (peer.gid == gid)
+		return true;
+	len = sizeof(groups);
+	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len) < 0)
+		return false;
+	for (i = 0; i < len / sizeof(*groups); i++)
+		if (groups[i] == gid)
+			return true;
+	return false;
+}
+
+uint8_t access_of(const struct queue *queue, uid_t uid, int fd)
+{
+	uint32_t group = queue->access >> 3 & ACCESS_ALL;
+	uint32_t others = queue->access & ACCESS_ALL;
+
+	if (!uid)
+		return ACCESS_ALL;
+	if (uid == queue->user->uid)
+		return queue->access >> 6 & ACCESS_ALL;
+	if (group == others)
+		return others;
+	return access_in_group(fd, queue->gid) ? group : others;
+}
+
+bool access_may_make(const struct client *client)
+{
+	const struct config *config = &client->server->config;
+
+	if (accounts_privileged(&client->server->shards->accounts,
+				client->user->uid))
+		return true;
+	if (!strcmp(config->undeclared, "group"))
+		return access_in_group(client->fd, config->undeclared_gid);
+	return !strcmp(config->undeclared, "anybody");
+}
+
+/* ------------------------------------------------------------------ messages */
+
+static void log_queue(const struct client *client, const struct queue *queue,
+		      const char *what)
+{
+	struct log_about refused = client_about(client, LOG_ACCESS_REFUSED,
+						EACCES);
+
+	refused.queue = queue->name;
+	log_peer(&refused,
+		 "client of pid %d, uid %u refused: %s queue %.*s is not allowed, which is uid %u's with mode %03o",
+		 (int)client->pid, (unsigned int)client->user->uid, what,
+		 EXPIRY_NAME_MAX, queue->name, (unsigned int)queue->user->uid,
+		 (unsigned int)queue->access);
+}
+
+void access_log_hello(const struct client *client, const char *name)
+{
+	struct log_about refused = client_about(client, LOG_ACCESS_REFUSED,
+						EACCES);
+	struct server *server = client->server;
+	const struct queue *queue = queue_find(&server->queues, name);
+	const struct declaration *file;
+
+	if (queue) {
+		log_queue(client, queue, "HELLO to");
+		return;
+	}
+	refused.queue = name;
+	file = declarations_find(server->declared, name);
+	if (file)
+		log_peer(&refused,
+			 "client of pid %d, uid %u refused: queue %.*s is declared by %s, which has a fault",
+			 (int)client->pid, (unsigned int)client->user->uid,
+			 EXPIRY_NAME_MAX, name, file->path);
+	else
+		log_peer(&refused,
+			 "client of pid %d, uid %u refused: queue %.*s is not declared, and undeclared = %s",
+			 (int)client->pid, (unsigned int)client->user->uid,
+			 EXPIRY_NAME_MAX, name, server->config.undeclared);
+}
+
+void access_log_request(struct client *client, uint8_t op)
+{
+	static const char * const names[] = {
+		[EXPIRY_OP_ARM] = "ARM in",
+		[EXPIRY_OP_REFRESH] = "REFRESH in",
+		[EXPIRY_OP_CANCEL] = "CANCEL in",
+		[EXPIRY_OP_ACK] = "ACK in",
+		[EXPIRY_OP_QUERY] = "QUERY in",
+		[EXPIRY_OP_CLEAR] = "CLEAR of",
+		[EXPIRY_OP_SCAN] = "SCAN of",
+		[EXPIRY_OP_STAT] = "STAT of",
+		[EXPIRY_OP_DROP] = "DROP of",
+	};
+
+	if (client->denied)
+		return;
+	client->denied = true;
+	log_queue(client, client->queue, names[op]);
+}
+
+/* ------------------------------------------------------------------- changes */
+
+void access_renew(struct queue *queue)
+{
+	struct list *clients = &queue->server->clients, *entry;
+
+	for (entry = clients->next; entry != clients; ) {
+		struct client *client = container_of(entry, struct client, all);
+		uint8_t access;
+
+		entry = entry->next;
+		if (client->queue != queue)
+			continue;
+		access = access_of(queue, client->user->uid, client->fd);
+		if (client->observes)
+			access &= ACCESS_LOOK;
+		if (!access || (queue->consumer == client &&
+			     !(access & ACCESS_CONSUME)))
+			client_fail(client, "its queue is declared for others now",
+				    EACCES);
+		client->access = access;
+	}
+}

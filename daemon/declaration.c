@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <dirent.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/client.h"
+#include "daemon/config.h"
+#include "daemon/declaration.h"
+#include "daemon/directory.h"
+#include "daemon/key-file.h"
+#include "daemon/log.h"
+
+#define SUFFIX	(sizeof(".conf") - 1)
+
+static int is_conf(const struct dirent *entry)
+{
+	return key_file_is_name(entry->d_name);
+}
+
+/* Makes a queue's name of its file's. Returns false if it is none. */
+static bool parse_name(const char *file, char *name)
+{
+	size_t len = strlen(file) - SUFFIX;
+
+	if (len > EXPIRY_NAME_MAX)
+		return false;
+	memset(name, 0, EXPIRY_NAME_MAX);
+	memcpy(name, file, len);
+	return hello_name_valid(name);
+}
+
+static bool has_name(const struct declarations *set, const char *name)
+{
+	uint32_t i;
+
+	for (i = 0; i < set->nr; i++)
+		if (!memcmp(set->all[i].name, name, EXPIRY_NAME_MAX))
+			return true;
+	return false;
+}
+
+/* Adds a declaration with only @path and @name. NULL: no memory. */
+static struct declaration *add(struct declarations *set, char *path,
+			       const char *name)
+{
+	struct declaration *all;
+
+	/* A power of two: twice as many. */
+	if (!(set->nr & (set->nr - 1))) {
+		all = realloc(set->all, (set->nr ? 2 * set->nr : 1) *
+					sizeof(*all));
+		if (!all)
+			return NULL;
+		set->all = all;
+	}
+	all = &set->all[set->nr++];
+	*all = (struct declaration) { .path = path };
+	memcpy(all->name, name, EXPIRY_NAME_MAX);
+	return all;
+}
+
+/* Returns 0, 1 for a fault, or -ENOMEM. */
+static int read_one(struct declarations *set, const char *folder,
+		    const char *file)
+{
+	struct declaration *one;
+	char name[EXPIRY_NAME_MAX], *path;
+
+	if (asprintf(&path, "%s/%s", folder, file) < 0)
+		return -ENOMEM;
+	if (!parse_name(file, name)) {
+		log_err("%s: a queue's name is up to %d of A-Z a-z 0-9 . _ -",
+			path, EXPIRY_NAME_MAX);
+		free(path);
+		return 1;
+	}
+	if (has_name(set, name)) {
+		free(path);
+		return 0;
+	}
+	one = add(set, path, name);
+	if (!one) {
+		free(path);
+		return -ENOMEM;
+	}
+	return queue_file_read(one) < 0;
+}
+
+/* Returns -ENOMEM, or 0 after adding to *@faults. */
+static int read_folder(struct declarations *set, const char *folder,
+		       uint32_t *faults)
+{
+	struct dirent **entries;
+	int i, nr, r = 0;
+
+	nr = scandir(folder, &entries, is_conf, alphasort);
+	if (nr < 0 && errno != ENOENT && errno != ENOTDIR) {
+		log_err("%s: %s", folder, strerror(errno));
+		++*faults;
+	}
+	for (i = 0; i < nr; i++) {
+		if (r >= 0) {
+			r = read_one(set, folder, entries[i]->d_name);
+			*faults += r > 0;
+		}
+		free(entries[i]);
+	}
+	if (nr >= 0)
+		free(entries);
+	return r < 0 ? r : 0;
+}
+
+static int compare(const void *one, const void *other)
+{
+	const struct declaration *a = one, *b = other;
+
+	return memcmp(a->name, b->name, EXPIRY_NAME_MAX);
+}
+
+/* Drops what only hides, and sorts the rest. */
+static void tidy(struct declarations *set)
+{
+	uint32_t i, nr = 0;
+
+	for (i = 0; i < set->nr; i++) {
+		if (set->all[i].is_mask)
+			free(set->all[i].path);
+		else
+			set->all[nr++] = set->all[i];
+	}
+	set->nr = nr;
+	if (nr)
+		qsort(set->all, nr, sizeof(*set->all), compare);
+}
+
+static int get_places(struct declarations *set, struct directory *directory)
+{
+	uint32_t i;
+
+	set->directory = directory;
+	for (i = 0; i < set->nr; i++) {
+		struct declaration *one = &set->all[i];
+
+		one->place = place_get(directory, one->name);
+		if (!one->place)
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+struct declarations *declarations_read(const struct config *config,
+				       struct directory *directory,
+				       uint32_t *faults)
+{
+	struct declarations *set = calloc(1, sizeof(*set));
+	char folders[sizeof(config->queue_files)], *next = folders, *folder;
+	int r = set ? 0 : -ENOMEM;
+
+	*faults = 0;
+	memcpy(folders, config->queue_files, sizeof(folders));
+	while (!r && (folder = strsep(&next, ":")))
+		if (*folder)
+			r = read_folder(set, folder, faults);
+	if (!r)
+		tidy(set);
+	if (!r && directory)
+		r = get_places(set, directory);
+	if (!r)
+		return set;
+	*faults = 1;
+	log_err("declared queues: %s", strerror(-r));
+	declarations_free(set);
+	return NULL;
+}
+
+void declarations_free(struct declarations *set)
+{
+	uint32_t i;
+
+	if (!set)
+		return;
+	for (i = 0; i < set->nr; i++) {
+		free(set->all[i].path);
+		place_put(set->directory, set->all[i].place);
+	}
+	free(set->all);
+	free(set);
+}
+
+const struct declaration *declarations_find(const struct declarations *set,
+					    const char *name)
+{
+	struct declaration key;
+
+	if (!set || !set->nr)
+		return NULL;
+	memcpy(key.name, name, EXPIRY_NAME_MAX);
+	return bsearch(&key, set->all, set->nr, sizeof(key), compare);
+}

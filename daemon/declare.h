@@ -1,0 +1,35 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Declared queues: making them, and bringing them up to date with their files.
+ */
+#ifndef DAEMON_DECLARE_H
+#define DAEMON_DECLARE_H
+
+#include <stdint.h>
+
+struct declaration;
+struct queue;
+struct server;
+struct shards;
+
+/* Makes a queue as its file says. Returns 0 or -errno: -EACCES if the file has a
+ * fault, or as queue_new().
+ */
+int declare_queue(struct server *server, const struct declaration *declaration,
+		  struct queue **queuep);
+
+/* Makes the queue anew that was dropped; a line in the log says if that fails. */
+void declare_anew(struct server *server, const struct declaration *declaration);
+
+/* At the start, and in each thread after declare_read(): makes the declared queues
+ * of this thread and changes those that exist.
+ */
+void declare_all(struct server *server);
+
+/* Reads the files again for all threads, in the first one. The set before stays
+ * until declare_done(), when each thread has called declare_all().
+ */
+void declare_read(struct server *server);
+void declare_done(struct shards *shards);
+
+#endif /* DAEMON_DECLARE_H */
