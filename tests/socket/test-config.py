@@ -47,6 +47,10 @@ def keys_of_the_source():
             r"^\t(TEXT|LIMIT|FIXED)\((\w+), (.*)\),$", table, re.M):
         default = rest.split(",")[0].strip()
         start = macro == "FIXED" or rest.endswith("true")
+        if default.startswith("CONFIG_"):
+            text = read("daemon", "config.h").replace("\\\n", "")
+            default = "".join(re.findall(r'"([^"]*)"', re.search(
+                r"#define %s(.*)" % default, text)[1]))
         if default.startswith("EXPIRY_"):
             default = re.search(r'%s\s+("[^"]*")' % default, read(
                 "include", "expiry", "wire.h"))[1]
