@@ -66,6 +66,7 @@ install: all systemd-files ## daemon, tool, library, units, manual pages; not th
 	$(if $(SYSTEMD_254),install -D -m 644 packaging/systemd/systemd-254.conf \
 		$(DESTDIR)$(UNITDIR)/expiryd.service.d/systemd-254.conf)
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR) packaging/expiryd.conf
+	install -d $(DESTDIR)$(PREFIX)/lib/expiry/queues.d
 	install -D -m 644 packaging/systemd/sysusers.conf \
 		$(DESTDIR)$(SYSUSERSDIR)/expiryd.conf
 	install -D -m 644 packaging/systemd/tmpfiles.conf \
@@ -137,4 +138,5 @@ uninstall: ## what install and install-dkms brought, and nothing of yours
 	done
 	rm -rf $(DESTDIR)$(PREFIX)/include/expiry $(DESTDIR)$(DKMSDIR)
 	rmdir $(DESTDIR)$(UNITDIR)/expiryd.service.d $(DESTDIR)$(DOCDIR) \
-		2>/dev/null || :
+		$(DESTDIR)$(PREFIX)/lib/expiry/queues.d \
+		$(DESTDIR)$(PREFIX)/lib/expiry 2>/dev/null || :

@@ -149,7 +149,7 @@ SOCKET_ANY := $(filter-out %/test-threads.py,$(SOCKET_TESTS))
 # What is about start, settings and log is tried once in check-socket, and with more
 # threads in check-threads.
 SOCKET_ONCE := $(addsuffix .py,$(addprefix tests/socket/test-,config config-bounds \
-	journal log memory no-memory seeds service socket-file start \
+	declared journal log memory no-memory seeds service socket-file start \
 	time-namespace))
 SOCKET_TWO := $(filter-out $(SOCKET_ONCE),$(SOCKET_ANY))
 # On an engine that answers later: not what counts system calls a batch, or has a

@@ -46,10 +46,16 @@ units() {
 			"${unit%/*}/expiry-metrics@.service"
 }
 
+# What a package of a service puts its files into.
+folder() {
+	[ -d "$dir/usr/lib/expiry/queues.d" ]
+}
+
 uninstall() {
 	make -s uninstall DESTDIR="$dir" PREFIX=/usr &&
 		rm -f "$dir/program" "$dir/program.c" &&
-		[ -z "$(find "$dir" ! -type d ! -name log)" ]
+		[ -z "$(find "$dir" ! -type d ! -name log)" ] &&
+		[ ! -e "$dir/usr/lib/expiry" ]
 }
 
 is 'make install' make -s install DESTDIR="$dir" PREFIX=/usr
@@ -60,6 +66,7 @@ is 'every manual page is there' \
 	[ "$(find "$dir/usr/share/man" -type f | wc -l)" = "$(ls docs/man | wc -l)" ]
 is 'and every call has one' link
 is 'units know where the daemon is' units
+is 'there is a folder for declared queues' folder
 is 'make install-dkms' make -s install-dkms DESTDIR="$dir" PREFIX=/usr
 is 'make uninstall leaves nothing' uninstall
 tap_end
