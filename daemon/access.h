@@ -21,7 +21,7 @@
 /* The mode of a queue that is not declared. */
 #define ACCESS_OWNER_ALL	0700
 
-#define ACCESS_NO_GROUP	((gid_t)-1)
+#define ACCESS_NO_GROUP	((gid_t)EXPIRY_NO_GROUP)
 
 struct client;
 struct queue;

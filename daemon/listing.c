@@ -48,6 +48,9 @@ static int fill_row(struct listing_row *row, const struct queue *queue)
 		.credit = queue->credit,
 		.consumer_pid = queue->consumer ? queue->consumer->pid : 0,
 		.observers = queue->nr_observers,
+		.access = queue->access |
+			  (queue->declared ? EXPIRY_QUEUE_DECLARED : 0),
+		.gid = queue->gid,
 	};
 	return 0;
 }

@@ -152,6 +152,9 @@ struct expiry_queues_row {
 	char  name[EXPIRY_NAME_MAX];
 };
 
+#define EXPIRY_QUEUE_DECLARED	0x8000	/* by a file: expiry.queue(5) */
+#define EXPIRY_NO_GROUP		0xffffffffU
+
 /**
  * struct expiry_queue_stat - what the daemon knows of a queue, for QUEUES
  * @number: of this queue alone for as long as the daemon runs
@@ -161,6 +164,9 @@ struct expiry_queues_row {
  * @credit: expirations the consumer may still be sent
  * @consumer_pid: its process, 0 if there is none
  * @observers: connections that observe it
+ * @access: who may use it, three octal digits as of a file's mode, and
+ *	EXPIRY_QUEUE_DECLARED; 0 = an older daemon, which does not say
+ * @gid: its group, EXPIRY_NO_GROUP = none; only with @access
  */
 struct expiry_queue_stat {
 	__u64 number;
@@ -170,7 +176,9 @@ struct expiry_queue_stat {
 	__u32 credit;
 	__u32 consumer_pid;
 	__u32 observers;
-	__u64 reserved[4];
+	__u32 access;
+	__u32 gid;
+	__u64 reserved[3];
 };
 
 #endif /* EXPIRY_WIRE_H */

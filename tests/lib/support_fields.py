@@ -100,6 +100,8 @@ consumers    | 1          | queue_consumers gauge   | 1 if there is a consumer. 
 credit       | 4294967290 | queue_credit gauge      | Expirations the consumer may still be sent. | top credit
 consumer_pid | 30506      | - no count              | | top consumer_pid
 observers    | 30607      | queue_observers gauge   | Connections that observe. | -
+access       | 33256      | - no count              | | -
+gid          | 4294967293 | - no count              | | -
 """
 
 # What comes of several fields.

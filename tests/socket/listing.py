@@ -8,10 +8,10 @@ from client import QUEUES, SIZE, Record, unpack
 
 HEAD = struct.Struct("=BBhI24s")
 # Of struct expiry_stat what is looked at, then struct expiry_queue_stat.
-BODY = struct.Struct("=QQQ488x" "Q6I32x")
+BODY = struct.Struct("=QQQ488x" "Q8I24x")
 Queue = collections.namedtuple(
     "Queue", "name now next armed number uid connections consumers credit pid "
-    "observers")
+    "observers access gid")
 
 
 def page(connection, cursor=0, most=1000):

@@ -19,6 +19,7 @@ from listing import listing
 
 LOOK, PRODUCE, TAKE = 4, 2, 1
 EXISTING = 16
+NO_GROUP = 2**32 - 1
 APP, OTHER, GROUP = 4101, 4102, 4201
 THREADS = (1, 4)
 
@@ -278,6 +279,28 @@ def test_each_digit_of_the_mode_is_for_its_class_alone():
                     assert seen["listed"] == [
                         "q%d" % bits for bits in range(8)
                         if bits & LOOK or who == "owner"], (who, seen)
+
+
+def looked_at(path):
+    with attach(path) as looker:
+        return {row.name: (row.uid, oct(row.access), row.gid)
+                for row in listing(looker) if row.name}
+
+
+def test_a_list_says_whose_they_are_and_who_may_use_them():
+    tap.need_root()
+    with files() as at:
+        at.write("a", mode=640, group=GROUP)
+        at.write("b", mode="007")
+        at.write("c", mode=730, group=GROUP)
+        with Daemon(at.config()) as daemon, attach(daemon.path, "own"):
+            declared = {"a": (APP, "0o100640", GROUP),
+                        "b": (APP, "0o100007", NO_GROUP)}
+            assert be("group", looked_at, daemon.path) == {
+                name: list(row) for name, row in declared.items()}
+            declared.update(c=(APP, "0o100730", GROUP),
+                            own=(0, "0o700", NO_GROUP))
+            assert looked_at(daemon.path) == declared
 
 
 def test_root_may_do_everything():
