@@ -18,6 +18,7 @@ OF_TOOLS = ["test-parse", "test-local-time", "test-module"]
 # Seconds that a program takes, if more than one: the quick are asked first.
 SECONDS = {
     "test-backlog.py": 2, "test-busy.py": 23, "test-credit.py": 6,
+    "test-declared.py": 8,
     "test-fairness.py": 2, "test-hostile.py": 9, "test-limits.py": 2,
     "test-manager.py": 18, "test-needless.py": 4, "test-service.py": 6,
     "test-threads.py": 28, "test-http.py": 12, "test-metrics.py": 9,
@@ -27,6 +28,7 @@ SECONDS = {
 
 # Who is likely to notice, by the beginning of a path; the first that fits.
 LIKELY = {
+    "daemon/access": ["test-declared.py", "test-hello.py"],
     "daemon/account": ["test-limits.py", "test-hostile.py"],
     "daemon/alarm": ["test-clock.py", "test-requests.py", "test-needless.py"],
     "daemon/arena": ["test-backlog.py", "test-needless.py"],
@@ -36,20 +38,24 @@ LIKELY = {
     "daemon/clock": ["test-clock.py", "test-requests.py"],
     "daemon/config": ["test-limits.py", "test-service.py"],
     "daemon/consumer": ["test-credit.py", "test-backlog.py"],
+    "daemon/decla": ["test-declared.py"],
     "daemon/directory": ["test-queues.py", "test-threads.py"],
     "daemon/engine-embedded": ["test-requests.py", "test-credit.py",
                                "test-limits.py"],
     "daemon/hello": ["test-hello.py"],
     "daemon/histogram": ["test-histograms.py"],
+    "daemon/key-file": ["test-declared.py", "test-service.py"],
     "daemon/listen": ["test-hostile.py", "test-limits.py", "test-service.py"],
     "daemon/listing": ["test-queues.py"],
     "daemon/log": ["test-journal.py", "test-service.py"],
     "daemon/loop": ["test-hello.py", "test-needless.py"],
+    "daemon/loss": ["test-loss.py"],
     "daemon/mailbox": ["test-threads.py"],
     "daemon/main": ["test-service.py"],
     "daemon/notify": ["test-manager.py", "test-service.py"],
     "daemon/pool": ["test-busy.py", "test-hostile.py"],
     "daemon/probe": ["test-needless.py", "test-busy.py"],
+    "daemon/queue-file": ["test-declared.py"],
     "daemon/queue": ["test-queues.py", "test-hello.py"],
     "daemon/requests": ["test-requests.py", "test-fairness.py"],
     "daemon/round": ["test-manager.py", "test-queues.py"],
