@@ -112,7 +112,7 @@ def said(daemon, *words):
 
 
 def rows(daemon):
-    with attach(daemon.path) as looker:
+    with attach(daemon.path, flags=EXISTING) as looker:
         return {row.name: row for row in listing(looker)}
 
 
@@ -633,7 +633,11 @@ def hold(path, name, flags, ready, ends):
 
 def test_who_loses_the_right_is_ended():
     tap.need_root()
-    for threads in THREADS:
+    # Consuming is taken away, and producing is not enough; the file goes.
+    for who, threads, change in (
+            ("others", 1, lambda at: at.write("one", mode=772, group=GROUP,
+                                              clock="monotonic")),
+            ("group", 4, lambda at: at.remove("one"))):
         with files() as at:
             at.write("one", mode=773, group=GROUP, clock="monotonic")
             with Daemon(at.config(), threads=threads) as daemon:
@@ -641,15 +645,13 @@ def test_who_loses_the_right_is_ended():
                 held = os.fork()
                 if not held:
                     try:
-                        be("others", hold, daemon.path, "one", CONSUME, say,
-                           say)
+                        be(who, hold, daemon.path, "one", CONSUME, say, say)
                         os._exit(0)
                     except BaseException:
                         os._exit(1)
                 assert os.read(ready, 1) == b"x"
                 with attach(daemon.path, "one") as root:
-                    # Consuming is taken away, producing is not enough.
-                    at.write("one", mode=772, group=GROUP, clock="monotonic")
+                    change(at)
                     daemon.reload()
                     assert os.waitpid(held, 0)[1] == 0
                     assert said(daemon, "uid %d ended" % OTHER, "declared for")
@@ -685,6 +687,19 @@ def test_a_name_that_was_taken_before_its_file_came():
                     return [queue.request(arm(HOUR)).status
                             for _ in range(6)]
             assert be("others", others_own) == [0] * 5 + [-errno.EDQUOT]
+
+
+def test_the_old_owner_is_not_charged_any_more():
+    with files() as at, Daemon(at.config("timers_per_user = 5\n"
+                                         "queues_per_user = 2\n")) as daemon, \
+            attach(daemon.path, "sessions") as root:
+        assert [r.status for r in root.batch([arm(HOUR)] * 5)] == [0] * 5
+        at.write("sessions", clock="monotonic", mode=700)
+        daemon.reload()
+        assert rows(daemon)["sessions"].uid == APP
+        with attach(daemon.path, "one") as one, attach(daemon.path, "two"):
+            assert [r.status for r in one.batch([arm(HOUR)] * 6)] == \
+                [0] * 5 + [-errno.EDQUOT]
 
 
 def test_a_name_that_was_taken_for_another_kind_of_queue():
