@@ -119,6 +119,11 @@ int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,
  */
 int ctl_open_failed(const struct ctl *ctl, const char *name, int error);
 
+/* The daemon's socket where no option names one: EXPIRY_SOCKET of the
+ * environment, or the default.
+ */
+const char *ctl_default_socket(void);
+
 /* The queue's name as given, or CTL_QUEUE_DEFAULT. */
 const char *ctl_queue(const struct ctl *ctl);
 

@@ -29,13 +29,13 @@ static const struct command *const commands[] = {
 };
 
 enum {
-	OPT_QUEUE = 256, OPT_SOCKET, OPT_DEVICE, OPT_CLOCK, OPT_KEYED, OPT_ACK,
+	OPT_SOCKET = 256, OPT_DEVICE, OPT_CLOCK, OPT_KEYED, OPT_ACK,
 	OPT_JSON, OPT_VERSION, OPT_ID, OPT_PERIOD, OPT_NEW, OPT_LATER,
 	OPT_COUNT, OPT_LIMIT, OPT_IDS, OPT_IN, OPT_AT, OPT_HTTP,
 };
 
 static const struct option long_options[] = {
-	{ "queue", required_argument, NULL, OPT_QUEUE },
+	{ "queue", required_argument, NULL, 'q' },
 	{ "socket", required_argument, NULL, OPT_SOCKET },
 	{ "device", required_argument, NULL, OPT_DEVICE },
 	{ "clock", required_argument, NULL, OPT_CLOCK },
@@ -106,15 +106,18 @@ static void print_help(const struct command *command)
 	     "Commands:");
 	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
+	printf("  %-9s %s\n", "help", "this text, or that of a command");
 	puts("\nOptions, before or after the command:\n"
-	     "  --queue NAME           the queue (default: default)\n"
-	     "  --socket PATH          the daemon's (default: " EXPIRY_SOCKET_DEFAULT ")\n"
+	     "  --queue, -q NAME       the queue (default: default)\n"
+	     "  --socket PATH          the daemon's socket; without it that of the variable\n"
+	     "                         EXPIRY_SOCKET, else " EXPIRY_SOCKET_DEFAULT "\n"
 	     "  --device PATH          the module itself, for status and stats\n"
 	     "  --clock CLOCK          realtime (default), monotonic or boottime\n"
 	     "  --keyed                a queue whose timers have ids of your own\n"
 	     "  --ack                  a queue that delivers again until acknowledged\n"
 	     "  --json                 one JSON object a line\n"
-	     "  --help, --version      after a command, its own help\n\n"
+	     "  --help, -h             this text; after a command, its own\n"
+	     "  --version              the version\n\n"
 	     "Deadlines: +5s +1h30m +250ms, 18:30, '2027-01-31 12:00', 2027-01-31T12:00:00Z,\n"
 	     "@1700000000.5, never\n\n"
 	     "Examples:\n"
@@ -171,7 +174,7 @@ static int parse_option(struct ctl *ctl, int option, const char *value)
 	const char *why;
 
 	switch (option) {
-	case OPT_QUEUE:
+	case 'q':
 		if (!*value || strlen(value) > EXPIRY_NAME_MAX ||
 		    value[strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 				 "abcdefghijklmnopqrstuvwxyz0123456789._-")])
@@ -288,15 +291,101 @@ static bool want_colour(void)
 	       term && strcmp(term, "dumb") != 0;
 }
 
+/* Returns the argument with the short option that getopt() does not know. It has
+ * gone on behind an argument only if that one ended there.
+ */
+static const char *unknown_argument(char **argv)
+{
+	const char *before = argv[optind - 1], *here = argv[optind];
+
+	if (optind > 1 && before[0] == '-' && before[1] == optopt && !before[2])
+		return before;
+	if (here && here[0] == '-' && here[1] != '-' && strchr(here, optopt))
+		return here;
+	return before;
+}
+
+/* Prints which long options @text may be short for; false: none or one. */
+static bool report_ambiguous(const char *text)
+{
+	const size_t len = strcspn(text, "=");
+	const struct option *option;
+	char names[256] = "";
+	size_t used = 0;
+	int nr = 0;
+
+	for (option = long_options; option->name; option++) {
+		if (strncmp(option->name, text + 2, len - 2))
+			continue;
+		used += snprintf(names + used, sizeof(names) - used, "%s--%s",
+				 nr++ ? ", " : "", option->name);
+		if (used >= sizeof(names))
+			break;
+	}
+	if (nr > 1)
+		ctl_usage("%s may be any of %s; write it in full", text, names);
+	return nr > 1;
+}
+
+/* Prints what is wrong with the option that getopt_long() refused with '?'. */
+static int report_option(char **argv)
+{
+	const char *text = argv[optind - 1], *why;
+	uint64_t ns;
+
+	if (optopt >= OPT_SOCKET || (optopt && !strncmp(text, "--", 2)))
+		return ctl_usage("%.*s takes no value; write it without the =",
+				 (int)strcspn(text, "="), text);
+	if (!optopt) {
+		if (!report_ambiguous(text))
+			ctl_usage("%s: no such option; see: expiryctl --help",
+				  text);
+		return EXIT_USAGE;
+	}
+	text = unknown_argument(argv);
+	if (text[1] == '.' || (text[1] >= '0' && text[1] <= '9')) {
+		if (!parse_duration(text + 1, &ns, &why))
+			return ctl_usage("%s is in the past; did you mean +%s?",
+					 text, text + 1);
+		return ctl_usage("%s: no number or time begins with a minus sign",
+				 text);
+	}
+	if (text[2])
+		return ctl_usage("-%c in %s: no such option; see: expiryctl --help",
+				 optopt, text);
+	return ctl_usage("%s: no such option; see: expiryctl --help", text);
+}
+
+/* Returns the command that the arguments name, or NULL with the reason printed
+ * unless there is no name. *@help: its help is wanted. Moves *@argv behind it.
+ */
+static const struct command *take_command(char ***argv, bool *help)
+{
+	const struct command *command;
+
+	if (**argv && !strcmp(**argv, "help")) {
+		*help = true;
+		++*argv;
+	}
+	if (!**argv)
+		return NULL;
+	command = find_command(**argv);
+	if (!command)
+		ctl_usage("%s: no such command; see: expiryctl --help", **argv);
+	else
+		++*argv;
+	return command;
+}
+
 static int run(struct ctl *ctl, int argc, char **argv)
 {
 	const struct command *command = NULL;
 	bool help = false, version = false;
-	int option, ret;
+	int option, nr, ret;
 
 	opterr = 0;
 	/* The leading colon tells a missing value from an unknown option. */
-	while ((option = getopt_long(argc, argv, ":h", long_options, NULL)) >= 0) {
+	while ((option = getopt_long(argc, argv, ":hq:", long_options, NULL)) >= 0) {
 		switch (option) {
 		case 'h':
 			help = true;
@@ -308,8 +397,7 @@ static int run(struct ctl *ctl, int argc, char **argv)
 			return ctl_usage("%s wants a value; see: expiryctl --help",
 					 argv[optind - 1]);
 		case '?':
-			return ctl_usage("%s: no such option; see: expiryctl --help",
-					 argv[optind - 1]);
+			return report_option(argv);
 		default:
 			ret = parse_option(ctl, option, optarg);
 			if (ret)
@@ -322,20 +410,18 @@ static int run(struct ctl *ctl, int argc, char **argv)
 		printf("expiryctl %s\n", expiry_version());
 		return 0;
 	}
-	if (*argv) {
-		command = find_command(*argv);
-		if (!command)
-			return ctl_usage("%s: no such command; see: expiryctl --help",
-					 *argv);
-		argv++;
-	}
+	command = take_command(&argv, &help);
+	if (!command && *argv)
+		return EXIT_USAGE;
 	if (help) {
 		print_help(command);
 		return 0;
 	}
 	if (!command)
 		return ctl_usage("name a command; see: expiryctl --help");
-	ret = check_call(ctl, command, argc - optind - 1);
+	for (nr = 0; argv[nr]; nr++)
+		;
+	ret = check_call(ctl, command, nr);
 	return ret ? ret : command->run(ctl, argv);
 }
 
@@ -344,7 +430,7 @@ int main(int argc, char **argv)
 	struct ctl ctl = { .colour = want_colour() };
 	int ret;
 
-	set_address(&ctl, "unix", EXPIRY_SOCKET_DEFAULT);
+	set_address(&ctl, "unix", ctl_default_socket());
 	ret = run(&ctl, argc, argv);
 	expiry_close(ctl.handle);
 	free(ctl.address);

@@ -12,6 +12,13 @@
 /* Unless a command has reasons to wait less. */
 #define TIMEOUT_MS	60000
 
+const char *ctl_default_socket(void)
+{
+	const char *path = getenv("EXPIRY_SOCKET");
+
+	return path && *path ? path : EXPIRY_SOCKET_DEFAULT;
+}
+
 const char *ctl_queue(const struct ctl *ctl)
 {
 	return ctl->queue ? ctl->queue : CTL_QUEUE_DEFAULT;

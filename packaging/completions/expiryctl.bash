@@ -24,13 +24,13 @@ _expiryctl() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
-	--queue | --id | --period | --count | --limit | --in | --at | --every)
+	-q | --queue | --id | --period | --count | --limit | --in | --at | --every)
 		return
 		;;
 	esac
 	for ((i = 1; i < COMP_CWORD; i++)); do
 		case ${COMP_WORDS[i]} in
-		--queue | --socket | --device | --clock | --id | --period | --count | --limit | --in | --at | --every)
+		-q | --queue | --socket | --device | --clock | --id | --period | --count | --limit | --in | --at | --every)
 			((i++))
 			;;
 		--)
@@ -50,7 +50,7 @@ _expiryctl() {
 			_expiryctl_column Options
 			[[ -z $command ]] || _expiryctl_column Options "$command"
 		} | grep -o -e '--[a-z][a-z-]*' | sort -u)" -- "$cur")
-	elif [[ -z $command ]]; then
+	elif [[ -z $command || $command == help ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_expiryctl_column Commands |
 			cut -d ' ' -f 1)" -- "$cur")
 	elif [[ $command == load ]]; then

@@ -12,7 +12,7 @@ function __expiryctl_command
             continue
         end
         switch $word
-            case --queue --socket --device --clock --id --period --count --limit --in --at --every
+            case -q --queue --socket --device --clock --id --period --count --limit --in --at --every
                 set skip 1
             case '-*'
             case '*'
@@ -29,12 +29,14 @@ function __expiryctl_lines
     set -l program (commandline -opc)[1]
     $program $argv[2..-1] --help 2>/dev/null |
         sed -n "/^$argv[1]/,/^\$/s/^  \([^ ].*\)\$/\1/p" |
-        sed -E 's/^([^ ,]+)[^ ]*( [A-Z]+)?(, --[a-z]+)? +/\1\t/'
+        sed -E 's/^([^ ,]+)(, --?[a-z]+)?( [A-Z]+)? +/\1\t/'
 end
 
 complete -c expiryctl -f
 complete -c expiryctl -n 'not __expiryctl_command >/dev/null' -a '(__expiryctl_lines Commands)'
+complete -c expiryctl -n 'contains -- help (__expiryctl_command)' -a '(__expiryctl_lines Commands)'
 complete -c expiryctl -n 'string match -q -- "-*" (commandline -ct)' -a '(__expiryctl_lines Options; __expiryctl_lines Options (__expiryctl_command))'
+complete -c expiryctl -s q -l queue -x
 complete -c expiryctl -l clock -x -a 'realtime monotonic boottime'
 complete -c expiryctl -l socket -r -F
 complete -c expiryctl -l device -r -F

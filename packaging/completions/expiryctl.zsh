@@ -7,7 +7,7 @@
 _expiryctl_lines() {
 	$words_0 ${2:+$2} --help 2>/dev/null |
 		sed -n "/^$1/,/^\$/s/^  \([^ ].*\)\$/\1/p" |
-		sed -E 's/^([^ ,]+)[^ ]*( [A-Z]+)?(, --[a-z]+)? +/\1:/'
+		sed -E 's/^([^ ,]+)(, --?[a-z]+)?( [A-Z]+)? +/\1:/'
 }
 
 _expiryctl() {
@@ -23,13 +23,13 @@ _expiryctl() {
 		_files
 		return
 		;;
-	--queue | --id | --period | --count | --limit | --in | --at | --every)
+	-q | --queue | --id | --period | --count | --limit | --in | --at | --every)
 		return
 		;;
 	esac
 	for ((i = 2; i < CURRENT; i++)); do
 		case $words[i] in
-		--queue | --socket | --device | --clock | --id | --period | --count | --limit | --in | --at | --every)
+		-q | --queue | --socket | --device | --clock | --id | --period | --count | --limit | --in | --at | --every)
 			((i++))
 			;;
 		--)
@@ -48,7 +48,7 @@ _expiryctl() {
 		[[ -z $command ]] ||
 			lines+=("${(@f)$(_expiryctl_lines Options $command)}")
 		_describe -o option lines
-	elif [[ -z $command ]]; then
+	elif [[ -z $command || $command == help ]]; then
 		lines=("${(@f)$(_expiryctl_lines Commands)}")
 		_describe command lines
 	elif [[ $command == load ]]; then

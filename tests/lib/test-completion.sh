@@ -33,10 +33,11 @@ commands=$(expiryctl --help | sed -n '/^Commands/,/^$/s/^  \([a-z]*\) .*/\1/p' |
 
 . packaging/completions/expiryctl.bash
 is 'bash: every command' "$commands" "$(offers expiryctl '')"
+is 'bash: after help, a command' drop "$(offers expiryctl help dr)"
 is 'bash: a command that is begun' "$(printf 'stats\nstatus')" \
 	"$(offers expiryctl sta)"
 is 'bash: after options with values' arm \
-	"$(offers expiryctl --queue status --json ar)"
+	"$(offers expiryctl -q load --queue status --json ar)"
 is 'bash: global options' "$(printf -- '--queue')" "$(offers expiryctl --q)"
 is 'bash: options of a command' "$(printf -- '--ids\n--id')" \
 	"$(offers expiryctl load --id; offers expiryctl arm --id | grep -x -e --id)"
@@ -56,6 +57,7 @@ if command -v fish >/dev/null; then
 			complete -C '$1'" | cut -f 1 | sort
 	}
 	is 'fish: every command' "$commands" "$(fish_offers 'expiryctl ')"
+	is 'fish: after help, a command' drop "$(fish_offers 'expiryctl help dr')"
 	is 'fish: options of a command' --period \
 		"$(fish_offers 'expiryctl arm --pe')"
 	is 'fish: clocks' "$(printf 'boottime\nmonotonic\nrealtime')" \
@@ -71,6 +73,8 @@ if command -v zsh >/dev/null; then
 	}
 	is 'zsh: reads' '' "$(zsh -f -n packaging/completions/expiryctl.zsh 2>&1)"
 	is 'zsh: every command' "$commands" "$(zsh_lines Commands)"
+	is 'zsh: an option with a short form' --queue \
+		"$(zsh_lines Options | grep -x -e --queue)"
 	is 'zsh: options of a command' "$(printf -- '--id\n--later\n--new\n--period')" \
 		"$(zsh_lines 'Options arm')"
 fi

@@ -87,6 +87,8 @@ def test_which_queue():
                 (ACKING, ["--ack"]), (ACKING | KEYED, ["--keyed", "--ack"]):
             asks(["list", "--queue", "a.b_c-D9", "--clock", name, *options],
                  ("a.b_c-D9", mode, clock), Record(SCAN, period=512))
+    asks(["-q", "a.b_c-D9", "list"], ("a.b_c-D9", 0, REALTIME),
+         Record(SCAN, period=512))
 
 
 def tried(arguments, clock, mode):
@@ -288,7 +290,7 @@ COMMANDS = ("status", "stats", "top", "metrics", "arm", "refresh", "cancel",
 
 def test_help():
     text = ""
-    for call in (["--help"], ["-h", "status"],
+    for call in (["--help"], ["-h", "status"], ["help", "drop"],
                  *([name, "--help"] for name in COMMANDS)):
         out = subprocess.run([CTL, *call], stdout=subprocess.PIPE, text=True,
                              check=True).stdout
