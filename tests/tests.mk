@@ -64,9 +64,15 @@ $(B)/tests/lib/%: $(B)/obj/plain/tests/lib/%.o \
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
 		-Wl,-rpath,'$$ORIGIN/../..' -lcmocka -lpthread
 
+PARSE_TIME := $(addprefix tools/,digits.c parse-span.c parse-time.c timestamp.c)
+
 # expiryctl's parsers take what anybody writes: under the sanitizers.
 $(B)/tests/lib/test-parse: $(call objects,p12,tests/lib/test-parse.c \
-		tools/lines.c tools/parse-line.c tools/parse-time.c)
+		tools/lines.c tools/parse-line.c $(PARSE_TIME))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
+
+$(B)/tests/lib/test-span: $(call objects,p12,tests/lib/test-span.c $(PARSE_TIME))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
@@ -95,8 +101,9 @@ $(B)/slow/expiryd: $(call objects,slow,daemon/engine-embedded.c) \
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(URING_LIBS) \
 		$(SYSTEMD_LIBS)
 
-$(B)/tests/lib/test-local-time: $(call objects,p12,\
-		tests/lib/test-local-time.c tools/local-time.c tools/parse-time.c)
+$(B)/tests/lib/test-local-time $(B)/tests/lib/test-timestamp: \
+		$(B)/tests/lib/%: $(B)/obj/p12/tests/lib/%.o \
+		$(call objects,p12,tools/local-time.c $(PARSE_TIME))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 

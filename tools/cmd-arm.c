@@ -3,7 +3,6 @@
  * expiryctl arm: arm one timer.
  */
 #include "ctl.h"
-#include "local-time.h"
 #include "parse-line.h"
 
 static int run_arm(struct ctl *ctl, char **args)
@@ -18,8 +17,9 @@ static int run_arm(struct ctl *ctl, char **args)
 	const char *why;
 	int ret;
 
-	if (parse_local_deadline(args[0], time(NULL), &deadline, &why))
-		return ctl_usage("%s: %s", args[0], why);
+	ret = ctl_parse_deadline(args[0], &deadline);
+	if (ret)
+		return ret;
 	if (args[1] && parse_number(args[1], &cookie))
 		return ctl_usage("%s: expected a cookie: a number from 0 to 2^64-1",
 				 args[1]);
@@ -58,6 +58,7 @@ const struct command cmd_arm = {
 		"  expiryctl arm +5s 42\n"
 		"  expiryctl arm 2027-01-31T12:00:00Z 7 --queue certificates\n"
 		"  expiryctl arm 18:30 7\n"
+		"  expiryctl arm 'tomorrow 09:00' 7\n"
 		"  expiryctl arm +1h 7 --id 1001 --queue leases\n"
 		"  expiryctl arm +1s --period 500ms --clock monotonic --queue ticks\n",
 	.min = 1,

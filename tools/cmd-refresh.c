@@ -3,7 +3,6 @@
  * expiryctl refresh: move a timer's deadline.
  */
 #include "ctl.h"
-#include "local-time.h"
 #include "parse-line.h"
 
 static int run_refresh(struct ctl *ctl, char **args)
@@ -17,8 +16,9 @@ static int run_refresh(struct ctl *ctl, char **args)
 	if (parse_number(args[0], &id))
 		return ctl_usage("%s: expected an id: a number from 1 to 2^64-1",
 				 args[0]);
-	if (parse_local_deadline(args[1], time(NULL), &deadline, &why))
-		return ctl_usage("%s: %s", args[1], why);
+	ret = ctl_parse_deadline(args[1], &deadline);
+	if (ret)
+		return ret;
 	timer.id = id;
 	timer.deadline_ns = deadline.ns;
 

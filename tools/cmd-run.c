@@ -13,7 +13,6 @@
 #include <unistd.h>
 
 #include "ctl.h"
-#include "local-time.h"
 
 /* Pauses between looks for a daemon that is gone. */
 #define PAUSE_MS	100
@@ -100,52 +99,51 @@ static int wait_due(struct job *job)
 	return 0;
 }
 
-/* From now: on the clock that goes on while the machine sleeps and that nobody
- * sets. Else the clock on the wall.
+/* Sets clock and deadline: from now, on the clock that goes on while the machine
+ * sleeps and that nobody sets; else on the clock on the wall. 0 or EXIT_USAGE.
  */
-static int job_deadline(struct job *job, const char **why)
+static int job_deadline(struct job *job)
 {
 	const struct ctl *ctl = job->ctl;
 	struct deadline deadline;
 	struct timespec now;
-	uint64_t ns;
+	int ret;
 
 	if (ctl->given & CTL_AT) {
-		if (parse_local_deadline(ctl->at, time(NULL), &deadline, why))
-			return -EINVAL;
-		if (deadline.kind != DEADLINE_RELATIVE) {
-			job->clock_id = CLOCK_REALTIME;
-			job->deadline_ns = deadline.ns;
-			return 0;
-		}
-		ns = deadline.ns;
-	} else if (parse_duration(ctl->in, &ns, why)) {
-		return -EINVAL;
+		ret = ctl_parse_deadline(ctl->at, &deadline);
+	} else {
+		deadline.kind = DEADLINE_RELATIVE;
+		ret = ctl_parse_span(ctl->in, &deadline.ns);
 	}
+	if (ret)
+		return ret;
+	job->clock_id = CLOCK_REALTIME;
+	job->deadline_ns = deadline.ns;
+	if (deadline.kind != DEADLINE_RELATIVE)
+		return 0;
 	job->clock_id = CLOCK_BOOTTIME;
 	clock_gettime(job->clock_id, &now);
-	if (__builtin_add_overflow(ns, now.tv_sec * 1000000000ULL + now.tv_nsec,
-				   &job->deadline_ns)) {
-		*why = "that is never";
-		return -EINVAL;
-	}
+	if (__builtin_add_overflow(deadline.ns, now.tv_sec * 1000000000ULL +
+				   now.tv_nsec, &job->deadline_ns) ||
+	    job->deadline_ns == EXPIRY_NEVER)
+		return ctl_usage("--%s %s: that is never; 2^64 nanoseconds are 584 years",
+				 ctl->given & CTL_IN ? "in" : "at",
+				 ctl->given & CTL_IN ? ctl->in : ctl->at);
 	return 0;
 }
 
 static int run_run(struct ctl *ctl, char **args)
 {
 	struct job job = { .ctl = ctl };
-	const char *why;
 	int ret;
 
 	if (!(ctl->given & CTL_IN) == !(ctl->given & CTL_AT))
-		return ctl_usage("run: say when, by --in DURATION or --at TIME");
+		return ctl_usage("run: say when, by --in SPAN or --at TIME");
 	if (ctl->queue || ctl->clock_given || ctl->mode_given)
 		return ctl_usage("run: it has a queue of its own; leave --queue, --clock, --keyed and --ack out");
-	if (job_deadline(&job, &why))
-		return ctl_usage("%s: %s", ctl->given & CTL_IN ? ctl->in : ctl->at,
-				 why);
-	ret = wait_due(&job);
+	ret = job_deadline(&job);
+	if (!ret)
+		ret = wait_due(&job);
 	if (ret)
 		return ret;
 	execvp(args[0], args);
@@ -159,7 +157,8 @@ const struct command cmd_run = {
 	.args = "-- COMMAND [ARGUMENT...]",
 	.summary = "run a command at a time, whatever becomes of the daemon",
 	.examples =
-		"  expiryctl run --in 5m -- echo tea\n"
+		"  expiryctl run --in 5min -- echo tea\n"
+		"  expiryctl run --at 'tomorrow 09:00' -- make backup\n"
 		"  expiryctl run --at 18:30 -- systemctl suspend\n",
 	.min = 1,
 	.max = -1,

@@ -137,6 +137,13 @@ uint32_t ctl_clock(const struct ctl *ctl);
 int ctl_deadline(const struct ctl *ctl, const struct deadline *deadline,
 		 const char **why);
 
+/* arguments.c: what several commands take. 0, or EXIT_USAGE with the reason
+ * printed.
+ */
+int ctl_parse_deadline(const char *text, struct deadline *deadline);
+/* The value of --in. */
+int ctl_parse_span(const char *text, uint64_t *ns);
+
 /* Print "expiryctl: WHAT: why and what to do"; returns EXIT_REFUSED. */
 int ctl_refused(const char *what, int error, unsigned int op);
 

@@ -64,14 +64,14 @@ static const struct {
 	const char *what;
 } command_options[] = {
 	{ CTL_ID, "--id", "--id ID", "the timer's own id (makes a new queue keyed)" },
-	{ CTL_PERIOD, "--period", "--period DURATION", "again and again, so far apart" },
+	{ CTL_PERIOD, "--period", "--period SPAN", "again and again, so far apart" },
 	{ CTL_NEW, "--new", "--new", "refuse if that id is armed" },
 	{ CTL_LATER, "--later", "--later", "never bring the deadline forward" },
 	{ CTL_COUNT, "--count", "--count N", "end after N expirations, or N looks" },
 	{ CTL_LIMIT, "--limit", "--limit N", "at most N rows" },
 	{ CTL_IDS, "--ids", "--ids", "print the timers' ids" },
-	{ CTL_IN, "--in", "--in DURATION", "so long from now" },
-	{ CTL_AT, "--at", "--at TIME", "then: 18:30, '2027-01-31 12:00', or a deadline" },
+	{ CTL_IN, "--in", "--in SPAN", "so long from now: 5min, '2h 30min'" },
+	{ CTL_AT, "--at", "--at TIME", "then: 18:30, 'tomorrow 09:00', or another deadline" },
 	{ CTL_HTTP, "--http", "--http", "as the answer to a request on the standard input" },
 };
 
@@ -118,8 +118,8 @@ static void print_help(const struct command *command)
 	     "  --json                 one JSON object a line\n"
 	     "  --help, -h             this text; after a command, its own\n"
 	     "  --version              the version\n\n"
-	     "Deadlines: +5s +1h30m +250ms, 18:30, '2027-01-31 12:00', 2027-01-31T12:00:00Z,\n"
-	     "@1700000000.5, never\n\n"
+	     "Deadlines: +5s, '+2h 30min', now, 18:30, 'tomorrow 09:00', 'Mon 09:00',\n"
+	     "2027-02-28, '2027-01-31 12:00', 2027-01-31T12:00:00Z, @1700000000.5, never\n\n"
 	     "Examples:\n"
 	     "  expiryctl arm +5s 42\n"
 	     "  expiryctl watch --count 1\n"

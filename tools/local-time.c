@@ -1,18 +1,30 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <errno.h>
 #include <stdbool.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "local-time.h"
+#include "timestamp.h"
 
-#define NSEC_PER_SEC	1000000000ULL
+#define SECS_PER_DAY	86400
+#define ALWAYS		((time_t)INT64_MIN)	/* before anything */
 
 static const char left_out[] =
-	"the clock here never shows that time: it is put forward then";
-static const char no_such_time[] = "there is no such time of day";
-static const char no_such_date[] = "there is no such date";
-static const char too_far[] =
-	"too large: 2^64 nanoseconds are 584 years; write never";
+	"the clock there never shows that time: it is put forward then";
+static const char passed[] =
+	"that has passed; write now, or a time to come";
+static const char no_such_zone[] =
+	"there is no such zone; expected UTC, +HH:MM or a name as in Europe/Berlin";
+
+/**
+ * enum showing - whether the clock shows a time
+ * SHOWN: it does, late enough
+ * PASSED: it did before
+ * LEFT_OUT: it never does
+ */
+enum showing { SHOWN, PASSED, LEFT_OUT };
 
 static bool same(const struct tm *a, const struct tm *b)
 {
@@ -21,132 +33,202 @@ static bool same(const struct tm *a, const struct tm *b)
 	       a->tm_min == b->tm_min && a->tm_sec == b->tm_sec;
 }
 
-/* When the clock shows @wall, summer time or not; false if it does not. */
-static bool shown(const struct tm *wall, int summer, time_t *when)
+/* Returns the seconds by which the clock is ahead of UTC. */
+static long offset_at(const struct timestamp *ts, time_t when)
 {
+	struct tm tm;
+
+	if (ts->zone == ZONE_OFFSET)
+		return ts->offset;
+	return localtime_r(&when, &tm) ? tm.tm_gmtoff : 0;
+}
+
+/* Finds the first time later than @after at which the clock shows @wall. It is
+ * by what the clock is ahead of UTC a day before or a day after, for it is set
+ * once in two days at most.
+ */
+static enum showing shown(const struct timestamp *ts, const struct tm *wall,
+			  time_t after, time_t *when)
+{
+	enum showing showing = LEFT_OUT;
 	struct tm tm = *wall;
+	const time_t utc = timegm(&tm);
+	time_t candidate, local;
+	int day;
 
-	tm.tm_isdst = summer;
-	*when = mktime(&tm);
-	return same(&tm, wall) && tm.tm_isdst == summer;
-}
-
-/* The first of the times at which the clock shows @wall; false: there is none. */
-static bool first_shown(const struct tm *wall, time_t *when)
-{
-	time_t winter;
-
-	if (!shown(wall, 1, when))
-		return shown(wall, 0, when);
-	if (shown(wall, 0, &winter) && winter < *when)
-		*when = winter;
-	return true;
-}
-
-/* Whether the whole of @text is as the format of strptime() has it. */
-static bool matches(const char *text, const char *format, struct tm *tm)
-{
-	const char *end = strptime(text, format, tm);
-
-	return end && !*end;
-}
-
-static bool has_shape(const char *text, const char *shape)
-{
-	for (; *shape; shape++, text++)
-		if (*shape == '0' ? *text < '0' || *text > '9' :
-		    *shape != *text)
-			return false;
-	return !*text;
-}
-
-/* Today, or tomorrow if that is over. */
-static int time_of_day(const struct tm *wanted, time_t now, time_t *when,
-		       const char **why)
-{
-	struct tm tm, day;
-	int i;
-
-	for (i = 0; i < 2; i++) {
-		if (!localtime_r(&now, &tm))
-			break;
-		/* Noon is never left out. */
-		tm.tm_mday += i;
-		tm.tm_hour = 12;
-		tm.tm_isdst = -1;
-		mktime(&tm);
-		day = tm;
-		day.tm_hour = wanted->tm_hour;
-		day.tm_min = wanted->tm_min;
-		day.tm_sec = wanted->tm_sec;
-		if (!first_shown(&day, when)) {
-			*why = left_out;
-			return -EINVAL;
+	for (day = -1; day <= 1; day += 2) {
+		candidate = utc - offset_at(ts, utc + day * SECS_PER_DAY);
+		local = candidate + offset_at(ts, candidate);
+		if (!gmtime_r(&local, &tm) || !same(&tm, wall))
+			continue;
+		if (candidate <= after) {
+			if (showing == LEFT_OUT)
+				showing = PASSED;
+		} else if (showing != SHOWN || candidate < *when) {
+			showing = SHOWN;
+			*when = candidate;
 		}
-		if (*when > now)
-			return 0;
 	}
-	*why = no_such_time;
+	/* It may have been left out before @after, which matters no more. */
+	if (showing == LEFT_OUT &&
+	    utc - offset_at(ts, utc - SECS_PER_DAY) <= after)
+		showing = PASSED;
+	return showing;
+}
+
+/* As shown(); a day without a time begins with the first minute there is. */
+static enum showing day_shown(const struct timestamp *ts, struct tm *wall,
+			      time_t after, time_t *when)
+{
+	enum showing showing = shown(ts, wall, after, when);
+	int minute;
+
+	for (minute = 1; showing == LEFT_OUT && !ts->has_time &&
+	     minute < 24 * 60; minute++) {
+		wall->tm_hour = minute / 60;
+		wall->tm_min = minute % 60;
+		showing = shown(ts, wall, after, when);
+	}
+	return showing;
+}
+
+/* Returns the time of day of @ts on the day so many @days after @now. */
+static struct tm wall_in(const struct timestamp *ts, time_t now, int days)
+{
+	time_t local = now + offset_at(ts, now);
+	struct tm tm;
+
+	gmtime_r(&local, &tm);
+	tm.tm_mday += days;
+	tm.tm_hour = ts->wall.tm_hour;
+	tm.tm_min = ts->wall.tm_min;
+	tm.tm_sec = ts->wall.tm_sec;
+	/* To the fields' own ranges, with the day of the week. */
+	timegm(&tm);
+	return tm;
+}
+
+static int refuse(const char **why, const char *text)
+{
+	*why = text;
 	return -EINVAL;
 }
 
-static int date_and_time(const struct tm *wanted, time_t *when,
+/* Looks for the next day of the week, or day, on which it is still to come. */
+static int next_day(const struct timestamp *ts, time_t now, time_t *when,
+		    const char **why)
+{
+	enum showing showing;
+	struct tm wall;
+	int days;
+
+	for (days = 0; days <= 8; days++) {
+		wall = wall_in(ts, now, days);
+		if (ts->weekday >= 0 && wall.tm_wday != ts->weekday)
+			continue;
+		showing = day_shown(ts, &wall, now, when);
+		if (showing == SHOWN)
+			return 0;
+		if (showing == LEFT_OUT)
+			break;
+	}
+	return refuse(why, left_out);
+}
+
+static int resolve(const struct timestamp *ts, time_t now, time_t *when,
+		   const char **why)
+{
+	struct tm wall = ts->wall;
+	time_t after = now;
+
+	switch (ts->day) {
+	case DAY_NONE:
+		return next_day(ts, now, when, why);
+	case DAY_DATE:
+		after = ALWAYS;
+		break;
+	default:
+		wall = wall_in(ts, now, (int)ts->day - DAY_TODAY);
+	}
+	switch (day_shown(ts, &wall, after, when)) {
+	case PASSED:
+		return refuse(why, passed);
+	case LEFT_OUT:
+		return refuse(why, left_out);
+	default:
+		return 0;
+	}
+}
+
+/* Whether the zone database has that zone: what the C library does not find, or
+ * cannot read, it takes for UTC.
+ */
+static bool zone_exists(const char *name)
+{
+	const char *folder = getenv("TZDIR");
+	char path[512], magic[4];
+	bool exists;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "%s/%s",
+		 folder ? folder : "/usr/share/zoneinfo", name);
+	file = fopen(path, "re");
+	if (!file)
+		return false;
+	exists = fread(magic, 1, sizeof(magic), file) == sizeof(magic) &&
+		 !memcmp(magic, "TZif", sizeof(magic));
+	fclose(file);
+	return exists;
+}
+
+/* As resolve(), in the zone of that name. */
+static int resolve_named(const struct timestamp *ts, time_t now, time_t *when,
 			 const char **why)
 {
-	struct tm noon = *wanted;
+	char name[TIMESTAMP_ZONE_MAX + 2];
+	const char *zone = getenv("TZ");
+	char *before = NULL;
+	int ret;
 
-	noon.tm_hour = 12;
-	noon.tm_isdst = -1;
-	mktime(&noon);
-	if (noon.tm_mday != wanted->tm_mday) {
-		*why = no_such_date;
-		return -EINVAL;
+	if (!zone_exists(ts->zone_name))
+		return refuse(why, no_such_zone);
+	if (zone) {
+		before = strdup(zone);
+		if (!before)
+			abort();
 	}
-	if (!first_shown(wanted, when)) {
-		*why = left_out;
-		return -EINVAL;
-	}
-	return 0;
+	snprintf(name, sizeof(name), ":%s", ts->zone_name);
+	setenv("TZ", name, 1);
+	tzset();
+	ret = resolve(ts, now, when, why);
+	if (before)
+		setenv("TZ", before, 1);
+	else
+		unsetenv("TZ");
+	tzset();
+	free(before);
+	return ret;
 }
 
 int parse_local_deadline(const char *text, time_t now,
 			 struct deadline *deadline, const char **why)
 {
-	static const struct {
-		const char *shape;
-		const char *format;
-		bool date;
-	} forms[] = {
-		{ "00:00", "%H:%M", false },
-		{ "00:00:00", "%H:%M:%S", false },
-		{ "0000-00-00T00:00", "%Y-%m-%dT%H:%M", true },
-		{ "0000-00-00T00:00:00", "%Y-%m-%dT%H:%M:%S", true },
-		{ "0000-00-00 00:00", "%Y-%m-%d %H:%M", true },
-		{ "0000-00-00 00:00:00", "%Y-%m-%d %H:%M:%S", true },
-	};
-	struct tm tm = { 0 };
-	time_t when;
-	size_t i;
+	struct timestamp ts;
+	time_t when = 0;
+	uint64_t ns;
 	int ret;
 
-	for (i = 0; i < sizeof(forms) / sizeof(*forms); i++)
-		if (has_shape(text, forms[i].shape))
-			break;
-	if (i == sizeof(forms) / sizeof(*forms))
+	if (timestamp_read(text, &ts, why))
 		return parse_deadline(text, deadline, why);
-	if (!matches(text, forms[i].format, &tm) || tm.tm_sec > 59) {
-		*why = forms[i].date ? no_such_date : no_such_time;
-		return -EINVAL;
-	}
-	ret = forms[i].date ? date_and_time(&tm, &when, why) :
-			      time_of_day(&tm, now, &when, why);
+	if (ts.zone == ZONE_NAMED)
+		ret = resolve_named(&ts, now, &when, why);
+	else
+		ret = resolve(&ts, now, &when, why);
+	if (!ret)
+		ret = timestamp_ns(when, ts.nsec, &ns, why);
 	if (ret)
 		return ret;
-	if (when > (time_t)(UINT64_MAX / NSEC_PER_SEC) - 1) {
-		*why = too_far;
-		return -EINVAL;
-	}
 	deadline->kind = DEADLINE_CALENDAR;
-	deadline->ns = when > 0 ? when * NSEC_PER_SEC : 0;
+	deadline->ns = ns;
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Deadlines and durations as people write them. Pure: no clock, no zone of the
- * machine's, no output.
+ * Deadlines as people write them. Pure: no clock, no zone of the machine's, no
+ * output.
  *
  * Each function returns 0, or -EINVAL with *why saying in a constant phrase what
  * was expected; the result is untouched then.
@@ -10,6 +10,8 @@
 #define TOOLS_PARSE_TIME_H
 
 #include <stdint.h>
+
+#include "parse-span.h"
 
 enum deadline_kind {
 	DEADLINE_RELATIVE,	/* +5s: from now */
@@ -28,21 +30,13 @@ struct deadline {
 };
 
 /*
- * never				EXPIRY_NEVER
- * +DURATION				from now
- * @SECONDS[.FRACTION]			at most nine digits of it
- * YYYY-MM-DDTHH:MM:SS[.FRACTION]ZONE	RFC 3339; ZONE is Z, +HH:MM or -HH:MM. A
- *					leap second is the second after it.
+ * never			EXPIRY_NEVER
+ * now				from now, nothing
+ * +SPAN, SPAN left		from now, as parse_duration() has it
+ * @SECONDS[.FRACTION]		at most nine digits of it
+ * DATE TIME ZONE		as timestamp_read() has them, the zone no name
  */
 int parse_deadline(const char *text, struct deadline *deadline,
 		   const char **why);
-
-/* One or more of NUMBER[.FRACTION]UNIT; units w d h m s ms us ns. What is
- * smaller than a nanosecond is cut off.
- */
-int parse_duration(const char *text, uint64_t *ns, const char **why);
-
-/* A duration of whole milliseconds, from 1 to 2^32 - 1. */
-int parse_period(const char *text, uint32_t *ms, const char **why);
 
 #endif /* TOOLS_PARSE_TIME_H */

@@ -55,6 +55,21 @@ def test_arm():
     asks(["arm", "+5ms", "42"], DEFAULT, arm(5 * 10**6, 42))
     asks(["arm", "+5us", "0x2a"], DEFAULT, arm(5000, 42))
     asks(["arm", "never"], DEFAULT, arm(NEVER, flags=0))
+    asks(["arm", "now"], DEFAULT, arm(0))
+    asks(["arm", "+2h 30min"], DEFAULT, arm(9000 * SECOND))
+    asks(["arm", "1 month left"], DEFAULT, arm(2629800 * SECOND))
+    # The eighteenth of May is a Wednesday.
+    midnight = 2000000000 - (5 * 60 + 33) * 60 - 20
+    asks(["arm", "tomorrow 09:00"], DEFAULT,
+         arm((midnight + 33 * 3600) * SECOND, flags=0))
+    asks(["arm", "Fri 09:00"], DEFAULT,
+         arm((midnight + 57 * 3600) * SECOND, flags=0))
+    asks(["arm", "2033-05-20"], DEFAULT,
+         arm((midnight + 48 * 3600) * SECOND, flags=0))
+    asks(["arm", "2033-05-20 07:00 UTC"], DEFAULT,
+         arm((midnight + 57 * 3600) * SECOND, flags=0))
+    asks(["refresh", "7", "today 18:00"], DEFAULT,
+         Record(REFRESH, 0, id=7, deadline=(midnight + 18 * 3600) * SECOND))
     asks(["arm", "@12.5"], DEFAULT, arm(12500000000, flags=0))
     asks(["arm", "2033-05-18T03:33:20+01:00"], DEFAULT,
          arm(2000000000 * SECOND - HOUR, flags=0))
@@ -240,7 +255,9 @@ def test_run():
     # As soon as one is taken there is credit for one more.
     credit = Record(CREDIT, period=1)
     for text, ns in ("5s", 5 * SECOND), ("250ms", 25 * 10**7), \
-            ("1h30m", 5400 * SECOND):
+            ("1h30m", 5400 * SECOND), ("+5s", 5 * SECOND), \
+            ("2h 30min", 9000 * SECOND), ("5min", 300 * SECOND), \
+            ("1w", 604800 * SECOND), ("1 month", 2629800 * SECOND):
         _, out, _ = asks(["run", "--in", text, "--", "echo", "tea"], own,
                          credit, arm(now + ns, flags=0), credit,
                          expirations=due)
@@ -248,6 +265,10 @@ def test_run():
     asks(["run", "--at", "+5s", "--", "true"], own, credit,
          arm(now + 5 * SECOND, flags=0), credit, expirations=due)
     # It is 5:33:20 there.
+    asks(["run", "--at", "tomorrow 09:00", "--", "true"],
+         ("", CONSUME, REALTIME), credit,
+         arm((2000000000 + 27 * 3600 + 1600) * SECOND, flags=0), credit,
+         expirations=due)
     asks(["run", "--at", "05:34", "--", "true"], ("", CONSUME, REALTIME),
          credit, arm((2000000000 + 40) * SECOND, flags=0), credit,
          expirations=due)

@@ -38,6 +38,63 @@ WRONG_CALLS = (
     (("arm", "-1.5h"), "-1.5h is in the past; did you mean +1.5h?"),
     (("arm", "+5s", "-1"),
      "-1: no number or time begins with a minus sign"),
+    (("arm", "--", "-5s"), "-5s is in the past; did you mean +5s?"),
+    (("arm", "5s"),
+     "5s: did you mean +5s? A span from now begins with +"),
+    (("arm", "2h 30min"),
+     "2h 30min: did you mean '+2h 30min'? A span from now begins with +"),
+    (("refresh", "1", "5s"),
+     "5s: did you mean +5s? A span from now begins with +"),
+    (("arm", "5 min ago"), "5 min ago: that is in the past; write now, or a "
+     "span as in +5s"),
+    (("arm", "yesterday"),
+     "yesterday: that has passed; write now, or a time to come"),
+    (("arm", "today"),
+     "today: that has passed; write now, or a time to come"),
+    (("arm", "2027-02-30"), "2027-02-30: there is no such date"),
+    (("arm", "25:00"), "25:00: there is no such time of day"),
+    (("arm", "Mon 2027-02-28"),
+     "Mon 2027-02-28: that date is another day of the week"),
+    (("arm", "12:00 Nowhere"), "12:00 Nowhere: there is no such zone; "
+     "expected UTC, +HH:MM or a name as in Europe/Berlin"),
+    (("arm", "2027-01-31T12:00+1"), "2027-01-31T12:00+1: expected a zone "
+     "behind the time: UTC, Z, +HH:MM, -HH:MM or a name as in "
+     "Europe/Berlin"),
+    (("arm", "2027-06-30T12:00:60Z"), "2027-06-30T12:00:60Z: a leap second "
+     "can only be the last one of June or December in UTC"),
+    (("arm", "12:00:00.x"),
+     "12:00:00.x: expected one to nine decimals behind the point"),
+    (("arm", "9999-01-01"), "9999-01-01: too large: 2^64 nanoseconds are "
+     "584 years; write never"),
+    (("arm", "noon"), "noon: expected a deadline as in +5s, 18:30, "
+     "'tomorrow 09:00', 'Mon 09:00', '2027-01-31 12:00', "
+     "2027-01-31T12:00:00Z or never"),
+    (("arm", "+5"),
+     "+5: a number wants a unit: ns us ms s min h d w month y"),
+    (("arm", "+5x"),
+     "+5x: a number wants a unit: ns us ms s min h d w month y"),
+    (("arm", "+"),
+     "+: expected a span as in 250ms, 5s, 1h30min or '2 days'"),
+    (("arm", "+1.s"),
+     "+1.s: expected one to nine decimals behind the point"),
+    (("arm", "@x"), "@x: expected seconds with at most nine decimals, as in "
+     "@1700000000.25"),
+    (("arm", "+5s", "--period", "5"), "--period 5: a number wants a unit: "
+     "ns us ms s min h d w month y"),
+    (("arm", "+5s", "--period", "1us"),
+     "--period 1us: expected whole milliseconds, from 1ms to 49d"),
+    (("run", "true"), "run: say when, by --in SPAN or --at TIME"),
+    (("run", "--in", "1s", "-q", "x", "true"), "run: it has a queue of its "
+     "own; leave --queue, --clock, --keyed and --ack out"),
+    (("run", "--in", "tomorrow 09:00", "true"),
+     "--in tomorrow 09:00: expected a span as in 5min; did you mean --at "
+     "'tomorrow 09:00'?"),
+    (("run", "--in", "5", "true"), "--in 5: a number wants a unit: ns us ms "
+     "s min h d w month y"),
+    (("run", "--in", "18446744073s", "true"), "--in 18446744073s: that is "
+     "never; 2^64 nanoseconds are 584 years"),
+    (("run", "--at", "5s", "true"),
+     "5s: did you mean +5s? A span from now begins with +"),
     (("list", "--limit", "0"), "--limit 0: expected a number from 1 on"),
     (("watch", "--count", "x"), "--count x: expected a number from 1 on"),
     (("arm", "+1s", "--id", "-5"),

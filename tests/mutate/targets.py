@@ -13,7 +13,8 @@ SOCKET = ["build/expiryd", "build/slow/expiryd"]
 LIBRARY = ["build/libexpiry.so.0", "build/libexpiry.a", "build/expiryctl"]
 
 # Programs made of tools' own sources, under the sanitizers.
-OF_TOOLS = ["test-parse", "test-local-time", "test-module"]
+OF_TOOLS = ["test-parse", "test-span", "test-local-time", "test-timestamp",
+            "test-module"]
 
 # Seconds that a program takes, if more than one: the quick are asked first.
 SECONDS = {
@@ -80,6 +81,9 @@ LIKELY = {
     "tools/local-time": ["test-local-time"],
     "tools/metrics": ["test-metrics.py"],
     "tools/module": ["test-module"],
+    "tools/digits": ["test-parse", "test-span", "test-local-time"],
+    "tools/parse-span": ["test-span"],
+    "tools/timestamp": ["test-local-time", "test-parse"],
     "tools/parse": ["test-parse", "test-ctl.py"],
     "tools/": ["test-ctl.py"],
 }

@@ -1,0 +1,41 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Arguments that several commands take, and what is wrong with them in words.
+ */
+#include <string.h>
+
+#include "ctl.h"
+#include "local-time.h"
+
+int ctl_parse_deadline(const char *text, struct deadline *deadline)
+{
+	const char *why, *unused, *quote;
+	uint64_t ns;
+
+	if (!parse_local_deadline(text, time(NULL), deadline, &why))
+		return 0;
+	/* As the value of an option, or behind --; getopt() refuses others. */
+	if (*text == '-' && !parse_duration(text + 1, &ns, &unused))
+		return ctl_usage("%s is in the past; did you mean +%s?", text,
+				 text + 1);
+	if (!parse_duration(text, &ns, &unused)) {
+		quote = strchr(text, ' ') ? "'" : "";
+		return ctl_usage("%s: did you mean %s+%s%s? A span from now begins with +",
+				 text, quote, text, quote);
+	}
+	return ctl_usage("%s: %s", text, why);
+}
+
+int ctl_parse_span(const char *text, uint64_t *ns)
+{
+	struct deadline deadline;
+	const char *why, *unused;
+
+	/* The sign that a deadline needs is harmless here. */
+	if (!parse_duration(text + (*text == '+'), ns, &why))
+		return 0;
+	if (!parse_local_deadline(text, time(NULL), &deadline, &unused))
+		return ctl_usage("--in %s: expected a span as in 5min; did you mean --at '%s'?",
+				 text, text);
+	return ctl_usage("--in %s: %s", text, why);
+}
