@@ -26,12 +26,16 @@ static int run_arm(struct ctl *ctl, char **args)
 	timer.deadline_ns = deadline.ns;
 	timer.cookie = cookie;
 
-	ret = ctl_open(ctl, ctl_queue(ctl), 0, 0);
+	ret = ctl_open(ctl, ctl_queue(ctl), CTL_OPEN_CREATE, 0);
 	if (ret)
 		return ret;
 	if (ctl_is_keyed(ctl) && !timer.id)
 		return ctl_usage("queue %s is keyed: give the timer's --id",
 				 ctl_queue(ctl));
+	if (!ctl_is_keyed(ctl) && ctl->given & (CTL_NEW | CTL_LATER))
+		return ctl_error("queue %s is plain: each arm makes a new timer; leave --%s out, or use --keyed --queue NAME",
+				 ctl_queue(ctl),
+				 ctl->given & CTL_NEW ? "new" : "later");
 	ret = ctl_deadline(ctl, &deadline, &why);
 	if (ret < 0)
 		return ctl_usage("%s: %s", args[0], why);
@@ -43,8 +47,9 @@ static int run_arm(struct ctl *ctl, char **args)
 
 	ret = expiry_submit(ctl->handle, &timer, 1);
 	if (ret < 0 || timer.status)
-		return ctl_refused(ctl_queue(ctl), ret < 0 ? ret : timer.status,
-				   EXPIRY_OP_ARM);
+		return ctl_request_refused(ctl, NULL,
+					   ret < 0 ? ret : timer.status,
+					   EXPIRY_OP_ARM);
 	print_timer_head(ctl);
 	print_timer(ctl, &timer, expiry_now(ctl->handle), "");
 	return 0;

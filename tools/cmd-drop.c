@@ -16,7 +16,7 @@ static int run_drop(struct ctl *ctl, char **args)
 		return ret;
 	ret = expiry_drop(ctl->handle);
 	if (ret)
-		return ctl_refused(ctl->queue, ret, EXPIRY_OP_DROP);
+		return ctl_request_refused(ctl, NULL, ret, EXPIRY_OP_DROP);
 	if (ctl->json)
 		printf("{\"dropped\": \"%s\"}\n", ctl->queue);
 	else

@@ -36,7 +36,8 @@ static int run_list(struct ctl *ctl, char **args)
 		nr = expiry_scan(ctl->handle, &cursor, rows,
 				 left < ROWS ? left : ROWS);
 		if (nr < 0)
-			return ctl_refused(ctl_queue(ctl), nr, EXPIRY_OP_SCAN);
+			return ctl_request_refused(ctl, NULL, nr,
+						   EXPIRY_OP_SCAN);
 		now_ns = expiry_now(ctl->handle);
 		for (i = 0; i < nr; i++)
 			print_row(ctl, &rows[i], now_ns);

@@ -169,7 +169,7 @@ static int run_load(struct ctl *ctl, char **args)
 	fd = from_stdin ? STDIN_FILENO : open(args[0], O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		return ctl_error("%s: %s", args[0], strerror(errno));
-	ret = ctl_open(ctl, ctl_queue(ctl), 0, 0);
+	ret = ctl_open(ctl, ctl_queue(ctl), CTL_OPEN_CREATE, 0);
 	if (!ret) {
 		load.ctl = ctl;
 		load.name = from_stdin ? "stdin" : args[0];

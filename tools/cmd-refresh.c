@@ -34,8 +34,9 @@ static int run_refresh(struct ctl *ctl, char **args)
 
 	ret = expiry_submit(ctl->handle, &timer, 1);
 	if (ret < 0 || timer.status)
-		return ctl_refused(args[0], ret < 0 ? ret : timer.status,
-				   EXPIRY_OP_REFRESH);
+		return ctl_request_refused(ctl, args[0],
+					   ret < 0 ? ret : timer.status,
+					   EXPIRY_OP_REFRESH);
 	print_timer_head(ctl);
 	print_timer(ctl, &timer, expiry_now(ctl->handle), "");
 	return 0;

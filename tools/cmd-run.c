@@ -90,7 +90,7 @@ static int wait_due(struct job *job)
 
 	while ((ret = wait_once(job))) {
 		if (!job->met || !passing(ret))
-			return ctl_open_failed(job->ctl, NULL, ret);
+			return ctl_open_failed(job->ctl, NULL, 0, ret);
 		pause.tv_sec = ms / 1000;
 		pause.tv_nsec = ms % 1000 * 1000000;
 		nanosleep(&pause, NULL);

@@ -170,7 +170,7 @@ static int run_stats(struct ctl *ctl, char **args)
 		return ret;
 	ret = expiry_stat(ctl->handle, &stat, &server, sizeof(server));
 	if (ret)
-		return ctl_refused(ctl_queue(ctl), ret, EXPIRY_OP_STAT);
+		return ctl_request_refused(ctl, NULL, ret, EXPIRY_OP_STAT);
 	if (ctl->json) {
 		print_json(ctl, &stat, &server);
 		return 0;

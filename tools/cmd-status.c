@@ -187,6 +187,8 @@ static int run_status(struct ctl *ctl, char **args)
 	if (ret)
 		return ret;
 	ret = expiry_stat(ctl->handle, &stat, &server, sizeof(server));
+	if (ret && ctl->queue)
+		return ctl_request_refused(ctl, NULL, ret, EXPIRY_OP_STAT);
 	if (ret)
 		return ctl_refused(ctl->path, ret, EXPIRY_OP_STAT);
 	if (ctl->json) {

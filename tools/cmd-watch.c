@@ -170,7 +170,8 @@ static int run_watch(struct ctl *ctl, char **args)
 	(void)args;
 	ret = ctl_open(ctl, ctl_queue(ctl),
 		       EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_MANUAL |
-		       EXPIRY_OPEN_RECONNECT, CREDIT);
+		       EXPIRY_OPEN_RECONNECT |
+		       (ctl->given & CTL_CREATE ? CTL_OPEN_CREATE : 0), CREDIT);
 	if (ret)
 		return ret;
 	w.ack = ctl_is_ack(ctl);
@@ -198,7 +199,8 @@ const struct command cmd_watch = {
 	.summary = "print expirations as they come, until Ctrl-C",
 	.examples =
 		"  expiryctl watch --queue leases\n"
-		"  expiryctl watch --count 1 --json\n",
-	.options = CTL_COUNT,
+		"  expiryctl watch --count 1 --json\n"
+		"  expiryctl watch --create --queue sessions\n",
+	.options = CTL_COUNT | CTL_CREATE,
 	.run = run_watch,
 };

@@ -27,6 +27,7 @@
 #define CTL_IN		0x1000
 #define CTL_AT		0x2000
 #define CTL_HTTP	0x4000
+#define CTL_CREATE	0x8000
 
 /**
  * struct ctl - the command line, checked
@@ -106,18 +107,17 @@ extern const struct command cmd_watch;
 
 #define CTL_QUEUE_DEFAULT	"default"
 
-/* Attach to the queue @name (NULL: an anonymous one) with EXPIRY_OPEN_* @flags
- * and credit for @credit expirations, in whatever clock and mode it has as far
- * as the command line leaves that open. EXPIRY_OPEN_RECONNECT counts on
+/* For ctl_open(): make the queue where there is none. */
+#define CTL_OPEN_CREATE	0x80000000
+
+/* Attach to the queue @name with EXPIRY_OPEN_* @flags and credit for @credit
+ * expirations, in whatever clock and mode it has as far as the command line leaves
+ * that open. Without CTL_OPEN_CREATE no queue is made; without a name the
+ * connection only looks at the daemon. EXPIRY_OPEN_RECONNECT counts on
  * acknowledging queues. 0, or an exit status with the reason printed.
  */
 int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,
 	     uint32_t credit);
-
-/* Print why the queue @name could not be attached to, and what to do; returns
- * EXIT_REFUSED.
- */
-int ctl_open_failed(const struct ctl *ctl, const char *name, int error);
 
 /* The daemon's socket where no option names one: EXPIRY_SOCKET of the
  * environment, or the default.
@@ -144,14 +144,34 @@ int ctl_parse_deadline(const char *text, struct deadline *deadline);
 /* The value of --in. */
 int ctl_parse_span(const char *text, uint64_t *ns);
 
-/* Print "expiryctl: WHAT: why and what to do"; returns EXIT_REFUSED. */
-int ctl_refused(const char *what, int error, unsigned int op);
-
 /* Print a line on stderr; return EXIT_REFUSED or EXIT_USAGE. */
 __attribute__((format(printf, 1, 2)))
 int ctl_error(const char *format, ...);
 __attribute__((format(printf, 1, 2)))
 int ctl_usage(const char *format, ...);
+
+/* refusals.c: each prints one cause and what to do about it, and returns
+ * EXIT_REFUSED
+ */
+
+/* "expiryctl: WHAT: why and what to do" */
+int ctl_refused(const char *what, int error, unsigned int op);
+
+/* A request of the command line's queue; @what: the id, or NULL. */
+int ctl_request_refused(const struct ctl *ctl, const char *what, int error,
+			unsigned int op);
+
+/* ctl_open() with EXPIRY_OPEN_* @flags; @name: NULL = no queue's name. */
+int ctl_open_failed(const struct ctl *ctl, const char *name,
+		    unsigned int flags, int error);
+
+/* The queue has another clock or mode, and the user may not see which. */
+int ctl_unseen(const struct ctl *ctl, const char *name);
+
+/* Whether the command line asks for another clock or mode than the queue has: 0 =
+ * no.
+ */
+int ctl_contradiction(const struct ctl *ctl, const struct expiry_queue *row);
 
 /* print.c: how things look */
 

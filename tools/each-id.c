@@ -28,9 +28,10 @@ int each_id(struct ctl *ctl, uint8_t op, char **args)
 		timer.id = id;
 		ret = expiry_submit(ctl->handle, &timer, 1);
 		if (ret < 0)
-			return ctl_refused(*arg, ret, op);
+			return ctl_request_refused(ctl, *arg, ret, op);
 		if (timer.status)
-			status = ctl_refused(*arg, timer.status, op);
+			status = ctl_request_refused(ctl, *arg, timer.status,
+						     op);
 		else
 			print_timer(ctl, &timer, expiry_now(ctl->handle), "");
 	}

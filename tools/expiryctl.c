@@ -32,6 +32,7 @@ enum {
 	OPT_SOCKET = 256, OPT_DEVICE, OPT_CLOCK, OPT_KEYED, OPT_ACK,
 	OPT_JSON, OPT_VERSION, OPT_ID, OPT_PERIOD, OPT_NEW, OPT_LATER,
 	OPT_COUNT, OPT_LIMIT, OPT_IDS, OPT_IN, OPT_AT, OPT_HTTP,
+	OPT_CREATE,
 };
 
 static const struct option long_options[] = {
@@ -54,6 +55,7 @@ static const struct option long_options[] = {
 	{ "in", required_argument, NULL, OPT_IN },
 	{ "at", required_argument, NULL, OPT_AT },
 	{ "http", no_argument, NULL, OPT_HTTP },
+	{ "create", no_argument, NULL, OPT_CREATE },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -72,6 +74,7 @@ static const struct {
 	{ CTL_IDS, "--ids", "--ids", "print the timers' ids" },
 	{ CTL_IN, "--in", "--in SPAN", "so long from now: 5min, '2h 30min'" },
 	{ CTL_AT, "--at", "--at TIME", "then: 18:30, 'tomorrow 09:00', or another deadline" },
+	{ CTL_CREATE, "--create", "--create", "make the queue if there is none" },
 	{ CTL_HTTP, "--http", "--http", "as the answer to a request on the standard input" },
 };
 
@@ -234,6 +237,9 @@ static int parse_option(struct ctl *ctl, int option, const char *value)
 		return 0;
 	case OPT_HTTP:
 		ctl->given |= CTL_HTTP;
+		return 0;
+	case OPT_CREATE:
+		ctl->given |= CTL_CREATE;
 		return 0;
 	case OPT_IN:
 		ctl->in = value;

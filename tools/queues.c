@@ -5,6 +5,7 @@
 #include "queues.h"
 
 #define PAGE	64	/* rows asked for at once */
+#define LOOK_MS	60000	/* longest silence of the daemon */
 
 /* Room for a page more. */
 static int grow(struct queues *queues)
@@ -39,6 +40,37 @@ int queues_ask(struct ctl *ctl, struct queues *queues)
 		queues->nr += ret;
 	} while (cursor);
 	return 0;
+}
+
+int queue_find(const struct ctl *ctl, const char *name,
+	       struct expiry_queue *row)
+{
+	const struct expiry_options options = {
+		.size = sizeof(options),
+		.flags = EXPIRY_OPEN_EXISTING,
+		.timeout_ms = ctl->timeout_ms ? ctl->timeout_ms : LOOK_MS,
+	};
+	struct expiry_queue rows[PAGE];
+	struct expiry *handle;
+	uint64_t cursor = 0;
+	int i, nr, ret;
+
+	ret = expiry_open(&handle, ctl->address, &options);
+	if (ret)
+		return ret;
+	do {
+		nr = expiry_queues(handle, &cursor, rows, PAGE);
+		if (nr < 0)
+			ret = nr;
+		for (i = 0; i < nr && !ret; i++) {
+			if (strcmp(rows[i].name, name))
+				continue;
+			*row = rows[i];
+			ret = 1;
+		}
+	} while (cursor && !ret);
+	expiry_close(handle);
+	return ret;
 }
 
 void queues_free(struct queues *queues)

@@ -23,6 +23,12 @@ struct queues {
 int queues_ask(struct ctl *ctl, struct queues *queues);
 void queues_free(struct queues *queues);
 
+/* Looks for the queue @name over a connection of its own: 1 = found, 0 = not among
+ * those that this user may see, or -errno.
+ */
+int queue_find(const struct ctl *ctl, const char *name,
+	       struct expiry_queue *row);
+
 /* Whether @row is of the queue that the command line names, or it names none. */
 bool queue_meant(const struct ctl *ctl, const struct expiry_queue *row);
 

@@ -7,7 +7,7 @@
 #include <stdlib.h>
 #include <time.h>
 
-#include "ctl.h"
+#include "queues.h"
 
 /* Unless a command has reasons to wait less. */
 #define TIMEOUT_MS	60000
@@ -53,33 +53,7 @@ int ctl_usage(const char *format, ...)
 	return EXIT_USAGE;
 }
 
-int ctl_refused(const char *what, int error, unsigned int op)
-{
-	return ctl_error("%s: %s", what, expiry_explain(error, op));
-}
-
-int ctl_open_failed(const struct ctl *ctl, const char *name, int error)
-{
-	switch (-error) {
-	case ENOENT:
-	case ECONNREFUSED:
-		if (ctl->device)
-			return ctl_error("%s: there is no such device; load the module with: modprobe expiry",
-					 ctl->path);
-		return ctl_error("%s: no daemon answers; start it with: systemctl start expiryd, or name its socket with --socket",
-				 ctl->path);
-	case EACCES:
-	case EBUSY:
-	case EINVAL:
-		if (name && !ctl->device)
-			return ctl_error("%s: queue %s: %s", ctl->path, name,
-					 expiry_explain(error, EXPIRY_OP_HELLO));
-		break;
-	}
-	return ctl_refused(ctl->path, error, EXPIRY_OP_HELLO);
-}
-
-/* Connections are made anew where that can be had. */
+/* Opens; connections are made anew where the library offers that. */
 static int open_lasting(struct ctl *ctl, struct expiry_options options)
 {
 	if (!(options.flags & EXPIRY_OPEN_ACK))
@@ -87,60 +61,57 @@ static int open_lasting(struct ctl *ctl, struct expiry_options options)
 	return expiry_open(&ctl->handle, ctl->address, &options);
 }
 
-/*
- * A queue that exists answers -EINVAL to another clock or mode than its own.
- * Try those that the command line does not rule out, the likeliest first; a
- * queue that is not there is made by the very first.
+/* Attaches to a queue of another clock or mode than those of @options, unless the
+ * command line says otherwise. 0, an exit status with the reason printed, or
+ * -errno.
  */
-static int open_any(struct ctl *ctl, const struct expiry_options *first)
+static int open_as_it_is(struct ctl *ctl, struct expiry_options options)
 {
-	static const uint32_t clocks[] = {
-		CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME
-	};
-	static const uint32_t modes[] = {
-		0, EXPIRY_MODE_KEYED, EXPIRY_MODE_ACK, EXPIRY_MODE_ALL
-	};
-	const uint32_t fixed = ctl->mode_given;
-	struct expiry_options options = *first;
-	size_t c, m;
+	struct expiry_queue row;
 	int ret;
 
-	ret = open_lasting(ctl, options);
-	if (ret != -EINVAL || !options.queue || ctl->device)
+	ret = queue_find(ctl, options.queue, &row);
+	if (ret < 0)
 		return ret;
-	for (c = 0; c < sizeof(clocks) / sizeof(*clocks); c++) {
-		for (m = 0; m < sizeof(modes) / sizeof(*modes); m++) {
-			options.clock_id = clocks[c];
-			options.flags = (first->flags & ~EXPIRY_MODE_ALL) |
-					modes[m];
-			if (ctl->clock_given &&
-			    options.clock_id != first->clock_id)
-				continue;
-			if ((modes[m] & fixed) != fixed)
-				continue;
-			ret = open_lasting(ctl, options);
-			if (ret != -EINVAL)
-				return ret;
-		}
-	}
-	return ret;
+	if (!ret)
+		return ctl_unseen(ctl, options.queue);
+	ret = ctl_contradiction(ctl, &row);
+	if (ret)
+		return ret;
+	options.clock_id = row.stat.clock_id;
+	options.flags |= row.stat.mode;
+	return open_lasting(ctl, options);
 }
 
 int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,
 	     uint32_t credit)
 {
-	const struct expiry_options options = {
+	struct expiry_options options = {
 		.size = sizeof(options),
-		.flags = flags | ctl->mode_given,
-		.queue = ctl->device ? NULL : name,
+		.flags = (flags & ~CTL_OPEN_CREATE) | ctl->mode_given,
+		.queue = name,
 		.clock_id = ctl->clock_id,
 		.credit = credit,
 		.timeout_ms = ctl->timeout_ms ? ctl->timeout_ms : TIMEOUT_MS,
 	};
 	int ret;
 
-	ret = open_any(ctl, &options);
-	return ret ? ctl_open_failed(ctl, name, ret) : 0;
+	if (ctl->device) {
+		options.queue = NULL;
+	} else if (!name) {
+		options.flags = EXPIRY_OPEN_EXISTING;
+		options.clock_id = CLOCK_REALTIME;
+	} else if (!(flags & CTL_OPEN_CREATE)) {
+		options.flags |= EXPIRY_OPEN_EXISTING;
+	}
+	/* Most queues are as the command line says, or have the clock and mode of
+	 * a new one: one connection does. -EINVAL says that the queue exists and
+	 * differs; then it takes one to look and one to attach.
+	 */
+	ret = open_lasting(ctl, options);
+	if (ret == -EINVAL && options.queue)
+		ret = open_as_it_is(ctl, options);
+	return ret < 0 ? ctl_open_failed(ctl, name, options.flags, ret) : ret;
 }
 
 static struct expiry_info info_of(const struct ctl *ctl)
@@ -171,10 +142,11 @@ int ctl_deadline(const struct ctl *ctl, const struct deadline *deadline,
 {
 	if (deadline->kind == DEADLINE_RELATIVE)
 		return EXPIRY_F_RELATIVE;
-	if (deadline->kind == DEADLINE_CALENDAR &&
-	    ctl_clock(ctl) != CLOCK_REALTIME) {
-		*why = "the queue's clock knows no dates: expected +DURATION, @SECONDS or never";
-		return -EINVAL;
-	}
-	return 0;
+	if (deadline->kind != DEADLINE_CALENDAR ||
+	    ctl_clock(ctl) == CLOCK_REALTIME)
+		return 0;
+	*why = ctl_clock(ctl) == CLOCK_MONOTONIC ?
+	       "the queue is on clock monotonic, which knows no dates; expected +SPAN, @SECONDS or never" :
+	       "the queue is on clock boottime, which knows no dates; expected +SPAN, @SECONDS or never";
+	return -EINVAL;
 }

@@ -14,9 +14,10 @@ import threading
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "socket"))
 from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CLEAR,  # noqa: E402
-                    CLOCK_SET, CREDIT, DROP, EXPIRED, HELLO, KEYED, MONOTONIC,
-                    QUERY, QUEUES, REALTIME, REFRESH, RELATIVE, SCAN, SIZE,
-                    STAT, WAIT, Record, pack, unpack)
+                    CLOCK_SET, CREDIT, DROP, EXISTING, EXPIRED, HELLO, KEYED,
+                    MONOTONIC, QUERY, QUEUES, REALTIME, REFRESH, RELATIVE,
+                    SCAN, SIZE, STAT, WAIT, Record, pack, unpack)
+import support_fields as fields  # noqa: E402
 
 # When it is, as fixed-time.c has it.
 NOW = {REALTIME: 2000000000123456789, MONOTONIC: 5000000123456789,
@@ -29,22 +30,26 @@ class Server:
 
     @stats: (struct expiry_stat, struct expiry_server_stat) packed; the first
         for the first STAT, and so on, the last for all that follow
-    @queues: lists of (name, stat, daemon), likewise, for QUEUES
+    @queues: lists of (name, stat, daemon), likewise, for QUEUES; else that one
+        queue, by the name that it was last asked for in vain
     @timers: records that SCAN lists, QUERY and CANCEL find
     @expirations: records sent as far as there is credit
-    @errors: {op: errno} refused
+    @errors: {op: errno} refused; that of HELLO where it has a name
+    @looking: errno for HELLO without a name and without a queue
     @page: most rows of a SCAN or QUEUES
     @path: of the socket, else "socket" in a folder of its own
     """
 
     def __init__(self, clock=REALTIME, mode=0, stats=(), queues=(), timers=(),
-                 expirations=(), errors=None, page=1000, name="socket"):
+                 expirations=(), errors=None, page=1000, name="socket",
+                 looking=0):
         self.clock, self.mode, self.page = clock, mode, page
         self.stats, self.queues = list(stats), list(queues)
         self.timers, self.expirations = list(timers), list(expirations)
-        self.errors = errors or {}
+        self.errors, self.looking = errors or {}, looking
         self.asked = []         # every record, in order
         self.hellos = []        # (name, flags, clock) of each connection
+        self.sought = ""        # who asked for another clock or mode
         self.folder = tempfile.mkdtemp(prefix="expiry-test-")
         self.path = os.path.join(os.fsencode(self.folder),
                                  os.fsencode(name))
@@ -116,10 +121,12 @@ class Server:
         assert op == HELLO and version == 1, data
         name = name.rstrip(b"\0").decode()
         self.hellos.append((name, flags, clock))
-        status = -self.errors.get(HELLO, 0)
-        if name and (clock, flags & (ACKING | KEYED)) != (self.clock,
-                                                          self.mode):
+        look = not name and flags == EXISTING
+        status = -(self.looking if look else self.errors.get(HELLO, 0))
+        if name and not status and \
+                (clock, flags & (ACKING | KEYED)) != (self.clock, self.mode):
             status = -errno.EINVAL
+            self.sought = name
         connection.sendall(bytes(Record(HELLO, flags, status, clock,
                                         len(self.timers), NOW[clock],
                                         WINDOW)))
@@ -171,7 +178,10 @@ class Server:
             SCAN, cookie=end if end < len(self.timers) else 0))
 
     def list_queues(self, record):
-        rows = self.queues[0]
+        rows = self.queues[0] if self.queues else [(
+            self.sought,
+            fields.STAT.pack({"clock_id": self.clock, "mode": self.mode}),
+            fields.DAEMON.pack({}))]
         count = min(record.period, self.page)
         end = record.id + count
         data = b""
@@ -181,7 +191,8 @@ class Server:
                                 name.encode()) + stat + daemon
         if end >= len(rows):
             end = 0
-            self.next_of(self.queues)
+            if self.queues:
+                self.next_of(self.queues)
         return data + bytes(Record(QUEUES, cookie=end))
 
     def credit(self, record):

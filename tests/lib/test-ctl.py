@@ -97,9 +97,9 @@ def test_arm_query_refresh_cancel():
 
     gone, = ctl("cancel", id, "--json", *q).rows()
     assert gone == moved, gone
-    assert "no such timer" in refused("cancel", id, *q)
-    assert "no such timer" in refused("query", id, *q)
-    assert "no such timer" in refused("refresh", id, "+1s", *q)
+    assert "no timer " in refused("cancel", id, *q)
+    assert "no timer " in refused("query", id, *q)
+    assert "no timer " in refused("refresh", id, "+1s", *q)
 
 
 def test_several_ids():
@@ -146,7 +146,8 @@ def test_watch_count():
 def test_watch_until_interrupted():
     q = ("--queue", "interrupted")
     for signum in (signal.SIGINT, signal.SIGTERM):
-        watch = subprocess.Popen(command("watch", "--json", *q), text=True,
+        watch = subprocess.Popen(command("watch", "--create", "--json", *q),
+                                 text=True,
                                  stdout=subprocess.PIPE,
                                  stderr=subprocess.PIPE)
         arm("+0s", "5", *q)
@@ -165,7 +166,8 @@ def wait_no_consumer(queue):
 
 def test_one_consumer():
     q = ("--queue", "one")
-    watch = subprocess.Popen(command("watch", *q), stdout=subprocess.PIPE)
+    watch = subprocess.Popen(command("watch", "--create", *q),
+                             stdout=subprocess.PIPE)
     arm("+0s", "1", *q)
     assert watch.stdout.readline()
     assert "has a consumer" in refused("watch", *q)
@@ -198,9 +200,9 @@ def test_attaches_to_what_is_there():
             assert rows[0]["deadline_ns"] == made["deadline_ns"], rows
     # what is said is meant
     err = refused("list", "--queue", "realtime", "--clock", "monotonic")
-    assert "another clock or mode" in err, err
+    assert "is on clock realtime" in err, err
     err = refused("list", "--queue", "realtime", "--keyed")
-    assert "another clock or mode" in err, err
+    assert "is plain" in err, err
 
 
 def test_other_clocks():
@@ -313,7 +315,8 @@ def test_drop():
     assert "--queue" in usage("drop")
     assert ctl("drop", "--queue", "doomed", "--json").rows() == [
         {"dropped": "doomed"}]
-    assert ctl("list", "--queue", "doomed").out == ""
+    assert "no queue doomed" in refused("list", "--queue", "doomed")
+    assert "no queue doomed" in refused("drop", "--queue", "doomed")
 
 
 def test_status():
@@ -342,6 +345,7 @@ def test_device():
 
 def test_stats():
     q = ("--queue", "stats")
+    ctl("load", *q)
     assert "lateness: none measured yet" in ctl("stats", *q).out
     # Due before there is a consumer, and after.
     for i in range(4):
@@ -376,22 +380,6 @@ def test_options_anywhere():
         assert ctl(*args).rows()[0]["cookie"] == "1"
 
 
-def test_wrong_calls():
-    for args in ((), ("nonsense",), ("arm",), ("arm", "+1h", "1", "2"),
-                 ("arm", "5"), ("arm", "+1h", "x"), ("arm", "+1h", "-1"),
-                 ("arm", "+1h", "--id", "0"), ("arm", "+1h", "--period", "0s"),
-                 ("arm", "+1h", "--count", "1"), ("refresh", "1"),
-                 ("refresh", "x", "+1h"), ("cancel",), ("query",),
-                 ("query", "18446744073709551616"), ("list", "x"),
-                 ("list", "--limit", "0"), ("watch", "--count", "x"),
-                 ("status", "x"), ("--frobnicate", "status"), ("--queue",),
-                 ("--queue", "", "list"), ("--queue", "a b", "list"),
-                 ("--queue", "x" * 25, "list"), ("--clock", "tai", "list"),
-                 ("load", "a", "b"), ("--device", "/dev/expiry", "arm", "+1h"),
-                 ("--socket", "", "status"), ("-x",)):
-        usage(*args)
-
-
 def test_help():
     out = ctl("--help").out
     assert "Examples:" in out and "Exit status" in out
@@ -402,14 +390,6 @@ def test_help():
         assert own.startswith("Usage: expiryctl") and "Examples:" in own
         assert "expiryctl %s" % name in own.split("Examples:")[1], own
     assert ctl("--version").out.startswith("expiryctl ")
-
-
-def test_no_daemon():
-    err = refused("--socket", "/nonexistent/socket", "status")
-    assert "/nonexistent/socket" in err and "--socket" in err, err
-    assert "systemctl start expiryd" in err, err
-    refused("--device", "/nonexistent", "status")
-    refused("--device", "/dev/null", "status")
 
 
 def test_full_disk():

@@ -408,7 +408,8 @@ def test_each_number_is_its_fields():
     with Server(mode=ACKING, stats=[stats()], queues=[[queue("leases")]]) \
             as server:
         rows = {}
-        for call in ("status", *LEASES), ("stats",), ("top", "--count", "1"):
+        for call in ("status", *LEASES), ("stats", *LEASES), \
+                ("top", "--count", "1"):
             _, out, _ = run(server, "--json", *call)
             rows[call[0]] = json.loads(out)
     for table in STAT, SERVER, DAEMON:

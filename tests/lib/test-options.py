@@ -16,7 +16,7 @@ from support_golden import CTL, WAIT, compare, run, shown, start, WRITE
 sys.path.insert(0, os.path.join(ROOT, "tests", "socket"))
 import tap  # noqa: E402
 from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CONSUME,  # noqa: E402
-                    CREDIT, DROP, EXPIRED, KEYED, LATER, MONOTONIC, NEW,
+                    CREDIT, DROP, EXISTING, EXPIRED, KEYED, LATER, MONOTONIC, NEW,
                     QUERY, QUEUES, REALTIME, REDELIVERED, REFRESH, RELATIVE,
                     SCAN, STAT, Record, wait_for)
 
@@ -36,8 +36,11 @@ def all_stats():
 
 
 def asks(arguments, hello, *records, stdin="", status=0, **server):
-    """The command says this HELLO alone and asks for this, and for no more."""
+    """The command says this HELLO alone and asks for this, and for no more. But
+    some commands make no queue."""
     mode = hello[1] & (ACKING | KEYED)
+    if not {"arm", "load", "run", "--create"} & set(arguments):
+        hello = hello[0], hello[1] | EXISTING, hello[2]
     with Server(hello[2], mode, **all_stats(), **server) as fake:
         result = run(fake, *arguments, stdin=stdin)
         assert result[0] == status, result
@@ -93,6 +96,9 @@ def test_arm():
              arm(SECOND, id=7, flags=RELATIVE | flags))
     # Without an id a keyed queue is asked nothing.
     asks(["arm", "+1s", "--keyed"], ("default", KEYED, REALTIME), status=2)
+    # Nor is a plain one what it cannot do.
+    asks(["arm", "+1s", "--new"], DEFAULT, status=1)
+    asks(["arm", "+1s", "--later"], DEFAULT, status=1)
 
 
 def test_which_queue():
@@ -106,27 +112,44 @@ def test_which_queue():
          Record(SCAN, period=512))
 
 
-def tried(arguments, clock, mode):
-    """Clocks and modes that the command says HELLO with."""
-    with Server(clock, mode) as fake:
-        status, _, err = run(fake, "list", *arguments)
-        return [(clock, mode) for _, mode, clock in fake.hellos], status, err
+LOOK = "", EXISTING, REALTIME
+
+
+def tried(command, clock, mode, seen=True):
+    """What the command says HELLO with, and what it prints in the end."""
+    rows = {} if seen else {"queues": [[("another", STATS.pack({}),
+                                         DAEMON.pack({}))]]}
+    with Server(clock, mode, **rows) as fake:
+        status, _, err = run(fake, *command)
+        return fake.hellos, status, err
 
 
 def test_a_queue_that_is_there_is_taken_as_it_is():
-    everything = [(clock, mode) for clock in CLOCKS for mode in MODES]
-    for end, (clock, mode) in enumerate(everything):
-        hellos, status, _ = tried([], clock, mode)
-        assert hellos == [everything[0]] * (end > 0) + everything[:end + 1]
-        assert status == 0
-    # What is said is not to be guessed.
-    hellos, status, err = tried(["--clock", "monotonic"], BOOTTIME, 0)
-    assert hellos == [(MONOTONIC, 0)] + [(MONOTONIC, mode) for mode in MODES]
-    assert status == 1 and "another clock or mode" in err, err
-    hellos, status, err = tried(["--ack"], REALTIME, KEYED)
-    assert hellos == [(REALTIME, ACKING)] + [
-        (clock, mode) for clock in CLOCKS for mode in MODES if mode & ACKING]
-    assert status == 1, err
+    """Whatever it is: guessed, looked at, attached."""
+    for clock in CLOCKS:
+        for mode in MODES:
+            for command, flags in (["list"], EXISTING), \
+                    (["arm", "+1h", "--id", "7"], KEYED), (["load"], 0):
+                if flags & KEYED and not mode & KEYED:
+                    continue
+                hellos, status, err = tried(command, clock, mode)
+                right = "default", flags | mode, clock
+                guess = "default", flags, REALTIME
+                assert hellos == ([right] if guess == right else
+                                  [guess, LOOK, right]), (command, hellos)
+                assert status == 0, err
+
+
+def test_what_is_said_is_not_to_be_guessed():
+    hellos, status, err = tried(["list", "--clock", "monotonic"], BOOTTIME, 0)
+    assert hellos == [("default", EXISTING, MONOTONIC), LOOK], hellos
+    assert status == 1 and "is on clock boottime" in err, err
+    hellos, status, err = tried(["list", "--ack"], REALTIME, KEYED)
+    assert hellos == [("default", EXISTING | ACKING, REALTIME), LOOK], hellos
+    assert status == 1 and "delivers at most once" in err, err
+    hellos, status, err = tried(["list"], REALTIME, KEYED, seen=False)
+    assert hellos == [DEFAULT[:1] + (EXISTING, REALTIME), LOOK], hellos
+    assert status == 1 and "you may not see which" in err, err
 
 
 def test_refresh_query_cancel():
@@ -178,6 +201,8 @@ def test_watch():
     consume = ("default", CONSUME, REALTIME)
     asks(["watch", "--count", "3"], consume, Record(CREDIT, period=3),
          expirations=expirations(3))
+    asks(["watch", "--create", "--count", "3"], consume,
+         Record(CREDIT, period=3), expirations=expirations(3))
     # No more are asked for than are printed.
     asks(["watch", "--count", "300"], consume, Record(CREDIT, period=256),
          Record(CREDIT, period=44), expirations=expirations(300))

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Refusals in words: one cause each, and the way out. What the daemon's errno
+ * leaves open is looked up: the queue's clock, kind, owner and consumer.
+ */
+#include <ctype.h>
+#include <errno.h>
+#include <grp.h>
+#include <inttypes.h>
+#include <pwd.h>
+#include <string.h>
+#include <sys/stat.h>
+#include <time.h>
+#include <unistd.h>
+#include <fcntl.h>
+
+#include "queues.h"
+
+#define NAME_TEXT	80	/* bytes that hold a user, group or process */
+
+int ctl_refused(const char *what, int error, unsigned int op)
+{
+	return ctl_error("%s: %s", what, expiry_explain(error, op));
+}
+
+static const char *user_text(char *text, uid_t uid)
+{
+	const struct passwd *user = getpwuid(uid);
+
+	if (user)
+		snprintf(text, NAME_TEXT, "%s (uid %u)", user->pw_name, uid);
+	else
+		snprintf(text, NAME_TEXT, "uid %u", uid);
+	return text;
+}
+
+static const char *group_text(char *text, gid_t gid)
+{
+	const struct group *group = getgrgid(gid);
+
+	if (group)
+		snprintf(text, NAME_TEXT, "%s", group->gr_name);
+	else
+		snprintf(text, NAME_TEXT, "%u", gid);
+	return text;
+}
+
+/* A process and the name that it gave itself, if that can be printed. */
+static const char *process_text(char *text, uint32_t pid)
+{
+	char path[32], name[32] = "";
+	FILE *file;
+	size_t i;
+
+	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/comm", pid);
+	file = fopen(path, "re");
+	if (file) {
+		if (!fgets(name, sizeof(name), file))
+			*name = '\0';
+		fclose(file);
+	}
+	name[strcspn(name, "\n")] = '\0';
+	for (i = 0; name[i]; i++)
+		if (!isgraph((unsigned char)name[i]))
+			name[i] = '?';
+	snprintf(text, NAME_TEXT, *name ? "process %" PRIu32 " (%s)" :
+		 "process %" PRIu32, pid, name);
+	return text;
+}
+
+/* The socket or device may not be opened. */
+static int path_refused(const struct ctl *ctl)
+{
+	char user[NAME_TEXT], group[NAME_TEXT];
+	struct stat st;
+
+	if (stat(ctl->path, &st))
+		return ctl_error("%s: you may not look into the folder it is in; run this as root",
+				 ctl->path);
+	if (st.st_mode & 0020)
+		return ctl_error("%s: only user %s and group %s may use it; to join that group: sudo adduser NAME %s, then log in anew",
+				 ctl->path, user_text(user, st.st_uid),
+				 group_text(group, st.st_gid), group);
+	return ctl_error("%s: only user %s may use it; run this as that user or as root",
+			 ctl->path, user_text(user, st.st_uid));
+}
+
+/* The queue is another user's, or does not let this one do that. */
+static int queue_refused(const struct ctl *ctl, const char *name)
+{
+	struct expiry_queue row;
+	char user[NAME_TEXT];
+
+	if (queue_find(ctl, name, &row) != 1)
+		return ctl_error("queue %s belongs to another user, whose name only root may see; run this as that user or as root, or take another name with --queue",
+				 name);
+	if (row.daemon.uid == geteuid())
+		return ctl_error("queue %s is yours, but its declaration does not let you do this; see its mode in queues.d/%s.conf",
+				 name, name);
+	return ctl_error("queue %s belongs to user %s and does not let you do this; run this as that user or as root, or take another name with --queue",
+			 name, user_text(user, row.daemon.uid));
+}
+
+/* Whether the daemon says so of any connection, not only of this queue's. */
+static bool daemon_answers(const struct ctl *ctl, int error)
+{
+	struct expiry_queue row;
+
+	return queue_find(ctl, "", &row) == error;
+}
+
+/* Whether there is no such queue, so that this user may not make one. */
+static bool is_absent(const struct ctl *ctl, const char *name)
+{
+	const struct expiry_options options = {
+		.size = sizeof(options),
+		.flags = EXPIRY_OPEN_EXISTING,
+		.queue = name,
+		.timeout_ms = ctl->timeout_ms,
+	};
+	struct expiry *handle = NULL;
+	int ret;
+
+	ret = expiry_open(&handle, ctl->address, &options);
+	expiry_close(handle);
+	return ret == -ENOENT;
+}
+
+/* The queue has a consumer, or the daemon no place for a connection. */
+static int busy(const struct ctl *ctl, const char *name)
+{
+	struct expiry_queue row;
+	char process[NAME_TEXT];
+	int ret = queue_find(ctl, name, &row);
+
+	if (ret == -EBUSY)
+		return 0;
+	if (ret == 1 && row.daemon.consumer_pid)
+		return ctl_error("queue %s has a consumer already: %s; a queue has one at a time: end that one first",
+				 name, process_text(process, row.daemon.consumer_pid));
+	return ctl_error("queue %s has a consumer already; a queue has one at a time: end that one first",
+			 name);
+}
+
+static int no_daemon(const struct ctl *ctl)
+{
+	if (ctl->device)
+		return ctl_error("%s: there is no such device; load the module with: modprobe expiry",
+				 ctl->path);
+	return ctl_error("%s: no daemon answers; start it with: systemctl start expiryd, or name its socket with --socket",
+			 ctl->path);
+}
+
+/* What a HELLO with this queue's name was answered; 0: nothing special. */
+static int hello_failed(const struct ctl *ctl, const char *name,
+			unsigned int flags, int error)
+{
+	const bool create = !(flags & EXPIRY_OPEN_EXISTING);
+
+	switch (-error) {
+	case ENOENT:
+		return ctl_error("no queue %s; arm, load and watch --create make it",
+				 name);
+	case EACCES:
+		if (create && is_absent(ctl, name))
+			return ctl_error("no queue %s, and you may not make it: the daemon takes queues from queues.d alone; ask its administrator for queues.d/%s.conf",
+					 name, name);
+		return queue_refused(ctl, name);
+	case EBUSY:
+		return flags & EXPIRY_OPEN_CONSUME ? busy(ctl, name) : 0;
+	case EINVAL:
+		/* A look has no clock and no mode that could be wrong. */
+		return ctl_error("%s: the daemon is older than this expiryctl; restart it with: systemctl restart expiryd",
+				 ctl->path);
+	case EDQUOT:
+		if (create && !daemon_answers(ctl, error))
+			return ctl_error("queue %s: you have as many queues as one user may; drop one, or raise queues_per_user in expiryd.conf",
+					 name);
+		break;
+	case ENOSPC:
+		return ctl_error("queue %s: the daemon has as many queues as it may; drop one, or raise queues in expiryd.conf",
+				 name);
+	}
+	return 0;
+}
+
+int ctl_open_failed(const struct ctl *ctl, const char *name,
+		    unsigned int flags, int error)
+{
+	int ret;
+
+	/* These errnos are connect()'s and open()'s, too. */
+	if (error == -ECONNREFUSED ||
+	    (error == -ENOENT && access(ctl->path, F_OK)))
+		return no_daemon(ctl);
+	if (error == -EACCES &&
+	    faccessat(AT_FDCWD, ctl->path, W_OK, AT_EACCESS))
+		return path_refused(ctl);
+	if (name && !ctl->device) {
+		ret = hello_failed(ctl, name, flags, error);
+		if (ret)
+			return ret;
+	}
+	switch (-error) {
+	case EBUSY:
+		return ctl_error("%s: the daemon has as many connections as it allows; try again later, or raise connections in expiryd.conf",
+				 ctl->path);
+	case EDQUOT:
+		return ctl_error("%s: you have as many connections as one user may; end some, or raise connections_per_user in expiryd.conf",
+				 ctl->path);
+	case EINVAL:
+		if (!ctl->device)
+			return ctl_error("%s: the daemon is older than this expiryctl; restart it with: systemctl restart expiryd",
+					 ctl->path);
+		break;
+	case ENAMETOOLONG:
+		return ctl_error("%s: the path is longer than the 107 bytes that a socket's may have; name a shorter one with --socket",
+				 ctl->path);
+	case ENOTSOCK:
+	case EPROTOTYPE:
+		return ctl_error("%s: that is no socket of expiryd's; name its socket with --socket",
+				 ctl->path);
+	}
+	return ctl_refused(ctl->path, error, EXPIRY_OP_HELLO);
+}
+
+int ctl_unseen(const struct ctl *ctl, const char *name)
+{
+	(void)ctl;
+	return ctl_error("queue %s has another clock or mode, and you may not see which; give --clock, --keyed and --ack as its owner has them",
+			 name);
+}
+
+int ctl_contradiction(const struct ctl *ctl, const struct expiry_queue *row)
+{
+	const uint32_t lacking = ctl->mode_given & ~row->stat.mode;
+	const char *name = row->name;
+
+	if (ctl->clock_given && ctl->clock_id != row->stat.clock_id)
+		return ctl_error("queue %s is on clock %s; leave --clock out, or name another queue with --queue",
+				 name, clock_name(row->stat.clock_id));
+	if (lacking & EXPIRY_MODE_KEYED && ctl->given & CTL_ID)
+		return ctl_error("queue %s is plain: it gives ids itself; leave --id out, or use --keyed --queue NAME",
+				 name);
+	if (lacking & EXPIRY_MODE_KEYED)
+		return ctl_error("queue %s is plain: it gives ids itself; leave --keyed out, or name another queue with --queue",
+				 name);
+	if (lacking & EXPIRY_MODE_ACK)
+		return ctl_error("queue %s delivers at most once; leave --ack out, or name another queue with --queue",
+				 name);
+	return 0;
+}
+
+/* Whether an answer of this errno is about the timer, not about the queue. */
+static bool is_of_timer(unsigned int op)
+{
+	return op == EXPIRY_OP_REFRESH || op == EXPIRY_OP_CANCEL ||
+	       op == EXPIRY_OP_QUERY;
+}
+
+int ctl_request_refused(const struct ctl *ctl, const char *what, int error,
+			unsigned int op)
+{
+	const char *name = ctl_queue(ctl);
+
+	switch (-error) {
+	case ENOENT:
+		if (is_of_timer(op))
+			return ctl_error("no timer %s in queue %s: it expired, was cancelled, or never was; see: expiryctl list --queue %s",
+					 what, name, name);
+		return ctl_error("no queue %s any more: it was dropped meanwhile",
+				 name);
+	case EEXIST:
+		return ctl_error("queue %s: timer %" PRIu64 " is armed already; leave --new out to change it",
+				 name, ctl->id);
+	case EACCES:
+		return queue_refused(ctl, name);
+	case ENOSPC:
+		return ctl_error("queue %s is full; cancel or acknowledge timers, or raise timers_per_queue in expiryd.conf",
+				 name);
+	case EDQUOT:
+		return ctl_error("queue %s: you have as many timers as one user may; cancel some, or raise timers_per_user in expiryd.conf",
+				 name);
+	case EOPNOTSUPP:
+		return ctl_error("queue %s: the daemon is older than this expiryctl and does not know this request; restart it with: systemctl restart expiryd",
+				 name);
+	case EBUSY:
+		if (op == EXPIRY_OP_DROP)
+			return ctl_error("queue %s has other connections; end their programs first, see: expiryctl top %s",
+					 name, name);
+		return ctl_error("queue %s: the daemon is overloaded and did nothing; try again",
+				 name);
+	}
+	if (what)
+		return ctl_error("timer %s in queue %s: %s", what, name,
+				 expiry_explain(error, op));
+	return ctl_error("queue %s: %s", name, expiry_explain(error, op));
+}
