@@ -85,20 +85,63 @@ static int path_refused(const struct ctl *ctl)
 			 ctl->path, user_text(user, st.st_uid));
 }
 
-/* The queue is another user's, or does not let this one do that. */
-static int queue_refused(const struct ctl *ctl, const char *name)
+/* Rights on a queue: the bits of one digit of its mode. */
+#define RIGHT_CONSUME	1
+#define RIGHT_PRODUCE	2
+#define RIGHT_LOOK	4
+#define RIGHT_ALL	7
+
+static unsigned int right_needed(unsigned int op)
 {
+	switch (op) {
+	case EXPIRY_OP_ARM:
+	case EXPIRY_OP_REFRESH:
+	case EXPIRY_OP_CANCEL:
+		return RIGHT_PRODUCE;
+	case EXPIRY_OP_DROP:
+		return RIGHT_ALL;
+	}
+	return RIGHT_LOOK;
+}
+
+static const char *right_text(unsigned int right)
+{
+	switch (right) {
+	case RIGHT_CONSUME:
+		return "take expirations";
+	case RIGHT_PRODUCE:
+		return "arm, refresh or cancel";
+	case RIGHT_LOOK:
+		return "look";
+	}
+	return "drop it";
+}
+
+/* The user has not the @right on the queue. Whose it is says QUEUES only to those
+ * who may look at it.
+ */
+static int queue_refused(const struct ctl *ctl, const char *name,
+			 unsigned int right)
+{
+	char user[NAME_TEXT], group[NAME_TEXT];
 	struct expiry_queue row;
-	char user[NAME_TEXT];
+	unsigned int mode;
 
 	if (queue_find(ctl, name, &row) != 1)
-		return ctl_error("queue %s belongs to another user, whose name only root may see; run this as that user or as root, or take another name with --queue",
+		return ctl_error("queue %s belongs to another user; only root may see whose: sudo expiryctl queues; run this as that user or as root, or take another name with --queue",
 				 name);
-	if (row.daemon.uid == geteuid())
-		return ctl_error("queue %s is yours, but its declaration does not let you do this; see its mode in queues.d/%s.conf",
-				 name, name);
-	return ctl_error("queue %s belongs to user %s and does not let you do this; run this as that user or as root, or take another name with --queue",
-			 name, user_text(user, row.daemon.uid));
+	user_text(user, row.daemon.uid);
+	mode = row.daemon.access & 0777;
+	if (row.daemon.uid != geteuid() && !(~(mode >> 3) & right) &&
+	    row.daemon.gid != EXPIRY_NO_GROUP)
+		return ctl_error("queue %s belongs to user %s, and its group %s may %s; to join that group: sudo adduser NAME %s, then log in anew",
+				 name, user,
+				 group_text(group, row.daemon.gid),
+				 right_text(right), group);
+	return ctl_error("queue %s belongs to user %s, and its mode %03o does not let you %s; run this as %s, or take another name with --queue",
+			 name, user, mode, right_text(right),
+			 mode >> 6 == RIGHT_ALL ? "that user or as root" :
+			 "root");
 }
 
 /* Whether the daemon says so of any connection, not only of this queue's. */
@@ -163,9 +206,11 @@ static int hello_failed(const struct ctl *ctl, const char *name,
 				 name);
 	case EACCES:
 		if (create && is_absent(ctl, name))
-			return ctl_error("no queue %s, and you may not make it: the daemon takes queues from queues.d alone; ask its administrator for queues.d/%s.conf",
+			return ctl_error("no queue %s, and the setting undeclared in expiryd.conf does not let you make it; ask the administrator for queues.d/%s.conf",
 					 name, name);
-		return queue_refused(ctl, name);
+		return queue_refused(ctl, name,
+				     flags & EXPIRY_OPEN_CONSUME ?
+				     RIGHT_CONSUME : RIGHT_LOOK);
 	case EBUSY:
 		return flags & EXPIRY_OPEN_CONSUME ? busy(ctl, name) : 0;
 	case EINVAL:
@@ -216,7 +261,6 @@ int ctl_open_failed(const struct ctl *ctl, const char *name,
 	case ENAMETOOLONG:
 		return ctl_error("%s: the path is longer than the 107 bytes that a socket's may have; name a shorter one with --socket",
 				 ctl->path);
-	case ENOTSOCK:
 	case EPROTOTYPE:
 		return ctl_error("%s: that is no socket of expiryd's; name its socket with --socket",
 				 ctl->path);
@@ -274,7 +318,7 @@ int ctl_request_refused(const struct ctl *ctl, const char *what, int error,
 		return ctl_error("queue %s: timer %" PRIu64 " is armed already; leave --new out to change it",
 				 name, ctl->id);
 	case EACCES:
-		return queue_refused(ctl, name);
+		return queue_refused(ctl, name, right_needed(op));
 	case ENOSPC:
 		return ctl_error("queue %s is full; cancel or acknowledge timers, or raise timers_per_queue in expiryd.conf",
 				 name);

@@ -4,9 +4,11 @@
 calls and what is printed for each."""
 
 import errno
+import glob
 import grp
 import os
 import pwd
+import re
 import shutil
 import socket
 import subprocess
@@ -17,248 +19,29 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "socket"))
 
 import tap                                                      # noqa: E402
-from client import (ARM, DROP, EXISTING, HELLO, QUERY, REALTIME,  # noqa: E402
-                    WAIT, attach, wait_for)
+from client import (ARM, EXISTING, REALTIME, WAIT, attach,     # noqa: E402
+                    wait_for)
 from daemon import ROOT, Daemon                                 # noqa: E402
 from listing import listing                                     # noqa: E402
 from support_fake import Server                                 # noqa: E402
+from support_refusals import (ANOTHERS, DECLARED,               # noqa: E402
+                              FROM_DAEMON, KEYED_WANTS_ID, LEASES, LINES,
+                              LINES_KEYED, MAKES, NO_QUEUE, NOT_HERE,
+                              OTHER_KIND, WRONG_CALLS)
 
 CTL = os.environ.get("EXPIRYCTL", os.path.join(ROOT, "build", "expiryctl"))
 NOWHERE = "/nonexistent/socket"
 
-# What is wrong with the call itself: status 2, without asking the daemon.
-WRONG_CALLS = (
-    ((), "name a command; see: expiryctl --help"),
-    (("lst",), "lst: no such command; see: expiryctl --help"),
-    (("help", "lst"), "lst: no such command; see: expiryctl --help"),
-    (("--frobnicate", "list"),
-     "--frobnicate: no such option; see: expiryctl --help"),
-    (("arm", "+1s", "--i", "7"),
-     "--i may be any of --id, --ids, --in; write it in full"),
-    (("list", "--json=1"),
-     "--json takes no value; write it without the ="),
-    (("list", "--limit"), "--limit wants a value; see: expiryctl --help"),
-    (("list", "-q"), "-q wants a value; see: expiryctl --help"),
-    (("list", "-x"), "-x: no such option; see: expiryctl --help"),
-    (("list", "-xh"), "-x in -xh: no such option; see: expiryctl --help"),
-    (("list", "-hxq", "y"),
-     "-x in -hxq: no such option; see: expiryctl --help"),
-    (("arm", "-5s", "1"), "-5s is in the past; did you mean +5s?"),
-    (("arm", "-1.5h"), "-1.5h is in the past; did you mean +1.5h?"),
-    (("arm", "+5s", "-1"),
-     "-1: no number or time begins with a minus sign"),
-    (("arm", "--", "-5s"), "-5s is in the past; did you mean +5s?"),
-    (("arm", "5s"),
-     "5s: did you mean +5s? A span from now begins with +"),
-    (("arm", "2h 30min"),
-     "2h 30min: did you mean '+2h 30min'? A span from now begins with +"),
-    (("refresh", "1", "5s"),
-     "5s: did you mean +5s? A span from now begins with +"),
-    (("arm", "5 min ago"), "5 min ago: that is in the past; write now, or a "
-     "span as in +5s"),
-    (("arm", "yesterday"),
-     "yesterday: that has passed; write now, or a time to come"),
-    (("arm", "today"),
-     "today: that has passed; write now, or a time to come"),
-    (("arm", "2027-02-30"), "2027-02-30: there is no such date"),
-    (("arm", "25:00"), "25:00: there is no such time of day"),
-    (("arm", "Mon 2027-02-28"),
-     "Mon 2027-02-28: that date is another day of the week"),
-    (("arm", "12:00 Nowhere"), "12:00 Nowhere: there is no such zone; "
-     "expected UTC, +HH:MM or a name as in Europe/Berlin"),
-    (("arm", "2027-01-31T12:00+1"), "2027-01-31T12:00+1: expected a zone "
-     "behind the time: UTC, Z, +HH:MM, -HH:MM or a name as in "
-     "Europe/Berlin"),
-    (("arm", "2027-06-30T12:00:60Z"), "2027-06-30T12:00:60Z: a leap second "
-     "can only be the last one of June or December in UTC"),
-    (("arm", "12:00:00.x"),
-     "12:00:00.x: expected one to nine decimals behind the point"),
-    (("arm", "9999-01-01"), "9999-01-01: too large: 2^64 nanoseconds are "
-     "584 years; write never"),
-    (("arm", "noon"), "noon: expected a deadline as in +5s, 18:30, "
-     "'tomorrow 09:00', 'Mon 09:00', '2027-01-31 12:00', "
-     "2027-01-31T12:00:00Z or never"),
-    (("arm", "+5"),
-     "+5: a number wants a unit: ns us ms s min h d w month y"),
-    (("arm", "+5x"),
-     "+5x: a number wants a unit: ns us ms s min h d w month y"),
-    (("arm", "+"),
-     "+: expected a span as in 250ms, 5s, 1h30min or '2 days'"),
-    (("arm", "+1.s"),
-     "+1.s: expected one to nine decimals behind the point"),
-    (("arm", "@x"), "@x: expected seconds with at most nine decimals, as in "
-     "@1700000000.25"),
-    (("arm", "+5s", "--period", "5"), "--period 5: a number wants a unit: "
-     "ns us ms s min h d w month y"),
-    (("arm", "+5s", "--period", "1us"),
-     "--period 1us: expected whole milliseconds, from 1ms to 49d"),
-    (("run", "true"), "run: say when, by --in SPAN or --at TIME"),
-    (("run", "--in", "1s", "-q", "x", "true"), "run: it has a queue of its "
-     "own; leave --queue, --clock, --keyed and --ack out"),
-    (("run", "--in", "tomorrow 09:00", "true"),
-     "--in tomorrow 09:00: expected a span as in 5min; did you mean --at "
-     "'tomorrow 09:00'?"),
-    (("run", "--in", "5", "true"), "--in 5: a number wants a unit: ns us ms "
-     "s min h d w month y"),
-    (("run", "--in", "18446744073s", "true"), "--in 18446744073s: that is "
-     "never; 2^64 nanoseconds are 584 years"),
-    (("run", "--at", "5s", "true"),
-     "5s: did you mean +5s? A span from now begins with +"),
-    (("list", "--limit", "0"), "--limit 0: expected a number from 1 on"),
-    (("watch", "--count", "x"), "--count x: expected a number from 1 on"),
-    (("arm", "+1s", "--id", "-5"),
-     "--id -5: expected a number from 1 to 2^64-1"),
-    (("list", "-q", "a b"),
-     "--queue a b: expected 1 to 24 of A-Z a-z 0-9 . _ -"),
-    (("list", "--clock", "tai"),
-     "--clock tai: expected realtime, monotonic or boottime"),
-    (("list", "--socket", ""), "--socket wants a path"),
-    (("list", "--ids"),
-     "list does not take --ids; see: expiryctl list --help"),
-    (("list", "x"), "usage: expiryctl [OPTION...] list"),
-    (("load", "a", "b"), "usage: expiryctl [OPTION...] load [FILE|-]"),
-    (("arm",), "usage: expiryctl [OPTION...] arm DEADLINE [COOKIE]"),
-    (("arm", "+1h", "1", "2"),
-     "usage: expiryctl [OPTION...] arm DEADLINE [COOKIE]"),
-    (("refresh", "1"), "usage: expiryctl [OPTION...] refresh ID DEADLINE"),
-    (("refresh", "x", "+1h"),
-     "x: expected an id: a number from 1 to 2^64-1"),
-    (("query", "18446744073709551616"),
-     "18446744073709551616: expected an id: a number from 1 to 2^64-1"),
-    (("list", "-q", ""), "--queue : expected 1 to 24 of A-Z a-z 0-9 . _ -"),
-    (("list", "-q", "x" * 25), "--queue %s: expected 1 to 24 of "
-     "A-Z a-z 0-9 . _ -" % ("x" * 25)),
-    (("--device", "/dev/expiry", "arm", "+1h"), "arm: a device's queue ends "
-     "with the command; leave --device out"),
-    (("--device", "/dev/expiry", "status", "-q", "x"),
-     "status: a device's queues have no names; leave --queue out"),
-    (("query",), "usage: expiryctl [OPTION...] query ID..."),
-    (("query", "x"), "x: expected an id: a number from 1 to 2^64-1"),
-    (("drop",), "drop: name the queue with --queue"),
-    (("arm", "+1s", "x"),
-     "x: expected a cookie: a number from 0 to 2^64-1"),
-)
+SEEN = set()    # lines of the standard error
 
 
-# What there is no queue for: status 1, and no queue is made.
-MAKES = "no queue leases; arm, load and watch --create make it"
-LEASES = "-q", "leases"
-NO_QUEUE = tuple((command + LEASES, MAKES) for command in (
-    ("list",), ("stats",), ("status",), ("watch",), ("query", "1"),
-    ("cancel", "1"), ("refresh", "1", "+1s"), ("drop",),
-    ("list", "--keyed", "--ack", "--clock", "boottime"),
-    ("watch", "--ack"))) + (
-    (("top", "--count", "1", "leases"), "leases: you have no such queue"),
-    (("list",), MAKES.replace("leases", "default")))
-
-# What the queues "plain", "keyed", "acks" and "mono" are not: status 1 or 2.
-OTHER_KIND = (
-    (("arm", "+5s", "1", "--id", "7", "-q", "plain"),
-     "queue plain is plain: it gives ids itself; leave --id out, or use "
-     "--keyed --queue NAME"),
-    (("list", "--keyed", "-q", "plain"),
-     "queue plain is plain: it gives ids itself; leave --keyed out, or name "
-     "another queue with --queue"),
-    (("load", "--ack", "-q", "plain"), "queue plain delivers at most once; "
-     "leave --ack out, or name another queue with --queue"),
-    (("watch", "--clock", "monotonic", "-q", "plain"),
-     "queue plain is on clock realtime; leave --clock out, or name another "
-     "queue with --queue"),
-    (("query", "1", "--clock", "boottime", "-q", "mono"),
-     "queue mono is on clock monotonic; leave --clock out, or name another "
-     "queue with --queue"),
-    (("arm", "+5s", "--new", "-q", "plain"), "queue plain is plain: each arm "
-     "makes a new timer; leave --new out, or use --keyed --queue NAME"),
-    (("arm", "+5s", "--later", "-q", "acks"), "queue acks is plain: each arm "
-     "makes a new timer; leave --later out, or use --keyed --queue NAME"),
-    (("arm", "+5s", "--new", "--id", "7", "-q", "keyed"),
-     "queue keyed: timer 7 is armed already; leave --new out to change it"),
-    (("cancel", "9", "-q", "keyed"), "no timer 9 in queue keyed: it expired, "
-     "was cancelled, or never was; see: expiryctl list --queue keyed"),
-    (("refresh", "9", "+1s", "-q", "keyed"), "no timer 9 in queue keyed: it "
-     "expired, was cancelled, or never was; see: expiryctl list --queue "
-     "keyed"),
-)
-KEYED_WANTS_ID = (
-    (("arm", "+5s", "-q", "keyed"),
-     "queue keyed is keyed: give the timer's --id"),
-    (("arm", "09:00", "-q", "mono"), "09:00: the queue is on clock "
-     "monotonic, which knows no dates; expected +SPAN, @SECONDS or never"),
-    (("refresh", "1", "2027-02-28", "-q", "boot"), "2027-02-28: the queue is "
-     "on clock boottime, which knows no dates; expected +SPAN, @SECONDS or "
-     "never"),
-)
-
-# What only a server made for the test answers: each errno of HELLO, of the look
-# that follows, and of the request.
-FROM_DAEMON = (
-    ({HELLO: errno.EINVAL}, errno.EINVAL, ("list",),
-     "{path}: the daemon is older than this expiryctl; restart it with: "
-     "systemctl restart expiryd"),
-    ({}, errno.EINVAL, ("top",),
-     "{path}: the daemon is older than this expiryctl; restart it with: "
-     "systemctl restart expiryd"),
-    ({HELLO: errno.EACCES}, 0, ("list",),
-     "queue default belongs to another user, whose name only root may see; "
-     "run this as that user or as root, or take another name with --queue"),
-    ({HELLO: errno.EBUSY}, errno.EBUSY, ("watch",),
-     "{path}: the daemon has as many connections as it allows; try again "
-     "later, or raise connections in expiryd.conf"),
-    ({HELLO: errno.EBUSY}, 0, ("list",),
-     "{path}: the daemon has as many connections as it allows; try again "
-     "later, or raise connections in expiryd.conf"),
-    ({}, errno.EBUSY, ("metrics",),
-     "{path}: the daemon has as many connections as it allows; try again "
-     "later, or raise connections in expiryd.conf"),
-    ({HELLO: errno.EDQUOT}, errno.EDQUOT, ("arm", "+1s"),
-     "{path}: you have as many connections as one user may; end some, or "
-     "raise connections_per_user in expiryd.conf"),
-    ({HELLO: errno.EDQUOT}, 0, ("list",),
-     "{path}: you have as many connections as one user may; end some, or "
-     "raise connections_per_user in expiryd.conf"),
-    ({HELLO: errno.EDQUOT}, 0, ("arm", "+1s"),
-     "queue default: you have as many queues as one user may; drop one, or "
-     "raise queues_per_user in expiryd.conf"),
-    ({HELLO: errno.ENOSPC}, 0, ("arm", "+1s"),
-     "queue default: the daemon has as many queues as it may; drop one, or "
-     "raise queues in expiryd.conf"),
-    ({HELLO: errno.EMFILE}, 0, ("arm", "+1s"),
-     "{path}: no file descriptor is left, here or in the daemon; raise the "
-     "limit: ulimit -n here, LimitNOFILE= of the service"),
-    ({HELLO: errno.EPROTONOSUPPORT}, 0, ("list",),
-     "{path}: library and daemon are of different versions: restart the "
-     "daemon; or a device was asked for a name"),
-    ({ARM: errno.ENOSPC}, 0, ("arm", "+1s"),
-     "queue default is full; cancel or acknowledge timers, or raise "
-     "timers_per_queue in expiryd.conf"),
-    ({ARM: errno.EDQUOT}, 0, ("arm", "+1s"),
-     "queue default: you have as many timers as one user may; cancel some, "
-     "or raise timers_per_user in expiryd.conf"),
-    ({ARM: errno.ENOMEM}, 0, ("arm", "+1s"), "queue default: the machine is "
-     "short of memory; nothing was changed"),
-    ({ARM: errno.EBUSY}, 0, ("arm", "+1s"), "queue default: the daemon is "
-     "overloaded and did nothing; try again"),
-    ({ARM: errno.EIO}, 0, ("arm", "+1s"),
-     "queue default: the engine failed; the daemon's log says why"),
-    ({QUERY: errno.EOPNOTSUPP}, 0, ("query", "1"),
-     "queue default: the daemon is older than this expiryctl and does not "
-     "know this request; restart it with: systemctl restart expiryd"),
-    ({QUERY: errno.EIO}, 0, ("query", "1"), "timer 1 in queue default: the "
-     "engine failed; the daemon's log says why"),
-    ({DROP: errno.EBUSY}, 0, ("drop", "-q", "default"),
-     "queue default has other connections; end their programs first, see: "
-     "expiryctl top default"),
-    ({DROP: errno.ENOENT}, 0, ("drop", "-q", "default"),
-     "no queue default any more: it was dropped meanwhile"),
-)
-
-
-def ctl(*arguments, path=NOWHERE, program=CTL, **more):
+def ctl(*arguments, path=NOWHERE, program=CTL, stdin="", **more):
     """Status and both outputs of a call."""
     done = subprocess.run(
-        [program, *arguments], stdin=subprocess.DEVNULL, capture_output=True,
+        [program, *arguments], input=stdin, capture_output=True,
         text=True, timeout=WAIT, check=False,
         env=dict(os.environ, EXPIRY_SOCKET=path), **more)
+    SEEN.update(done.stderr.splitlines())
     return done.returncode, done.stdout, done.stderr
 
 
@@ -334,6 +117,12 @@ def test_no_daemon():
         path = os.path.join(folder, "socket")
         listener.bind(path)     # and does not listen
         check([(("status",), "%s: %s" % (path, advice))], 1, path=path)
+    with tempfile.TemporaryDirectory() as folder, \
+            socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
+        path = os.path.join(folder, "socket")
+        other.bind(path)
+        check([(("status",), "%s: that is no socket of expiryd's; name its "
+                "socket with --socket" % path)], 1, path=path)
 
 
 def test_looking_makes_no_queue(daemon):
@@ -369,6 +158,53 @@ def test_queues_of_another_kind(daemon):
     check(KEYED_WANTS_ID, 2, path=daemon.path)
     for name in queues_of(daemon):
         made(daemon, "drop", "-q", name)
+
+
+def test_lines_of_load(daemon):
+    for table, options in (LINES, ()), \
+            (LINES_KEYED, ("--keyed", "--clock", "monotonic")):
+        status, _, err = ctl(
+            "load", "-q", "lines", *options, path=daemon.path,
+            stdin="".join(line + "\n" for line, _ in table))
+        assert status == 1, err
+        for number, (line, text) in enumerate(table, 1):
+            wanted = "expiryctl: stdin:%d: %s" % (number, text)
+            assert wanted in err.splitlines(), (line, wanted, err)
+        made(daemon, "drop", "-q", "lines")
+    check([(("load", "/nonexistent"),
+            "/nonexistent: No such file or directory")], 1, path=daemon.path)
+
+
+class HangsUp(Server):
+    """A server that ends the connection instead of arming."""
+
+    def arm(self, record):
+        raise ConnectionError
+
+
+def test_a_lost_connection_and_a_full_disk(daemon):
+    made(daemon, "arm", "never", "-q", "full")
+    with open("/dev/full", "w", encoding="ascii") as full:
+        done = subprocess.run([CTL, "--socket", daemon.path, "list", "-q",
+                               "full"], stdout=full, stderr=subprocess.PIPE,
+                              text=True, timeout=WAIT, check=False)
+    assert done.stderr == "expiryctl: standard output: No space left on " \
+        "device\n", done
+    SEEN.update(done.stderr.splitlines())
+    made(daemon, "drop", "-q", "full")
+    with Server(errors={ARM: errno.ECONNRESET}) as fake:
+        status, _, err = ctl("load", path=os.fsdecode(fake.path),
+                             stdin="+1s 1\n")
+        assert (status, err) == (1, "expiryctl: stdin:1: the connection broke "
+                                 "before the answer came: it may be armed; "
+                                 "look for it, or arm it again\n"), err
+    with HangsUp() as fake:
+        status, _, err = ctl("load", path=os.fsdecode(fake.path),
+                             stdin="+1s 1\n")
+        assert (status, err) == (1, "expiryctl: stdin:1: from here on nothing "
+                                 "is known to be armed: the connection broke "
+                                 "before the answer came: it may be armed; "
+                                 "look for it, or arm it again\n"), err
 
 
 def test_a_second_consumer(daemon):
@@ -416,10 +252,9 @@ def test_another_users():
         as_nobody.update(path=daemon.path, program=program)
         made(daemon, "load", "-q", "roots", "--keyed")
         os.chmod(daemon.path, 0o666)
-        check([((command, "-q", "roots"), "queue roots belongs to another "
-                "user, whose name only root may see; run this as that user or "
-                "as root, or take another name with --queue")
-               for command in ("list", "drop", "load")], 1, **as_nobody)
+        check([((command, "-q", "roots"), ANOTHERS % "roots")
+               for command in ("list", "drop", "load", "watch")], 1,
+              **as_nobody)
         os.chmod(daemon.path, 0o660)
         os.chown(daemon.path, 0, grp.getgrnam("daemon").gr_gid)
         check([(("list",), "%s: only user root (uid 0) and group daemon may "
@@ -436,6 +271,31 @@ def test_another_users():
                     "in; run this as root" % daemon.path)], 1, **as_nobody)
         finally:
             os.unlink(elsewhere)
+
+
+def test_declared_queues_and_their_rights():
+    tap.need_root()
+    nobody = pwd.getpwnam("nobody")
+    with tempfile.TemporaryDirectory(prefix="expiryd-") as folder:
+        for mode in sorted({row[0] for row in DECLARED}):
+            with open(os.path.join(folder, "leases.conf"), "w",
+                      encoding="ascii") as file:
+                file.write("owner = daemon\ngroup = mail\nmode = %d\n" % mode)
+            with Daemon("queue_files = %s\nundeclared = nobody\n" % folder) \
+                    as daemon:
+                os.chmod(daemon.path, 0o666)
+                as_nobody = {"path": daemon.path, "user": nobody.pw_uid,
+                             "group": nobody.pw_gid, "extra_groups": [],
+                             "program": shutil.copy(CTL, daemon.folder)}
+                check([(command + LEASES, text) for row, command, text
+                       in DECLARED if row == mode], 1, **as_nobody)
+                check([(("load", "-q", "mine"), "no queue mine, and the "
+                        "setting undeclared in expiryd.conf does not let you "
+                        "make it; ask the administrator for "
+                        "queues.d/mine.conf"),
+                       (("list", "-q", "mine"), MAKES.replace("leases",
+                                                              "mine"))],
+                      1, **as_nobody)
 
 
 def connections(daemon, *arguments):
@@ -467,6 +327,38 @@ def test_how_many_connections_it_takes(daemon):
     for command in ("status",), ("metrics",), ("list", "-q", "absent"), \
             ("arm", "never"):
         assert connections(daemon, *command) == 1, command
+
+
+CALL = re.compile(
+    r'ctl_(?:error|usage)\(((?:\s*(?:"(?:[^"\\]|\\.)*"|PRI\w+))+)')
+TOKEN = re.compile(r'"((?:[^"\\]|\\.)*)"|PRI(\w)')
+CONVERSION = re.compile(r"%(?:\.\*|0\d|z)?[sucdo]")
+
+
+def formats():
+    """What ctl_error() and ctl_usage() are called with, anywhere."""
+    for path in sorted(glob.glob(os.path.join(ROOT, "tools", "*.c"))):
+        with open(path, encoding="utf-8") as file:
+            for literals in CALL.findall(file.read()):
+                yield "".join(text or kind
+                              for text, kind in TOKEN.findall(literals))
+
+
+def test_each_refusal_of_the_source_was_seen():
+    tap.need_root()
+    if len(sys.argv) > 1:
+        raise tap.Skip("not all tests were run")
+    missing = set()
+    number = 0
+    for text in formats():
+        number += 1
+        pattern = ".*".join(re.escape(part)
+                            for part in CONVERSION.split(text))
+        if text not in NOT_HERE and not any(
+                re.fullmatch("expiryctl: " + pattern, line) for line in SEEN):
+            missing.add(text)
+    assert number > 60, number
+    assert not missing, "\n".join(sorted(missing))
 
 
 if __name__ == "__main__":
