@@ -107,6 +107,9 @@ extern const struct command cmd_watch;
 
 #define CTL_QUEUE_DEFAULT	"default"
 
+/* The longest silence of the daemon that is waited for. */
+uint32_t ctl_timeout_ms(const struct ctl *ctl);
+
 /* For ctl_open(): make the queue where there is none. */
 #define CTL_OPEN_CREATE	0x80000000
 

@@ -5,7 +5,6 @@
 #include "queues.h"
 
 #define PAGE	64	/* rows asked for at once */
-#define LOOK_MS	60000	/* longest silence of the daemon */
 
 /* Room for a page more. */
 static int grow(struct queues *queues)
@@ -48,7 +47,7 @@ int queue_find(const struct ctl *ctl, const char *name,
 	const struct expiry_options options = {
 		.size = sizeof(options),
 		.flags = EXPIRY_OPEN_EXISTING,
-		.timeout_ms = ctl->timeout_ms ? ctl->timeout_ms : LOOK_MS,
+		.timeout_ms = ctl_timeout_ms(ctl),
 	};
 	struct expiry_queue rows[PAGE];
 	struct expiry *handle;

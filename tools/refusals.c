@@ -159,7 +159,7 @@ static bool is_absent(const struct ctl *ctl, const char *name)
 		.size = sizeof(options),
 		.flags = EXPIRY_OPEN_EXISTING,
 		.queue = name,
-		.timeout_ms = ctl->timeout_ms,
+		.timeout_ms = ctl_timeout_ms(ctl),
 	};
 	struct expiry *handle = NULL;
 	int ret;

@@ -19,6 +19,11 @@ const char *ctl_default_socket(void)
 	return path && *path ? path : EXPIRY_SOCKET_DEFAULT;
 }
 
+uint32_t ctl_timeout_ms(const struct ctl *ctl)
+{
+	return ctl->timeout_ms ? ctl->timeout_ms : TIMEOUT_MS;
+}
+
 const char *ctl_queue(const struct ctl *ctl)
 {
 	return ctl->queue ? ctl->queue : CTL_QUEUE_DEFAULT;
@@ -92,7 +97,7 @@ int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,
 		.queue = name,
 		.clock_id = ctl->clock_id,
 		.credit = credit,
-		.timeout_ms = ctl->timeout_ms ? ctl->timeout_ms : TIMEOUT_MS,
+		.timeout_ms = ctl_timeout_ms(ctl),
 	};
 	int ret;
 

@@ -298,6 +298,36 @@ static void test_what_is_wrong_is_refused(void **arg)
 		refusal(texts[i]);
 }
 
+/* Bytes without sense: no crash, and what is taken is one of the three kinds. */
+static void test_random_texts(void **arg)
+{
+	static const char *const words[] = {
+		"Mon", "monday", ",", " ", "  ", "tomorrow", "today", "T", "Z", "UTC",
+		"left", "ago", "now", "never", "+", "-", "@", ":", ".", "12", "1",
+		"2027-02-28", "02:30", "+01:00", "Asia/Tokyo", "5s", "min", "\xb5",
+	};
+	const size_t nr = sizeof(words) / sizeof(*words);
+	unsigned int seed = 20270131, taken = 0;
+	struct deadline deadline;
+	const char *why;
+	char text[128];
+	int round, i;
+
+	(void)arg;
+	for (round = 0; round < 100000; round++) {
+		*text = '\0';
+		for (i = rand_r(&seed) % 7; i >= 0; i--)
+			strcat(text, words[rand_r(&seed) % nr]);
+		if (parse_local_deadline(text, NOON, &deadline, &why)) {
+			assert_non_null(why);
+			continue;
+		}
+		assert_true(deadline.kind <= DEADLINE_CALENDAR);
+		taken++;
+	}
+	assert_true(taken > 100);
+}
+
 static void test_everything_else_is_as_ever(void **arg)
 {
 	struct deadline deadline;
@@ -328,6 +358,7 @@ int main(void)
 		cmocka_unit_test(test_other_steps),
 		cmocka_unit_test(test_midnight_that_is_left_out),
 		cmocka_unit_test(test_what_is_wrong_is_refused),
+		cmocka_unit_test(test_random_texts),
 		cmocka_unit_test(test_everything_else_is_as_ever),
 	};
 

@@ -23,7 +23,7 @@ SECONDS = {
     "test-fairness.py": 2, "test-hostile.py": 9, "test-limits.py": 2,
     "test-manager.py": 18, "test-needless.py": 4, "test-service.py": 6,
     "test-threads.py": 28, "test-http.py": 12, "test-metrics.py": 9,
-    "test-restart.py": 2, "test-run.py": 6, "test-reconnect-server": 6,
+    "test-refusals.py": 4, "test-restart.py": 2, "test-run.py": 6, "test-reconnect-server": 6,
     "test-replies": 2,
 }
 
@@ -83,6 +83,10 @@ LIKELY = {
     "tools/module": ["test-module"],
     "tools/digits": ["test-parse", "test-span", "test-local-time"],
     "tools/parse-span": ["test-span"],
+    "tools/arguments": ["test-refusals.py", "test-options.py"],
+    "tools/expiryctl": ["test-refusals.py", "test-options.py"],
+    "tools/refusals": ["test-refusals.py"],
+    "tools/session": ["test-options.py", "test-refusals.py"],
     "tools/timestamp": ["test-local-time", "test-parse"],
     "tools/parse": ["test-parse", "test-ctl.py"],
     "tools/": ["test-ctl.py"],
