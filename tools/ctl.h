@@ -169,7 +169,10 @@ int ctl_open_failed(const struct ctl *ctl, const char *name,
 		    unsigned int flags, int error);
 
 /* The queue has another clock or mode, and the user may not see which. */
-int ctl_unseen(const struct ctl *ctl, const char *name);
+int ctl_unseen(const char *name);
+
+/* The queue has got another clock or mode since it was looked at. */
+int ctl_remade(const char *name);
 
 /* Whether the command line asks for another clock or mode than the queue has: 0 =
  * no.

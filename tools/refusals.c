@@ -268,9 +268,14 @@ int ctl_open_failed(const struct ctl *ctl, const char *name,
 	return ctl_refused(ctl->path, error, EXPIRY_OP_HELLO);
 }
 
-int ctl_unseen(const struct ctl *ctl, const char *name)
+int ctl_remade(const char *name)
 {
-	(void)ctl;
+	return ctl_error("queue %s was dropped meanwhile and made anew with another clock or mode; try again",
+			 name);
+}
+
+int ctl_unseen(const char *name)
+{
 	return ctl_error("queue %s has another clock or mode, and you may not see which; give --clock, --keyed and --ack as its owner has them",
 			 name);
 }

@@ -79,13 +79,14 @@ static int open_as_it_is(struct ctl *ctl, struct expiry_options options)
 	if (ret < 0)
 		return ret;
 	if (!ret)
-		return ctl_unseen(ctl, options.queue);
+		return ctl_unseen(options.queue);
 	ret = ctl_contradiction(ctl, &row);
 	if (ret)
 		return ret;
 	options.clock_id = row.stat.clock_id;
 	options.flags |= row.stat.mode;
-	return open_lasting(ctl, options);
+	ret = open_lasting(ctl, options);
+	return ret == -EINVAL ? ctl_remade(options.queue) : ret;
 }
 
 int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,

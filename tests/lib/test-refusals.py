@@ -19,10 +19,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "socket"))
 
 import tap                                                      # noqa: E402
-from client import (ARM, EXISTING, REALTIME, WAIT, attach,     # noqa: E402
-                    wait_for)
+from client import (ARM, BOOTTIME, EXISTING, MONOTONIC,         # noqa: E402
+                    REALTIME, WAIT, attach, wait_for)
 from daemon import ROOT, Daemon                                 # noqa: E402
 from listing import listing                                     # noqa: E402
+import support_fields as fields                                 # noqa: E402
 from support_fake import Server                                 # noqa: E402
 from support_refusals import (ANOTHERS, DECLARED,               # noqa: E402
                               FROM_DAEMON, KEYED_WANTS_ID, LEASES, LINES,
@@ -237,6 +238,16 @@ def test_each_errno_of_the_daemons():
                 wrong += "%s %s:\n  got    %s\n  wanted %s\n" % (
                     errors, " ".join(arguments), got, wanted)
     assert not wrong, wrong
+
+
+def test_a_queue_that_changes_meanwhile():
+    row = ("default", fields.STAT.pack({"clock_id": MONOTONIC}),
+           fields.DAEMON.pack({}))
+    with Server(BOOTTIME, queues=[[row]]) as fake:
+        check([(("list",), "queue default was dropped meanwhile and made anew "
+                "with another clock or mode; try again")], 1,
+              path=os.fsdecode(fake.path))
+        assert len(fake.hellos) == 3, fake.hellos
 
 
 def test_another_users():
