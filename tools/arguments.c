@@ -7,6 +7,23 @@
 #include "ctl.h"
 #include "local-time.h"
 
+int ctl_check_quoted(const char *time_text, const char *next)
+{
+	struct deadline deadline;
+	const char *why;
+	char text[128];
+	uint64_t ns;
+
+	if (snprintf(text, sizeof(text), "%s %s", time_text, next) >=
+	    (int)sizeof(text))
+		return 0;
+	if (parse_local_deadline(text, time(NULL), &deadline, &why) &&
+	    parse_duration(text, &ns, &why))
+		return 0;
+	return ctl_usage("%s: did you mean '%s'? A time with blanks needs quotes",
+			 next, text);
+}
+
 int ctl_parse_deadline(const char *text, struct deadline *deadline)
 {
 	const char *why, *unused, *quote;

@@ -20,9 +20,12 @@ static int run_arm(struct ctl *ctl, char **args)
 	ret = ctl_parse_deadline(args[0], &deadline);
 	if (ret)
 		return ret;
-	if (args[1] && parse_number(args[1], &cookie))
-		return ctl_usage("%s: expected a cookie: a number from 0 to 2^64-1",
+	if (args[1] && parse_number(args[1], &cookie)) {
+		ret = ctl_check_quoted(args[0], args[1]);
+		return ret ? ret :
+		       ctl_usage("%s: expected a cookie: a number from 0 to 2^64-1",
 				 args[1]);
+	}
 	timer.deadline_ns = deadline.ns;
 	timer.cookie = cookie;
 

@@ -143,6 +143,9 @@ static int run_run(struct ctl *ctl, char **args)
 		return ctl_usage("run: it has a queue of its own; leave --queue, --clock, --keyed and --ack out");
 	ret = job_deadline(&job);
 	if (!ret)
+		ret = ctl_check_quoted(ctl->given & CTL_IN ? ctl->in : ctl->at,
+				       args[0]);
+	if (!ret)
 		ret = wait_due(&job);
 	if (ret)
 		return ret;

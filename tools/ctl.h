@@ -144,6 +144,10 @@ int ctl_deadline(const struct ctl *ctl, const struct deadline *deadline,
  * printed.
  */
 int ctl_parse_deadline(const char *text, struct deadline *deadline);
+/* Whether @next, which stands where something else should, goes on with the time
+ * before it.
+ */
+int ctl_check_quoted(const char *time_text, const char *next);
 /* The value of --in. */
 int ctl_parse_span(const char *text, uint64_t *ns);
 

@@ -76,6 +76,14 @@ WRONG_CALLS = (
      "ns us ms s min h d w month y"),
     (("arm", "+5s", "--period", "1us"),
      "--period 1us: expected whole milliseconds, from 1ms to 49d"),
+    (("arm", "tomorrow", "09:00"), "09:00: did you mean 'tomorrow 09:00'? A "
+     "time with blanks needs quotes"),
+    (("arm", "+2h", "30min"),
+     "30min: did you mean '+2h 30min'? A time with blanks needs quotes"),
+    (("run", "--in", "2h", "30min", "--", "true"),
+     "30min: did you mean '2h 30min'? A time with blanks needs quotes"),
+    (("run", "--at", "tomorrow", "09:00", "true"), "09:00: did you mean "
+     "'tomorrow 09:00'? A time with blanks needs quotes"),
     (("run", "true"), "run: say when, by --in SPAN or --at TIME"),
     (("run", "--in", "1s", "-q", "x", "true"), "run: it has a queue of its "
      "own; leave --queue, --clock, --keyed and --ack out"),
