@@ -75,9 +75,6 @@ static int check_date(const struct timestamp *ts, const char **why)
 {
 	struct tm tm = ts->wall;
 
-	tm.tm_hour = 0;
-	tm.tm_min = 0;
-	tm.tm_sec = 0;
 	timegm(&tm);
 	if (tm.tm_mday != ts->wall.tm_mday || tm.tm_mon != ts->wall.tm_mon)
 		return refuse(why, no_such_date);
@@ -198,7 +195,7 @@ static int take_leap_second(struct timestamp *ts, const char **why)
 	seconds = timestamp_seconds(ts);
 	gmtime_r(&seconds, &tm);
 	/* They began in 1972. */
-	if (tm.tm_mday != 1 || tm.tm_hour || tm.tm_min || tm.tm_sec ||
+	if (tm.tm_mday != 1 || tm.tm_hour || tm.tm_min ||
 	    tm.tm_mon % 6 || tm.tm_year < 72 ||
 	    (tm.tm_year == 72 && !tm.tm_mon))
 		return refuse(why, no_leap_second);

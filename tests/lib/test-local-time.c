@@ -119,6 +119,11 @@ static void test_other_zones(void **arg)
 	/* The zone here is what it was. */
 	assert_string_equal(getenv("TZ"), ZONE);
 	assert_int_equal(when("12:01", NOON), NOON + 60);
+	unsetenv("TZ");
+	tzset();
+	assert_int_equal(when("20:01 Asia/Tokyo", NOON), NOON + 60);
+	assert_null(getenv("TZ"));
+	assert_int_equal(zone(NULL), 0);
 }
 
 static void test_fractions(void **arg)
@@ -237,6 +242,12 @@ static void test_hour_that_is_left_out(void **arg)
 	assert_non_null(strstr(why, "forward"));
 	assert_int_equal(parse_local_deadline("tomorrow 02:30", three - 86400,
 					      &deadline, &why), -EINVAL);
+	assert_int_equal(when("03:30", three + 1740), three + 1800);
+	assert_int_equal(when("03:30", three + 1860), three + 1800 + 86400);
+	assert_int_equal(when("today 03:30", three + 1740), three + 1800);
+	assert_int_equal(parse_local_deadline("today 03:30", three + 1860,
+					      &deadline, &why), -EINVAL);
+	assert_non_null(strstr(why, "passed"));
 	/* Later that day it is tomorrow's. */
 	assert_int_equal(when("02:30", three + 3600), three + 23 * 3600 + 1800);
 }
@@ -276,6 +287,10 @@ static void test_midnight_that_is_left_out(void **arg)
 	assert_int_equal(when("2026-10-18 01:00", 0), 1792292400);
 	assert_int_equal(when("2026-10-18", 0), 1792292400);
 	assert_int_equal(when("tomorrow", 1792292400 - 3600), 1792292400);
+	/* Put forward by a minute only. */
+	setenv("TZ", "XXX3YYY2:59,M10.3.0/0,M2.3.0/0", 1);
+	tzset();
+	assert_int_equal(when("2026-10-18", 0), 1792292400);
 	assert_int_equal(zone(NULL), 0);
 }
 
@@ -285,7 +300,7 @@ static void test_what_is_wrong_is_refused(void **arg)
 		"24:00", "12:60", "12:00:60", "100:00", "12", "12:0", ":00",
 		"2026-02-29 12:00", "2026-13-01 12:00", "2026-11-31T12:00",
 		"2026-02-29", "2026-11-21 25:00", "2026-1-1 12:00", "noon", "",
-		"Mon 2026-11-21", "Mon tomorrow", "Mo 12:00", "Mon Tue", "Mon,Tue",
+		"Mon 2026-11-21", "Mon tomorrow", "Sun tomorrow", "Mo 12:00", "Mon Tue", "Mon,Tue",
 		"tomorrow tomorrow", "tomorrow12:00", "tomorrowT12:00",
 		"12:00 tomorrow", "12:00 UTC UTC", "12:00UTC", "UTC", "12:00.5",
 		"12:00 No/Where", "12:00 ../UTC", "12:00 Europe/", "12:00 leapseconds",

@@ -122,7 +122,7 @@ static void deadlines_wrong(void **state)
 		"2027-01-31T24:00:00Z", "2027-01-31T12:60:00Z",
 		"2027-01-31T12:00:61Z",
 		/* no leap second at noon, in March, or in the zone's midnight */
-		"2016-12-31T12:00:60Z", "2016-03-31T23:59:60Z",
+		"2016-12-31T12:00:60Z", "2017-01-01T00:29:60Z", "2016-03-31T23:59:60Z",
 		"2016-12-31T23:59:60+01:00", "1971-12-31T23:59:60Z",
 		"2554-07-21T23:34:33.709551615Z", "2554-07-21T23:34:34Z",
 		"9999-12-31T23:59:59Z",
@@ -142,6 +142,21 @@ static void deadlines_wrong(void **state)
 		assert_non_null(why);
 		assert_true(d.kind == before.kind && d.ns == before.ns);
 	}
+}
+
+/* A span with a word behind it has at most 127 bytes. */
+static void longest_span_with_a_word(void **state)
+{
+	struct deadline d;
+	const char *why;
+	char text[160];
+
+	(void)state;
+	snprintf(text, sizeof(text), "%122ss left", "5");
+	assert_int_equal(strlen(text), 128);
+	assert_int_equal(parse_deadline(text, &d, &why), -EINVAL);
+	assert_int_equal(parse_deadline(text + 1, &d, &why), 0);
+	assert_true(d.ns == 5 * S);
 }
 
 /* A time of nearly every day until 2554 against the C library's calendar. */
@@ -403,6 +418,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(deadlines_right),
 		cmocka_unit_test(deadlines_wrong),
+		cmocka_unit_test(longest_span_with_a_word),
 		cmocka_unit_test(dates_as_in_libc),
 		cmocka_unit_test(months_end),
 		cmocka_unit_test(ends_of_months),
