@@ -12,11 +12,13 @@
 
 #define OPEN_ALL (EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_ACK | \
 		  EXPIRY_OPEN_KEYED | EXPIRY_OPEN_MANUAL | \
-		  EXPIRY_OPEN_RECONNECT | EXPIRY_OPEN_EXISTING)
+		  EXPIRY_OPEN_RECONNECT | EXPIRY_OPEN_EXISTING | \
+		  EXPIRY_OPEN_OBSERVE)
 
 /* What a handle without a queue cannot have. */
 #define OPEN_QUEUE (EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_ACK | \
-		    EXPIRY_OPEN_KEYED | EXPIRY_OPEN_MANUAL)
+		    EXPIRY_OPEN_KEYED | EXPIRY_OPEN_MANUAL | \
+		    EXPIRY_OPEN_OBSERVE)
 
 /* The first version of struct expiry_options; it never gets smaller. */
 #define OPTIONS_SIZE_MIN	48
@@ -25,6 +27,7 @@ _Static_assert(sizeof(struct expiry_options) >= OPTIONS_SIZE_MIN, "options");
 _Static_assert(EXPIRY_OPEN_CONSUME == EXPIRY_HELLO_CONSUME, "flags are HELLO's");
 _Static_assert(EXPIRY_OPEN_EXISTING == EXPIRY_HELLO_EXISTING,
 	       "flags are HELLO's");
+_Static_assert(EXPIRY_OPEN_OBSERVE == EXPIRY_HELLO_OBSERVE, "flags are HELLO's");
 _Static_assert(EXPIRY_OPEN_ACK == EXPIRY_MODE_ACK, "flags are modes");
 _Static_assert(EXPIRY_OPEN_KEYED == EXPIRY_MODE_KEYED, "flags are modes");
 
@@ -69,6 +72,9 @@ static int options_check(const struct expiry_options *options)
 		return -EINVAL;
 	if ((options->flags & EXPIRY_OPEN_MANUAL) &&
 	    !(options->flags & EXPIRY_OPEN_CONSUME))
+		return -EINVAL;
+	if ((options->flags & EXPIRY_OPEN_OBSERVE) &&
+	    (options->flags & EXPIRY_OPEN_CONSUME || !is_named(options)))
 		return -EINVAL;
 	if (options->clock_id != CLOCK_REALTIME &&
 	    options->clock_id != CLOCK_MONOTONIC &&
@@ -139,9 +145,10 @@ EXPORT int expiry_open(struct expiry **handle, const char *address,
 	h->mode = options.flags & EXPIRY_MODE_ALL;
 	h->clock_id = options.clock_id;
 	h->consume = options.flags & EXPIRY_OPEN_CONSUME;
+	h->observe = options.flags & EXPIRY_OPEN_OBSERVE;
 	h->manual = options.flags & EXPIRY_OPEN_MANUAL;
 	h->timeout_ms = options.timeout_ms;
-	if (h->consume)
+	if (h->consume || h->observe)
 		h->credit = options.credit ?: EXPIRY_CREDIT_DEFAULT;
 
 	ret = h->transport->open(h, path, &options);

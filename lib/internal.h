@@ -85,8 +85,9 @@ extern const struct transport transport_device;
  * @fd: what the program polls
  * @mode: EXPIRY_MODE_*; likewise @clock_id
  * @consume: expirations are taken here
+ * @observe: copies of expirations are taken here; with @consume never
  * @manual: credit is the program's care
- * @credit: most expirations granted and held together
+ * @credit: most expirations granted and held together; most copies held
  * @window: most requests posted and not taken back
  * @timeout_ms: 0 = for ever
  * @timers: in the queue when it was opened
@@ -97,12 +98,15 @@ extern const struct transport transport_device;
  * @posted: requests posted whose replies the program has not taken
  * @awaited: of these, those whose replies have not arrived
  * @granted: expirations the server may still send
- * @held: expirations in @kept
+ * @held: expirations in @kept; for an observer whatever it was sent
  * @credit_due: granted, but the server was not told yet
  * @post_short: the last expiry_post() took less than all for want of room in
  *	the socket
  * @clock_set: where in @kept a CLOCK_SET stands, if it is still there
  * @clock_set_held: it is
+ * @missed: where in @kept a MISSED of the handle's own stands, if it is the last
+ *	that was sent to it
+ * @missed_held: it is
  * @kept: what arrived while a synchronous call waited, and on a device the
  *	replies to posted requests
  * @in_doubt: of a synchronous call that a broken connection ended: requests
@@ -115,6 +119,7 @@ struct expiry {
 	uint32_t mode;
 	uint32_t clock_id;
 	bool consume;
+	bool observe;
 	bool manual;
 	uint32_t credit;
 	uint32_t window;
@@ -131,6 +136,8 @@ struct expiry {
 	bool post_short;
 	bool clock_set_held;
 	uint32_t clock_set;
+	bool missed_held;
+	uint32_t missed;
 	struct ring kept;
 	uint32_t in_doubt;
 	struct stream stream;
@@ -140,7 +147,8 @@ struct expiry {
 static inline bool is_event(const struct expiry_record *record)
 {
 	return record->op == EXPIRY_OP_EXPIRED ||
-	       record->op == EXPIRY_OP_CLOCK_SET;
+	       record->op == EXPIRY_OP_CLOCK_SET ||
+	       record->op == EXPIRY_OP_MISSED;
 }
 
 /* May the program send this? The rest would upset the count of replies. */

@@ -40,8 +40,11 @@ static uint32_t take_kept(struct expiry *h, struct expiry_record *records,
 {
 	uint32_t i, nr = ring_take(&h->kept, records, max);
 
+	/* It may have been the one that counts on. */
+	h->missed_held = h->missed_held && (int32_t)(h->missed - h->kept.head) >= 0;
 	for (i = 0; i < nr; i++) {
-		if (records[i].op == EXPIRY_OP_EXPIRED)
+		if (records[i].op == EXPIRY_OP_EXPIRED ||
+		    (h->observe && is_event(&records[i])))
 			h->held--;
 		else if (records[i].op == EXPIRY_OP_CLOCK_SET)
 			h->clock_set_held = false;
@@ -97,7 +100,7 @@ EXPORT int expiry_receive(struct expiry *h, struct expiry_record *records,
 	uint64_t end_ns = 0;
 	int ret;
 
-	if (!h->consume)
+	if (!h->consume && !h->observe)
 		return -EINVAL;
 	if (h->posted)
 		return -EBUSY;

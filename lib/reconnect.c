@@ -74,7 +74,7 @@ static void link_down(struct expiry *h)
 }
 
 /* Expirations that the program has not seen come again, marked; so it sees each
- * once. What it was willing to take, it still is.
+ * once. What it was willing to take, it still is. Copies do not come again.
  */
 static void forget_held(struct expiry *h)
 {
@@ -82,6 +82,8 @@ static void forget_held(struct expiry *h)
 	uint32_t i, nr = ring_nr(&h->kept);
 	struct expiry_record record;
 
+	if (h->observe)
+		return;
 	for (i = 0; i < nr; i++) {
 		ring_take(&h->kept, &record, 1);
 		if (record.op == EXPIRY_OP_EXPIRED)
@@ -181,7 +183,8 @@ static int check_hello(const struct reconnect *r,
 	if (reply->op != EXPIRY_OP_HELLO || reply->status > 0)
 		return -EPROTO;
 	/* The daemon is there, but the queue was dropped. */
-	if (reply->status == -ENOENT && r->hello.flags & EXPIRY_HELLO_EXISTING)
+	if (reply->status == -ENOENT &&
+	    r->hello.flags & (EXPIRY_HELLO_EXISTING | EXPIRY_HELLO_OBSERVE))
 		return -ESTALE;
 	if (reply->status)
 		return unix_hello_error(reply->status);

@@ -31,7 +31,9 @@ static int fail(struct expiry *h, int error)
  */
 static int event_arrived(struct expiry *h, const struct expiry_record *record)
 {
-	if (!h->consume || !h->kept.records)
+	if (h->observe && h->kept.records)
+		return 0;
+	if (!h->consume || !h->kept.records || record->op == EXPIRY_OP_MISSED)
 		return -EPROTO;
 	if (record->op == EXPIRY_OP_EXPIRED) {
 		if (!h->granted)
@@ -41,8 +43,37 @@ static int event_arrived(struct expiry *h, const struct expiry_record *record)
 	return 0;
 }
 
+/* Keep a copy while a synchronous call waits. An observer has no credit that
+ * bounds what comes: what the ring has no room for is missed, as in the server.
+ */
+static void copy_keep(struct expiry *h, const struct expiry_record *record)
+{
+	struct expiry_record missed = { .op = EXPIRY_OP_MISSED, .cookie = 1 };
+
+	if (h->held + 1 < h->credit) {
+		h->missed_held = false;
+		h->held++;
+		ring_put(&h->kept, record);
+		return;
+	}
+	if (record->op == EXPIRY_OP_MISSED)
+		missed.cookie = record->cookie;
+	if (h->missed_held) {
+		h->kept.records[h->missed & h->kept.mask].cookie += missed.cookie;
+		return;
+	}
+	h->missed = h->kept.tail;
+	h->missed_held = true;
+	h->held++;
+	ring_put(&h->kept, &missed);
+}
+
 static void event_keep(struct expiry *h, const struct expiry_record *record)
 {
+	if (h->observe) {
+		copy_keep(h, record);
+		return;
+	}
 	if (record->op == EXPIRY_OP_EXPIRED) {
 		h->held++;
 		ring_put(&h->kept, record);
@@ -317,7 +348,7 @@ void unix_hello(struct expiry_hello *hello,
 		.op = EXPIRY_OP_HELLO,
 		.flags = options->flags &
 			 (EXPIRY_HELLO_CONSUME | EXPIRY_MODE_ALL |
-			  EXPIRY_HELLO_EXISTING),
+			  EXPIRY_HELLO_EXISTING | EXPIRY_HELLO_OBSERVE),
 		.version = EXPIRY_WIRE_VERSION,
 		.clock_id = options->clock_id,
 	};

@@ -69,6 +69,7 @@ struct expiry;	/* a handle: one connection, or one open device */
 #define EXPIRY_OPEN_ACK		0x02	/* at least once: EXPIRY_MODE_ACK */
 #define EXPIRY_OPEN_KEYED	0x08	/* own ids: EXPIRY_MODE_KEYED */
 #define EXPIRY_OPEN_EXISTING	0x10	/* make no queue, see below */
+#define EXPIRY_OPEN_OBSERVE	0x40	/* copies of expirations, see below */
 #define EXPIRY_OPEN_MANUAL	0x100	/* no credit but by expiry_credit() */
 #define EXPIRY_OPEN_RECONNECT	0x200	/* outlive the connection, as below */
 
@@ -86,7 +87,7 @@ struct expiry;	/* a handle: one connection, or one open device */
  *	is always anonymous. Only read during expiry_open().
  * @clock_id: CLOCK_REALTIME (0), CLOCK_MONOTONIC or CLOCK_BOOTTIME
  * @credit: most expirations that may have been sent to this handle and not yet
- *	been handed to the program; 32 bytes each. 0 = EXPIRY_CREDIT_DEFAULT; at
+ *	been handed to the program; 32 bytes each; for an observer, copies. 0 = EXPIRY_CREDIT_DEFAULT; at
  *	most EXPIRY_CREDIT_MAX. Without EXPIRY_OPEN_MANUAL the handle asks for
  *	more whenever half of them are used up.
  * @window: most requests in flight; 0 = as many as the server takes, at most
@@ -110,11 +111,26 @@ struct expiry_options {
 };
 
 /*
+ * EXPIRY_OPEN_OBSERVE: this handle gets a copy of what the queue's consumer is
+ * sent. On sockets only; for a queue that exists and has a name; never with
+ * EXPIRY_OPEN_CONSUME.
+ *
+ * - expiry_receive() and expiry_next() hand out the copies, EXPIRY_OP_EXPIRED and
+ *   EXPIRY_OP_CLOCK_SET, in the consumer's order. There is no credit.
+ * - The queue never waits for the handle. Copies for which there is no room, since
+ *   the program does not take them, are dropped. EXPIRY_OP_MISSED stands at their
+ *   place; cookie = how many.
+ * - The program may query, scan, read counters and list queues. Each other request
+ *   is answered -EACCES. While such a call waits, the handle holds options.credit
+ *   copies at most.
+ * - With EXPIRY_OPEN_RECONNECT nothing tells what was delivered during the pause. A
+ *   queue that was dropped is lost (-ESTALE).
+ *
  * EXPIRY_OPEN_EXISTING: attach to a queue that exists, of this clock and mode, and
  * make none. On sockets only. Without a name the handle has no queue:
  * expiry_stat() fills in the daemon's part and leaves the rest 0, expiry_queues()
- * works, and any other request is answered -ENOENT. CONSUME, ACK, KEYED and MANUAL
- * are not allowed then.
+ * works, and any other request is answered -ENOENT. CONSUME, OBSERVE, ACK, KEYED
+ * and MANUAL are not allowed then.
  *
  * EXPIRY_OPEN_RECONNECT: a connection that breaks is made anew, to the same
  * queue, and the program sees a pause. For named queues on a socket; to consume,
@@ -162,17 +178,18 @@ struct expiry_options {
  * -EINVAL	an option or the address is malformed; the queue exists with
  *		another clock or mode; EXPIRY_OPEN_RECONNECT without a name, or to
  *		consume without acknowledgement; EXPIRY_OPEN_EXISTING without a
- *		name and with another flag, or with a daemon that does not know it
+ *		name and with another flag; EXPIRY_OPEN_OBSERVE without a name or to
+ *		consume; or a daemon that does not know a flag
  * -E2BIG	options hold something this library does not know
  * -EACCES	the socket, the device or the queue belongs to another user
- * -EBUSY	the queue has a consumer already
+ * -EBUSY	the queue has a consumer already, or as many observers as it may
  * -ENOSPC, -EDQUOT, -EMFILE, -ENFILE, -EPERM
  *		a limit of the server's, the user's or the process's
- * -EOPNOTSUPP	a queue name or EXPIRY_OPEN_EXISTING on a device, slack or limit on
- *		a socket, or the server speaks another version of the protocol
+ * -EOPNOTSUPP	a queue name, EXPIRY_OPEN_EXISTING or _OBSERVE on a device, slack
+ *		or limit on a socket, or the server speaks another version of the protocol
  * -ENOENT, -ECONNREFUSED
- *		nobody is there; -ENOENT also: EXPIRY_OPEN_EXISTING, and there is
- *		no queue of this name
+ *		nobody is there; -ENOENT also: EXPIRY_OPEN_EXISTING or _OBSERVE, and
+ *		there is no queue of this name
  * -ENAMETOOLONG	the path does not fit a socket address
  * -ECONNRESET	the server ended the connection without an answer: it is at
  *		its limit of connections, or stopping
@@ -416,7 +433,7 @@ int expiry_flush(struct expiry *h);
 /**
  * expiry_next - take what has arrived
  * @records: replies to expiry_post(), in order, and expirations; those have op
- *	EXPIRY_OP_EXPIRED (or EXPIRY_OP_CLOCK_SET)
+ *	EXPIRY_OP_EXPIRED (or EXPIRY_OP_CLOCK_SET, EXPIRY_OP_MISSED)
  * @max: room for so many, at least 1
  *
  * Never blocks. Also flushes, and tops up the credit.
@@ -464,12 +481,12 @@ int expiry_wait(struct expiry *h, int timeout_ms);
 /**
  * expiry_receive - take expirations, waiting for the first
  * @records: op EXPIRY_OP_EXPIRED, in order of deadline; on a REALTIME queue
- *	also EXPIRY_OP_CLOCK_SET
+ *	also EXPIRY_OP_CLOCK_SET; to an observer also EXPIRY_OP_MISSED
  * @max: room for so many, at least 1
  * @timeout_ms: milliseconds; 0 = do not wait, -1 = for ever
  *
  * Returns the number of expirations; 0 = time is up; or:
- * -EINVAL	@max, or a handle opened without EXPIRY_OPEN_CONSUME
+ * -EINVAL	@max, or a handle opened without EXPIRY_OPEN_CONSUME or _OBSERVE
  * -EBUSY	replies to expiry_post() are outstanding: take them with
  *		expiry_next()
  * -EINTR	a signal came while it waited

@@ -341,6 +341,49 @@ static void held_expirations_come_once(void **state)
 	lasting_end(&server, h);
 }
 
+static void copy_and_go(int fd)
+{
+	struct expiry_record request;
+
+	greet(fd, 1000);
+	get(fd, &request, 1);
+	put_event(fd, EXPIRY_OP_EXPIRED, 1);
+	put_event(fd, EXPIRY_OP_CLOCK_SET, 2);
+	put_event(fd, EXPIRY_OP_MISSED, 3);
+}
+
+static void copy_again(int fd)
+{
+	struct expiry_record record;
+
+	greet_again(fd);
+	answer(fd, 77);
+	put_event(fd, EXPIRY_OP_EXPIRED, 4);
+	script_expect(!get(fd, &record, 1), "an observer gives no credit");
+}
+
+/* What an observer held does not come again, so it is not forgotten. */
+static void held_copies_stay(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { copy_and_go, copy_again };
+	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 77);
+	struct expiry_record got[4];
+	struct fake server;
+	struct expiry *h;
+	int i;
+
+	(void)state;
+	h = lasting_open(&server, scripts, KEYED | EXPIRY_OPEN_OBSERVE,
+			 WAIT_MS);
+	assert_int_equal(expiry_submit(h, &record, 1), 1);
+	take(h, got, 4);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(got[i].cookie, i + 1);
+	assert_int_equal(got[2].op, EXPIRY_OP_MISSED);
+	assert_int_equal(lasting_count(h), 1);
+	lasting_end(&server, h);
+}
+
 static void expect_two_acks(int fd)
 {
 	struct expiry_record credit;
@@ -405,6 +448,7 @@ int main(void)
 		cmocka_unit_test(pause_before_the_call),
 		cmocka_unit_test(in_doubt),
 		cmocka_unit_test(held_expirations_come_once),
+		cmocka_unit_test(held_copies_stay),
 		cmocka_unit_test(consumer_receives_on),
 	};
 
