@@ -109,6 +109,7 @@ static void refuses_options(void **state)
 	REFUSED(size, 8);
 	REFUSED(flags, 0x04);		/* DURABLE: not yet */
 	REFUSED(flags, 0x20);
+	REFUSED(flags, EXPIRY_OPEN_OBSERVE);
 	REFUSED(flags, EXPIRY_OPEN_MANUAL);
 	REFUSED(flags, UINT32_MAX);
 	REFUSED(clock_id, CLOCK_PROCESS_CPUTIME_ID);
