@@ -6,6 +6,7 @@
 
 static int run_drop(struct ctl *ctl, char **args)
 {
+	struct json json;
 	int ret;
 
 	(void)args;
@@ -17,10 +18,13 @@ static int run_drop(struct ctl *ctl, char **args)
 	ret = expiry_drop(ctl->handle);
 	if (ret)
 		return ctl_request_refused(ctl, NULL, ret, EXPIRY_OP_DROP);
-	if (ctl->json)
-		printf("{\"dropped\": \"%s\"}\n", ctl->queue);
-	else
+	if (ctl->json) {
+		json_begin(&json);
+		json_text(&json, "dropped", ctl->queue);
+		json_end(&json);
+	} else {
 		printf("%s: removed, with its timers\n", ctl->queue);
+	}
 	return 0;
 }
 

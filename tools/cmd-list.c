@@ -10,14 +10,16 @@ static void print_row(const struct ctl *ctl, const struct expiry_record *row,
 		      uint64_t now_ns)
 {
 	bool delivered = row->flags & EXPIRY_F_REDELIVERED;
+	struct json json;
 
 	if (!ctl->json) {
 		print_timer(ctl, row, now_ns, delivered ? "delivered" : "");
 		return;
 	}
-	putchar('{');
-	print_timer_json(ctl, row);
-	printf(", \"delivered\": %s}\n", delivered ? "true" : "false");
+	json_begin(&json);
+	json_timer(&json, ctl, row);
+	json_bool(&json, "delivered", delivered);
+	json_end(&json);
 }
 
 static int run_list(struct ctl *ctl, char **args)

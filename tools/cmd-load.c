@@ -48,13 +48,15 @@ static void complain(struct load *load, uint64_t number, const char *why)
 static void print_id(const struct load *load,
 		     const struct expiry_record *record)
 {
+	struct json json;
+
 	if (!load->ctl->json) {
 		printf("%" PRIu64 "\n", (uint64_t)record->id);
 		return;
 	}
-	putchar('{');
-	print_timer_json(load->ctl, record);
-	puts("}");
+	json_begin(&json);
+	json_timer(&json, load->ctl, record);
+	json_end(&json);
 }
 
 /* Send the batch. */
@@ -127,6 +129,21 @@ static void load_line(struct load *load, const char *text, size_t len)
 	load->numbers[load->count++] = load->lines.number;
 }
 
+static void print_result(const struct load *load)
+{
+	struct json json;
+
+	if (load->ctl->json) {
+		json_begin(&json);
+		json_u64(&json, "loaded", load->loaded);
+		json_u64(&json, "failed", load->failed);
+		json_end(&json);
+	} else if (!(load->ctl->given & CTL_IDS)) {
+		printf("%" PRIu64 " loaded, %" PRIu64 " failed\n",
+		       load->loaded, load->failed);
+	}
+}
+
 static int load_file(struct load *load)
 {
 	const char *text;
@@ -149,13 +166,7 @@ static int load_file(struct load *load)
 	if (!load->broken)
 		load_submit(load);
 	progress_clear(&load->progress);
-
-	if (load->ctl->json)
-		printf("{\"loaded\": %" PRIu64 ", \"failed\": %" PRIu64 "}\n",
-		       load->loaded, load->failed);
-	else if (!(load->ctl->given & CTL_IDS))
-		printf("%" PRIu64 " loaded, %" PRIu64 " failed\n",
-		       load->loaded, load->failed);
+	print_result(load);
 	return load->failed || load->broken ? EXIT_REFUSED : 0;
 }
 

@@ -121,38 +121,27 @@ static void print_server(const struct ctl *ctl,
 	}
 }
 
-static void print_counts_json(const char *name, const __u64 *counts)
-{
-	int i;
-
-	printf(", \"%s\": [", name);
-	for (i = 0; i < BUCKETS; i++)
-		printf("%s%" PRIu64, i ? ", " : "", (uint64_t)counts[i]);
-	putchar(']');
-}
-
 static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
 		       const struct expiry_server_stat *server)
 {
+	struct json json;
 	size_t i;
 
-	printf("{\"clock\": \"%s\", \"keyed\": %s, \"ack\": %s",
-	       clock_name(stat->clock_id),
-	       stat->mode & EXPIRY_MODE_KEYED ? "true" : "false",
-	       stat->mode & EXPIRY_MODE_ACK ? "true" : "false");
+	json_begin(&json);
+	json_text(&json, "clock", clock_name(stat->clock_id));
+	json_bool(&json, "keyed", stat->mode & EXPIRY_MODE_KEYED);
+	json_bool(&json, "ack", stat->mode & EXPIRY_MODE_ACK);
 	for (i = 0; i < sizeof(counters) / sizeof(*counters); i++)
-		printf(", \"%s\": %" PRIu64, counters[i].name,
-		       counter(stat, i));
-	printf(", \"lateness_p50_ns\": %" PRIu64
-	       ", \"lateness_p99_ns\": %" PRIu64
-	       ", \"lateness_max_ns\": %" PRIu64,
-	       lateness_below(stat, 0.50), lateness_below(stat, 0.99),
-	       (uint64_t)stat->lateness_max_ns);
-	print_counts_json("lateness", stat->lateness);
+		json_u64(&json, counters[i].name, counter(stat, i));
+	json_u64(&json, "lateness_p50_ns", lateness_below(stat, 0.50));
+	json_u64(&json, "lateness_p99_ns", lateness_below(stat, 0.99));
+	json_u64(&json, "lateness_max_ns", stat->lateness_max_ns);
+	json_counts(&json, "lateness", stat->lateness, BUCKETS);
 	for (i = 0; i < sizeof(histograms) / sizeof(*histograms) &&
 	     !ctl->device; i++)
-		print_counts_json(histograms[i].name, histogram(server, i));
-	puts("}");
+		json_counts(&json, histograms[i].name, histogram(server, i),
+			    BUCKETS);
+	json_end(&json);
 }
 
 static int run_stats(struct ctl *ctl, char **args)
@@ -190,7 +179,7 @@ const struct command cmd_stats = {
 	.summary = "a queue's counters, and how late its deliveries were",
 	.examples =
 		"  expiryctl stats --queue leases\n"
-		"  expiryctl stats --json | jq .lateness_p99_ns\n",
+		"  expiryctl stats --json | jq -r .lateness_p99_ns\n",
 	.device = true,
 	.run = run_stats,
 };

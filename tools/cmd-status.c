@@ -105,73 +105,66 @@ static void print_queue(const struct ctl *ctl, const struct expiry_stat *stat,
 		printf("  consumer     %s\n", server->consumers ? "yes" : "no");
 }
 
-/* Of all queues; null where it is not known. */
-static void print_next_json(const struct expiry_server_stat *server)
+static void server_json(struct json *json,
+			const struct expiry_server_stat *server)
 {
+	json_text(json, "engine", engine_text(server->engine));
+	json_text(json, "module", server->engine == EXPIRY_ENGINE_KERNEL ?
+		  "loaded" : module_word(module_here()));
+	json_u64(json, "uptime_ns", server->uptime_ns);
+	json_u64(json, "queues", server->queues);
+	json_u64(json, "connections", server->connections);
+	json_u64(json, "records", server->records);
+	json_u64(json, "expirations", server->expirations);
+	json_u64(json, "refused_connections", server->refused_connections);
+	json_u64(json, "refused_queues", server->refused_queues);
+	json_u64(json, "refused_timers", server->refused_timers);
+	json_u64(json, "refused_busy", server->refused_busy);
+	json_u64(json, "refused_credit", server->refused_credit);
+	json_u64(json, "closed_protocol", server->closed_protocol);
+	json_u64(json, "closed_backlog", server->closed_backlog);
+	json_u64(json, "closed_hello", server->closed_hello);
+	json_u64(json, "backlog", server->backlog);
+	json_u64(json, "log_dropped", server->log_dropped);
+	json_u64(json, "log_left_out", server->log_left_out);
+	json_u64(json, "timers", server->timers);
+	json_u64(json, "lateness_max_ns", server->lateness_max_ns);
 	if (server->next_ns)
-		print_time_json("next_of_all", server->next_ns, CLOCK_REALTIME);
+		json_time(json, "next_of_all", server->next_ns, CLOCK_REALTIME);
 	else
-		fputs("\"next_of_all_ns\": null, \"next_of_all\": null", stdout);
+		json_no_time(json, "next_of_all");
+}
+
+static void queue_json(struct json *json, const struct ctl *ctl,
+		       const struct expiry_stat *stat,
+		       const struct expiry_server_stat *server)
+{
+	if (ctl->queue) {
+		json_text(json, "queue", ctl->queue);
+		json_bool(json, "consumer", server->consumers);
+	}
+	json_text(json, "clock", clock_name(stat->clock_id));
+	json_bool(json, "keyed", stat->mode & EXPIRY_MODE_KEYED);
+	json_bool(json, "ack", stat->mode & EXPIRY_MODE_ACK);
+	json_u64(json, "armed", stat->armed);
+	json_u64(json, "unacked", stat->unacked);
+	json_u64(json, "limit", stat->limit);
+	json_time(json, "next", stat->next_ns, stat->clock_id);
+	json_time(json, "now", stat->now_ns, stat->clock_id);
 }
 
 static void print_json(const struct ctl *ctl, const struct expiry_stat *stat,
 		       const struct expiry_server_stat *server)
 {
-	fputs("{\"address\": ", stdout);
-	print_string_json(ctl->address);
+	struct json json;
+
+	json_begin(&json);
+	json_text(&json, "address", ctl->address);
 	if (!ctl->device)
-		printf(", \"engine\": \"%s\", \"module\": \"%s\", \"uptime_ns\": %" PRIu64
-		       ", \"queues\": %" PRIu64 ", \"connections\": %" PRIu64
-		       ", \"records\": %" PRIu64 ", \"expirations\": %" PRIu64
-		       ", \"refused_connections\": %" PRIu64
-		       ", \"refused_queues\": %" PRIu64
-		       ", \"refused_timers\": %" PRIu64
-		       ", \"refused_busy\": %" PRIu64
-		       ", \"refused_credit\": %" PRIu64
-		       ", \"closed_protocol\": %" PRIu64
-		       ", \"closed_backlog\": %" PRIu64
-		       ", \"closed_hello\": %" PRIu64
-		       ", \"backlog\": %" PRIu64
-		       ", \"log_dropped\": %" PRIu64
-		       ", \"log_left_out\": %" PRIu64,
-		       engine_text(server->engine),
-		       server->engine == EXPIRY_ENGINE_KERNEL ? "loaded" :
-		       module_word(module_here()), (uint64_t)server->uptime_ns,
-		       (uint64_t)server->queues, (uint64_t)server->connections,
-		       (uint64_t)server->records, (uint64_t)server->expirations,
-		       (uint64_t)server->refused_connections,
-		       (uint64_t)server->refused_queues,
-		       (uint64_t)server->refused_timers,
-		       (uint64_t)server->refused_busy,
-		       (uint64_t)server->refused_credit,
-		       (uint64_t)server->closed_protocol,
-		       (uint64_t)server->closed_backlog,
-		       (uint64_t)server->closed_hello,
-		       (uint64_t)server->backlog,
-		       (uint64_t)server->log_dropped,
-		       (uint64_t)server->log_left_out);
-	if (!ctl->device) {
-		printf(", \"timers\": %" PRIu64 ", \"lateness_max_ns\": %" PRIu64
-		       ", ", (uint64_t)server->timers,
-		       (uint64_t)server->lateness_max_ns);
-		print_next_json(server);
-	}
-	if (ctl->queue || ctl->device) {
-		if (ctl->queue)
-			printf(", \"queue\": \"%s\", \"consumer\": %s",
-			       ctl->queue, server->consumers ? "true" : "false");
-		printf(", \"clock\": \"%s\", \"keyed\": %s, \"ack\": %s, "
-		       "\"armed\": %" PRIu64 ", \"unacked\": %" PRIu64
-		       ", \"limit\": %" PRIu64 ", ", clock_name(stat->clock_id),
-		       stat->mode & EXPIRY_MODE_KEYED ? "true" : "false",
-		       stat->mode & EXPIRY_MODE_ACK ? "true" : "false",
-		       (uint64_t)stat->armed, (uint64_t)stat->unacked,
-		       (uint64_t)stat->limit);
-		print_time_json("next", stat->next_ns, stat->clock_id);
-		fputs(", ", stdout);
-		print_time_json("now", stat->now_ns, stat->clock_id);
-	}
-	puts("}");
+		server_json(&json, server);
+	if (ctl->queue || ctl->device)
+		queue_json(&json, ctl, stat, server);
+	json_end(&json);
 }
 
 static int run_status(struct ctl *ctl, char **args)

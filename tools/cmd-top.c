@@ -187,21 +187,23 @@ static void print_json(const struct row *row)
 {
 	const struct expiry_stat *stat = &row->is->stat;
 	const struct expiry_queue_stat *daemon = &row->is->daemon;
+	struct json json;
 
-	fputs("{\"queue\": ", stdout);
-	print_string_json(row->is->name);
-	printf(", \"uid\": %" PRIu32 ", \"requests_per_second\": %.1f, "
-	       "\"expirations_per_second\": %.1f, \"armed\": %" PRIu64
-	       ", \"due\": %s, \"unacked\": %" PRIu64 ", \"overdue_ns\": %" PRIu64
-	       ", \"lateness_p99_ns\": %" PRIu64 ", \"connections\": %" PRIu32
-	       ", \"consumer\": %s, \"consumer_pid\": %" PRIu32
-	       ", \"credit\": %" PRIu32 "}\n",
-	       (uint32_t)daemon->uid, row->requests, row->expirations,
-	       (uint64_t)stat->armed, queue_overdue(stat) ? "true" : "false",
-	       (uint64_t)stat->unacked, queue_overdue(stat), lateness(row),
-	       (uint32_t)daemon->connections,
-	       daemon->consumers ? "true" : "false",
-	       (uint32_t)daemon->consumer_pid, (uint32_t)daemon->credit);
+	json_begin(&json);
+	json_text(&json, "queue", row->is->name);
+	json_u32(&json, "uid", daemon->uid);
+	json_rate(&json, "requests_per_second", row->requests);
+	json_rate(&json, "expirations_per_second", row->expirations);
+	json_u64(&json, "armed", stat->armed);
+	json_bool(&json, "due", queue_overdue(stat));
+	json_u64(&json, "unacked", stat->unacked);
+	json_u64(&json, "overdue_ns", queue_overdue(stat));
+	json_u64(&json, "lateness_p99_ns", lateness(row));
+	json_u32(&json, "connections", daemon->connections);
+	json_bool(&json, "consumer", daemon->consumers);
+	json_u32(&json, "consumer_pid", daemon->consumer_pid);
+	json_u32(&json, "credit", daemon->credit);
+	json_end(&json);
 }
 
 static void print_row(const struct row *row)

@@ -36,13 +36,15 @@ static void print_event(const struct ctl *ctl,
 {
 	bool again = event->flags & EXPIRY_F_REDELIVERED;
 	char text[TIME_TEXT];
+	struct json json;
 
 	if (event->op == EXPIRY_OP_CLOCK_SET) {
 		if (ctl->json) {
-			fputs("{\"event\": \"clock-set\", ", stdout);
-			print_time_json("now", event->deadline_ns,
-					ctl_clock(ctl));
-			puts("}");
+			json_begin(&json);
+			json_text(&json, "event", "clock-set");
+			json_time(&json, "now", event->deadline_ns,
+				  ctl_clock(ctl));
+			json_end(&json);
 		} else {
 			printf("%sthe clock was set: it is now %s%s\n",
 			       yellow(ctl),
@@ -50,11 +52,12 @@ static void print_event(const struct ctl *ctl,
 					 ctl_clock(ctl), 3), plain(ctl));
 		}
 	} else if (ctl->json) {
-		fputs("{\"event\": \"expired\", ", stdout);
-		print_timer_json(ctl, event);
-		printf(", \"late_ns\": %" PRId64 ", \"redelivered\": %s}\n",
-		       (int64_t)(now_ns - event->deadline_ns),
-		       again ? "true" : "false");
+		json_begin(&json);
+		json_text(&json, "event", "expired");
+		json_timer(&json, ctl, event);
+		json_s64(&json, "late_ns", now_ns - event->deadline_ns);
+		json_bool(&json, "redelivered", again);
+		json_end(&json);
 	} else {
 		print_timer(ctl, event, now_ns, again ? "redelivered" : "");
 	}

@@ -11,6 +11,7 @@
 #include <stdio.h>
 #include <expiry/expiry.h>
 
+#include "json.h"
 #include "parse-time.h"
 
 #define EXIT_REFUSED	1
@@ -199,13 +200,9 @@ const char *clock_name(uint32_t clock_id);
 void print_timer_head(const struct ctl *ctl);
 void print_timer(const struct ctl *ctl, const struct expiry_record *timer,
 		 uint64_t now_ns, const char *note);
-/* The members of a timer's JSON object, without the braces. */
-void print_timer_json(const struct ctl *ctl,
-		      const struct expiry_record *timer);
-/* A deadline as JSON: "name_ns": 1, "name": "..." or null. */
-void print_time_json(const char *name, uint64_t ns, uint32_t clock_id);
-/* A string as JSON, quotes included; bytes that are not ASCII as U+FFFD. */
-void print_string_json(const char *text);
+/* Write a timer's members into its JSON object. */
+void json_timer(struct json *json, const struct ctl *ctl,
+		const struct expiry_record *timer);
 
 /* Around what is to stand out on a terminal; "" elsewhere. */
 const char *bold(const struct ctl *ctl);

@@ -98,11 +98,12 @@ void print_timer(const struct ctl *ctl, const struct expiry_record *timer,
 		 uint64_t now_ns, const char *note)
 {
 	char when[TIME_TEXT], distance[TIME_TEXT + 2], period[TIME_TEXT];
+	struct json json;
 
 	if (ctl->json) {
-		putchar('{');
-		print_timer_json(ctl, timer);
-		puts("}");
+		json_begin(&json);
+		json_timer(&json, ctl, timer);
+		json_end(&json);
 		return;
 	}
 	printf("%-20" PRIu64 "  %-24s  %12s  %10s  %" PRIu64 "%s%s\n",
@@ -115,41 +116,13 @@ void print_timer(const struct ctl *ctl, const struct expiry_record *timer,
 	       *note ? "  " : "", note);
 }
 
-void print_time_json(const char *name, uint64_t ns, uint32_t clock_id)
+void json_timer(struct json *json, const struct ctl *ctl,
+		const struct expiry_record *timer)
 {
-	char text[TIME_TEXT];
-
-	printf("\"%s_ns\": %" PRIu64 ", \"%s\": ", name, ns, name);
-	if (clock_id == CLOCK_REALTIME && ns != EXPIRY_NEVER)
-		printf("\"%s\"", time_text(text, ns, clock_id, 9));
-	else
-		fputs("null", stdout);
-}
-
-void print_timer_json(const struct ctl *ctl, const struct expiry_record *timer)
-{
-	printf("\"id\": \"%" PRIu64 "\", ", (uint64_t)timer->id);
-	print_time_json("deadline", timer->deadline_ns, ctl_clock(ctl));
-	printf(", \"cookie\": \"%" PRIu64 "\", \"period_ms\": %u",
-	       (uint64_t)timer->cookie, timer->period_ms);
-}
-
-void print_string_json(const char *text)
-{
-	const unsigned char *c;
-
-	putchar('"');
-	for (c = (const void *)text; *c; c++) {
-		if (*c == '"' || *c == '\\')
-			printf("\\%c", *c);
-		else if (*c < 0x20 || *c == 0x7f)
-			printf("\\u%04x", *c);
-		else if (*c > 0x7f)
-			fputs("\\ufffd", stdout);
-		else
-			putchar(*c);
-	}
-	putchar('"');
+	json_u64(json, "id", timer->id);
+	json_time(json, "deadline", timer->deadline_ns, ctl_clock(ctl));
+	json_u64(json, "cookie", timer->cookie);
+	json_u32(json, "period_ms", timer->period_ms);
 }
 
 const char *bold(const struct ctl *ctl)

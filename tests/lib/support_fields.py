@@ -12,7 +12,8 @@ row without a field, is an error of test-golden.py. A row says
           sizes (a histogram) or times (likewise, in seconds). "-" and the reason:
           it is no metric
   help    of the metric, word for word
-  json    "COMMAND KEY": where the same number stands with --json, or "-"
+  json    "COMMAND KEY": where the same number stands with --json, or "-"; as a
+          string if the field has 64 bits
 
 Then `tests/lib/test-golden.py --write` writes the files in golden/ anew. What
 changed there is to be compared with the row by eye before it is committed.
@@ -158,6 +159,13 @@ class Struct:
         return {name: 0 if count == 1 else [0] * count
                 for name, count, _ in LAYOUTS[self.name]}
 
+    def json(self, name, value):
+        """As --json has it: what has 64 bits is a string."""
+        size, = {size for field, _, size in LAYOUTS[self.name] if field == name}
+        if size < 8:
+            return value
+        return list(map(str, value)) if isinstance(value, list) else str(value)
+
     def pack(self, values):
         data = b""
         for name, count, size in LAYOUTS[self.name]:
@@ -172,6 +180,18 @@ class Struct:
 STAT = Struct("expiry_stat", QUEUE_STAT)
 SERVER = Struct("expiry_server_stat", SERVER_STAT)
 DAEMON = Struct("expiry_queue_stat", QUEUE_DAEMON)
+
+def stats(stat=None, server=None):
+    """The answer to STAT: all fields as above but for these."""
+    return (STAT.pack(dict(STAT.values(), **(stat or {}))),
+            SERVER.pack(dict(SERVER.values(), **(server or {}))))
+
+
+def queue(name, stat=None, daemon=None):
+    """Likewise a queue in the answer to QUEUES."""
+    return (name, STAT.pack(dict(STAT.values(), **(stat or {}))),
+            DAEMON.pack(dict(DAEMON.values(), **(daemon or {}))))
+
 
 # KIND of a row: type and unit of its metric.
 KINDS = {"gauge": ("gauge", ""), "seconds": ("gauge", "seconds"),

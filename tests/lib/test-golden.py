@@ -6,14 +6,14 @@ which each field has a value of its own, at a time that stands still. With
 eye (support_fields.py says where they stand)."""
 
 import errno
-import json
 import os
 import re
 import sys
 from decimal import Decimal
 
 import support_fields as fields
-from support_fields import DAEMON, NEVER, SERVER, STAT
+from support_fields import (DAEMON, NEVER, SERVER, STAT, queue,
+                            stats)
 from support_fake import NOW, Server
 from support_golden import (WRITE, compare, run, run_on_terminal, shown)
 
@@ -28,17 +28,6 @@ KERNEL, EMBEDDED = 2, 1
 SECOND = 10**9
 DAY = 86400 * SECOND
 LEASES = ("--queue", "leases")
-
-
-def stats(stat=None, server=None):
-    """The answer to STAT: all fields as in support_fields.py but for these."""
-    return (STAT.pack(dict(STAT.values(), **(stat or {}))),
-            SERVER.pack(dict(SERVER.values(), **(server or {}))))
-
-
-def queue(name, stat=None, daemon=None):
-    return (name, STAT.pack(dict(STAT.values(), **(stat or {}))),
-            DAEMON.pack(dict(DAEMON.values(), **(daemon or {}))))
 
 
 def session(server, *calls, **more):
@@ -287,22 +276,6 @@ def test_refusals():
 
 # ---------------------------------------------------------------------------
 
-HOSTILE = b'so"ck\\et\x01\x1f \x7f\xc3\xa9'
-ESCAPED = '"unix:so\\"ck\\\\et\\u0001\\u001f \\u007f\\ufffd\\ufffd"'
-
-
-def test_json_is_escaped():
-    """What is no name of a queue's comes from a daemon that is none."""
-    with Server(stats=[stats({"mode": 0})], name=os.fsdecode(HOSTILE),
-                queues=[[queue('a"b\\c\n')]]) as server:
-        _, out, _ = run(server, "--json", "status")
-        assert out.startswith('{"address": ' + ESCAPED + ","), out
-        assert json.loads(out)["address"] == \
-            'unix:so"ck\\et\x01\x1f \x7f\ufffd\ufffd', out
-        _, out, _ = run(server, "--json", "top", "--count", "1")
-        assert json.loads(out)["queue"] == 'a"b\\c\n', out
-
-
 def test_each_field_has_a_row_and_a_value_of_its_own():
     seen = {}
     for table in STAT, SERVER, DAEMON:
@@ -401,24 +374,6 @@ def test_each_metric_is_its_fields():
         lines = families.pop("expiry_" + name)
         check_head(lines, name, kind, text)
     assert not families, "these metrics have no row: %s" % list(families)
-
-
-def test_each_number_is_its_fields():
-    """With --json, under the name that its row says."""
-    with Server(mode=ACKING, stats=[stats()], queues=[[queue("leases")]]) \
-            as server:
-        rows = {}
-        for call in ("status", *LEASES), ("stats", *LEASES), \
-                ("top", "--count", "1"):
-            _, out, _ = run(server, "--json", *call)
-            rows[call[0]] = json.loads(out)
-    for table in STAT, SERVER, DAEMON:
-        values = table.values()
-        for field in table.fields:
-            if field.json != "-":
-                command, key = field.json.split()
-                assert rows[command].get(key) == values[field.name], \
-                    (field, rows[command].get(key))
 
 
 if __name__ == "__main__":

@@ -190,24 +190,24 @@ def test_top():
         begun = time.monotonic()
         process = top(daemon, "--count", "2", "one", "two")
         first = json.loads(process.stdout.readline())
-        assert first["queue"] == "one" and first["armed"] == 5, first
+        assert first["queue"] == "one" and first["armed"] == "5", first
         assert first["consumer"] and first["credit"] == 7, first
         assert first["consumer_pid"] == os.getpid(), first
         assert first["uid"] == os.getuid(), first
         assert first["requests_per_second"] == 0, first
         late = json.loads(process.stdout.readline())
-        assert late["queue"] == "two" and late["overdue_ns"] > 0, late
+        assert late["queue"] == "two" and int(late["overdue_ns"]) > 0, late
         assert late["due"] and not first["due"], (first, late)
         assert not late["consumer"], late
         two.batch([arm(HOUR)] * 500)
         # The busiest comes first.
         second = json.loads(process.stdout.readline())
-        assert second["queue"] == "two" and second["armed"] == 501, second
+        assert second["queue"] == "two" and second["armed"] == "501", second
         # 500 in no less than a second, and no more than it was there.
         least = 500 / (time.monotonic() - begun)
         assert least <= second["requests_per_second"] + 0.1 and \
             second["requests_per_second"] <= 500, (least, second)
-        assert second["overdue_ns"] - late["overdue_ns"] >= 10**9, second
+        assert int(second["overdue_ns"]) - int(late["overdue_ns"]) >= 10**9, second
         assert json.loads(process.stdout.readline())["queue"] == "one"
         assert process.communicate() == ("", "") and process.returncode == 0
 
@@ -239,10 +239,12 @@ def test_stats_has_the_daemons_histograms():
     with Daemon() as daemon, attach(daemon.path, "one") as one:
         one.batch([arm(HOUR)] * 100)
         stats = json.loads(ctl(daemon, "--json", "stats", "--queue", "one"))
+        batch = [int(count) for count in stats["batch"]]
         assert sum(size * count for size, count in
-                   zip([0] + [2**i for i in range(39)], stats["batch"])) \
-            <= 102 and sum(stats["batch"]) >= 1, stats["batch"]
-        assert sum(stats["turn_ns"]) and sum(stats["request_ns"]), stats
+                   zip([0] + [2**i for i in range(39)], batch)) \
+            <= 102 and sum(batch) >= 1, batch
+        for name in "turn_ns", "request_ns":
+            assert sum(map(int, stats[name])), stats
         text = ctl(daemon, "stats", "--queue", "one")
         assert "turns of the daemon: half below" in text, text
         assert "requests in one piece: half below" in text, text
@@ -271,12 +273,12 @@ def test_status_is_what_the_service_manager_is_told():
                                  if "5 timers in 2 queues" in message])
         assert told, daemon.manager.messages
         status = json.loads(ctl(daemon, "--json", "status"))
-        assert status["timers"] == 5, status
-        assert status["next_of_all_ns"] == hour * 10**9, status
+        assert status["timers"] == "5", status
+        assert status["next_of_all_ns"] == str(hour * 10**9), status
         assert time.strftime("next %Y-%m-%dT%H:%M:%SZ,", time.gmtime(hour)) \
             in told[-1], told[-1]
         late, unit = span(told[-1].split("worst lateness ")[1])
-        assert late <= status["lateness_max_ns"] < late + unit, status
+        assert late <= int(status["lateness_max_ns"]) < late + unit, status
         text = ctl(daemon, "status")
         assert "  timers       5\n" in text and " at worst\n" in text, text
         assert time.strftime("%Y-%m-%dT%H:%M:%S.000Z", time.gmtime(hour)) \

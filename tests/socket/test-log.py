@@ -307,7 +307,7 @@ def test_what_is_counted_is_shown():
         counts = stat.log_dropped, stat.log_left_out
         assert "  log          %d lines lost, %d about clients left out\n" \
             % counts in said("status"), said("status")
-        assert '"log_dropped": %d, "log_left_out": %d' % counts \
+        assert '"log_dropped": "%d", "log_left_out": "%d"' % counts \
             in said("status", "--json"), said("status", "--json")
         lines = said("metrics").splitlines()
         assert "expiry_log_dropped_total %d" % counts[0] in lines, lines

@@ -85,7 +85,8 @@ def kept():
 def timers(queue, *options):
     """How many are armed there, 0 where there is no such queue."""
     out = ctl("--json", "--queue", queue, *options, "status", check=False)
-    return 0 if "no queue" in out else json.loads(out)["armed"]
+    return 0 if "no queue" in out else \
+        int(json.loads(out)["armed"])
 
 
 def drop(*names, user=None):

@@ -115,7 +115,7 @@ def test_command_runs_once_over_restarts():
         ["expiryctl", "run", "--in", "4s", "--", "sh", "-c",
          "cut -d ' ' -f 1 /proc/uptime >>" + path], stdout=subprocess.PIPE,
         stderr=subprocess.STDOUT, text=True)
-    assert wait_for(lambda: status()["queues"] == 2, LIMIT)
+    assert wait_for(lambda: status()["queues"] == "2", LIMIT)
     for kill in False, True, False:
         before = serves()
         if kill:
