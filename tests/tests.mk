@@ -107,6 +107,11 @@ $(B)/tests/lib/test-local-time $(B)/tests/lib/test-timestamp: \
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
+$(B)/tests/lib/test-span-text: $(call objects,p12,tests/lib/test-span-text.c \
+		tools/span.c $(PARSE_TIME))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
+
 $(B)/tests/lib/test-module: $(call objects,p12,tests/lib/test-module.c \
 		tools/module.c)
 	@mkdir -p $(@D)

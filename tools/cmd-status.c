@@ -84,7 +84,7 @@ static void print_server(const struct ctl *ctl,
 static void print_queue(const struct ctl *ctl, const struct expiry_stat *stat,
 			const struct expiry_server_stat *server)
 {
-	char when[TIME_TEXT], span[TIME_TEXT];
+	char when[TIME_TEXT], span[SPAN_TEXT];
 
 	printf("%squeue%s %s\n", bold(ctl), plain(ctl),
 	       ctl->device ? "(of the device)" : ctl->queue);

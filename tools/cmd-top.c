@@ -209,7 +209,7 @@ static void print_json(const struct row *row)
 static void print_row(const struct row *row)
 {
 	const struct expiry_stat *stat = &row->is->stat;
-	char late[TIME_TEXT], over[TIME_TEXT];
+	char late[SPAN_TEXT], over[SPAN_TEXT];
 
 	printf("%-24s %10.0f %10.0f %11" PRIu64 " %9" PRIu64 " %8s %8s ",
 	       *row->is->name ? row->is->name : "(no name)", row->requests,
@@ -237,7 +237,7 @@ static void print_head(const struct top *top)
 	const struct expiry_server_stat *is = &top->now.server;
 	const struct expiry_server_stat *was = &top->before.server;
 	uint64_t ns = is->uptime_ns - was->uptime_ns;
-	char turn[TIME_TEXT], request[TIME_TEXT], late[TIME_TEXT];
+	char turn[SPAN_TEXT], request[SPAN_TEXT], late[SPAN_TEXT];
 
 	printf("%" PRIu64 " timers in %" PRIu64 " queues, %" PRIu64
 	       " connections; %.0f requests/s, %.0f expired/s\n",

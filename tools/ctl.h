@@ -13,6 +13,7 @@
 
 #include "json.h"
 #include "parse-time.h"
+#include "span.h"
 
 #define EXIT_REFUSED	1
 #define EXIT_USAGE	2
@@ -186,12 +187,10 @@ int ctl_contradiction(const struct ctl *ctl, const struct expiry_queue *row);
 
 /* print.c: how things look */
 
-#define TIME_TEXT	40	/* bytes that hold any time or duration */
+#define TIME_TEXT	40	/* bytes that hold any time on a clock */
 
 /* A time on a clock: RFC 3339 in UTC with @digits decimals, or @seconds. */
 const char *time_text(char *text, uint64_t ns, uint32_t clock_id, int digits);
-/* A length of time, short: 12.3ms. */
-const char *span_text(char *text, uint64_t ns);
 const char *clock_name(uint32_t clock_id);
 
 /* A timer as a table's row with a word behind it, or as JSON; the table's head

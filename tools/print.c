@@ -35,33 +35,6 @@ const char *time_text(char *text, uint64_t ns, uint32_t clock_id, int digits)
 	return text;
 }
 
-const char *span_text(char *text, uint64_t ns)
-{
-	static const struct {
-		uint64_t from;
-		uint64_t unit;
-		const char *name;
-	} units[] = {
-		{ 2 * 86400 * NSEC_PER_SEC, 86400 * NSEC_PER_SEC, "d" },
-		{ 2 * 3600 * NSEC_PER_SEC, 3600 * NSEC_PER_SEC, "h" },
-		{ 2 * 60 * NSEC_PER_SEC, 60 * NSEC_PER_SEC, "m" },
-		{ NSEC_PER_SEC, NSEC_PER_SEC, "s" },
-		{ 1000000, 1000000, "ms" },
-		{ 1000, 1000, "us" },
-		{ 0, 1, "ns" },
-	};
-	int i = 0;
-
-	while (ns < units[i].from)
-		i++;
-	if (units[i].unit == 1)
-		snprintf(text, TIME_TEXT, "%" PRIu64 "ns", ns);
-	else
-		snprintf(text, TIME_TEXT, "%.1f%s",
-			 (double)ns / units[i].unit, units[i].name);
-	return text;
-}
-
 const char *clock_name(uint32_t clock_id)
 {
 	switch (clock_id) {
