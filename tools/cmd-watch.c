@@ -7,7 +7,6 @@
  * may be restarted meanwhile.
  */
 #include <errno.h>
-#include <inttypes.h>
 #include <poll.h>
 #include <signal.h>
 #include <string.h>
@@ -30,38 +29,6 @@ struct watch {
 	uint64_t left;
 	uint64_t granted;
 };
-
-static void print_event(const struct ctl *ctl,
-			const struct expiry_record *event, uint64_t now_ns)
-{
-	bool again = event->flags & EXPIRY_F_REDELIVERED;
-	char text[TIME_TEXT];
-	struct json json;
-
-	if (event->op == EXPIRY_OP_CLOCK_SET) {
-		if (ctl->json) {
-			json_begin(&json);
-			json_text(&json, "event", "clock-set");
-			json_time(&json, "now", event->deadline_ns,
-				  ctl_clock(ctl));
-			json_end(&json);
-		} else {
-			printf("%sthe clock was set: it is now %s%s\n",
-			       yellow(ctl),
-			       time_text(text, event->deadline_ns,
-					 ctl_clock(ctl), 3), plain(ctl));
-		}
-	} else if (ctl->json) {
-		json_begin(&json);
-		json_text(&json, "event", "expired");
-		json_timer(&json, ctl, event);
-		json_s64(&json, "late_ns", now_ns - event->deadline_ns);
-		json_bool(&json, "redelivered", again);
-		json_end(&json);
-	} else {
-		print_timer(ctl, event, now_ns, again ? "redelivered" : "");
-	}
-}
 
 /* Acknowledge what was written. 0 or -errno. */
 static int acknowledge(struct watch *w, struct expiry_record *events, int nr)
@@ -93,11 +60,13 @@ static int take(struct watch *w)
 		return nr;
 	now_ns = expiry_now(w->ctl->handle);
 	for (i = 0; i < nr; i++) {
-		print_event(w->ctl, &events[i], now_ns);
-		if (events[i].op == EXPIRY_OP_EXPIRED) {
-			w->left--;
-			w->granted--;
+		if (events[i].op == EXPIRY_OP_CLOCK_SET) {
+			print_clock_set(w->ctl, &events[i]);
+			continue;
 		}
+		print_expired(w->ctl, &events[i], now_ns);
+		w->left--;
+		w->granted--;
 	}
 	if (fflush(stdout))
 		return -errno;
@@ -187,7 +156,7 @@ static int run_watch(struct ctl *ctl, char **args)
 	if (w.signal_fd < 0)
 		return ctl_error("watch: %s", strerror(errno));
 
-	print_timer_head(ctl);
+	print_expired_head(ctl);
 	fflush(stdout);
 	ret = watch(&w);
 	close(w.signal_fd);

@@ -199,6 +199,12 @@ const char *clock_name(uint32_t clock_id);
 void print_timer_head(const struct ctl *ctl);
 void print_timer(const struct ctl *ctl, const struct expiry_record *timer,
 		 uint64_t now_ns, const char *note);
+/* Likewise an expiration, with how late it came; and a step of the clock. */
+void print_expired_head(const struct ctl *ctl);
+void print_expired(const struct ctl *ctl, const struct expiry_record *event,
+		   uint64_t now_ns);
+void print_clock_set(const struct ctl *ctl, const struct expiry_record *event);
+
 /* Write a timer's members into its JSON object. */
 void json_timer(struct json *json, const struct ctl *ctl,
 		const struct expiry_record *timer);

@@ -48,45 +48,108 @@ const char *clock_name(uint32_t clock_id)
 	return "unknown";
 }
 
-void print_timer_head(const struct ctl *ctl)
+static void print_head(const struct ctl *ctl, const char *distance)
 {
 	if (!ctl->json && isatty(STDOUT_FILENO))
 		printf("%s%-20s  %-24s  %12s  %10s  %s%s\n", bold(ctl), "ID",
-		       "DEADLINE", "IN", "PERIOD", "COOKIE", plain(ctl));
+		       "DEADLINE", distance, "PERIOD", "COOKIE", plain(ctl));
 }
 
+void print_timer_head(const struct ctl *ctl)
+{
+	print_head(ctl, "IN");
+}
+
+void print_expired_head(const struct ctl *ctl)
+{
+	print_head(ctl, "LATE");
+}
+
+#define DISTANCE_TEXT	(SPAN_TEXT + 5)
+
+/* Writes how far away a deadline is, or how late it is. */
 static const char *distance_text(char *text, uint64_t ns, uint64_t now_ns)
 {
-	char span[TIME_TEXT - 2];
+	char span[SPAN_TEXT];
 
 	if (ns == EXPIRY_NEVER)
 		return "-";
 	if (ns >= now_ns)
 		return span_text(text, ns - now_ns);
-	snprintf(text, TIME_TEXT, "-%s", span_text(span, now_ns - ns));
+	snprintf(text, DISTANCE_TEXT, "late %s", span_text(span, now_ns - ns));
 	return text;
+}
+
+static void print_row(const struct ctl *ctl, const struct expiry_record *timer,
+		      const char *distance, const char *note)
+{
+	char when[TIME_TEXT], period[SPAN_TEXT];
+
+	printf("%-20" PRIu64 "  %-24s  %12s  %10s  %" PRIu64 "%s%s\n",
+	       (uint64_t)timer->id,
+	       time_text(when, timer->deadline_ns, ctl_clock(ctl), 3),
+	       distance,
+	       timer->period_ms ?
+	       span_text(period, timer->period_ms * 1000000ULL) : "-",
+	       (uint64_t)timer->cookie,
+	       *note ? "  " : "", note);
 }
 
 void print_timer(const struct ctl *ctl, const struct expiry_record *timer,
 		 uint64_t now_ns, const char *note)
 {
-	char when[TIME_TEXT], distance[TIME_TEXT + 2], period[TIME_TEXT];
+	char distance[DISTANCE_TEXT];
+	struct json json;
+
+	if (!ctl->json) {
+		print_row(ctl, timer,
+			  distance_text(distance, timer->deadline_ns, now_ns),
+			  note);
+		return;
+	}
+	json_begin(&json);
+	json_timer(&json, ctl, timer);
+	json_end(&json);
+}
+
+void print_expired(const struct ctl *ctl, const struct expiry_record *event,
+		   uint64_t now_ns)
+{
+	bool again = event->flags & EXPIRY_F_REDELIVERED;
+	char late[DISTANCE_TEXT], span[SPAN_TEXT];
+	uint64_t ns = event->deadline_ns;
 	struct json json;
 
 	if (ctl->json) {
 		json_begin(&json);
-		json_timer(&json, ctl, timer);
+		json_text(&json, "event", "expired");
+		json_timer(&json, ctl, event);
+		json_s64(&json, "late_ns", now_ns - ns);
+		json_bool(&json, "redelivered", again);
 		json_end(&json);
 		return;
 	}
-	printf("%-20" PRIu64 "  %-24s  %12s  %10s  %" PRIu64 "%s%s\n",
-	       (uint64_t)timer->id,
-	       time_text(when, timer->deadline_ns, ctl_clock(ctl), 3),
-	       distance_text(distance, timer->deadline_ns, now_ns),
-	       timer->period_ms ?
-	       span_text(period, timer->period_ms * 1000000ULL) : "-",
-	       (uint64_t)timer->cookie,
-	       *note ? "  " : "", note);
+	/* A deadline is ahead where the clock was set back meanwhile. */
+	snprintf(late, sizeof(late), "late %s",
+		 span_text(span, ns < now_ns ? now_ns - ns : 0));
+	print_row(ctl, event, late, again ? "redelivered" : "");
+}
+
+void print_clock_set(const struct ctl *ctl, const struct expiry_record *event)
+{
+	char text[TIME_TEXT];
+	struct json json;
+
+	if (ctl->json) {
+		json_begin(&json);
+		json_text(&json, "event", "clock-set");
+		json_time(&json, "now", event->deadline_ns, ctl_clock(ctl));
+		json_end(&json);
+	} else {
+		printf("%sthe clock was set: it is now %s%s\n", yellow(ctl),
+		       time_text(text, event->deadline_ns, ctl_clock(ctl), 3),
+		       plain(ctl));
+	}
 }
 
 void json_timer(struct json *json, const struct ctl *ctl,

@@ -227,6 +227,21 @@ def test_watch():
     compare("watch", text)
 
 
+def test_nothing_is_late_by_less_than_nothing():
+    """Timers and expirations before and behind now, in lines for people."""
+    for clock in REALTIME, MONOTONIC:
+        with Server(clock, timers=some_timers(clock),
+                    expirations=expirations(clock)) as server:
+            _, out, _ = run(server, "list")
+            late = [line for line in out.splitlines() if "  late " in line]
+            assert len(late) >= 13 and not re.search(r" -\d", out), out
+            _, out, _ = run(server, "watch", "--count", "4")
+            rows = [line for line in out.splitlines() if "clock" not in line]
+            assert [re.search(r"  (late \w+(\.\d+)?\w+) ", row)[1]
+                    for row in rows[:2]] == ["late 1ns", "late 1.5m"], out
+            assert " late 0s " in rows[3], out
+
+
 def test_terminal():
     """Heads and what stands out; a window that is full leaves rows out."""
     with Server(stats=[stats({"mode": 0}, {"engine": EMBEDDED})],
