@@ -16,13 +16,6 @@
 #define LIMIT		1000	/* queues, unless told otherwise */
 #define DAEMON_MS	5000	/* who asks by HTTP waits no longer than that */
 
-static int by_name(const void *a, const void *b)
-{
-	const struct expiry_queue *x = a, *y = b;
-
-	return strcmp(x->name, y->name);
-}
-
 /* Leave those that have names and are meant, in order, at most as many as the
  * command line says.
  */
@@ -36,8 +29,8 @@ static void choose(const struct ctl *ctl, struct queues *queues)
 		    queue_meant(ctl, &queues->rows[i]))
 			queues->rows[nr++] = queues->rows[i];
 	}
-	if (nr)
-		qsort(queues->rows, nr, sizeof(*queues->rows), by_name);
+	queues->nr = nr;
+	queues_sort(queues);
 	queues->nr = nr < limit ? nr : limit;
 }
 

@@ -30,6 +30,7 @@
 #define CTL_AT		0x2000
 #define CTL_HTTP	0x4000
 #define CTL_CREATE	0x8000
+#define CTL_NAMES	0x10000
 
 /**
  * struct ctl - the command line, checked
@@ -98,6 +99,7 @@ extern const struct command cmd_list;
 extern const struct command cmd_load;
 extern const struct command cmd_metrics;
 extern const struct command cmd_query;
+extern const struct command cmd_queues;
 extern const struct command cmd_refresh;
 extern const struct command cmd_run;
 extern const struct command cmd_stats;
@@ -192,6 +194,11 @@ int ctl_contradiction(const struct ctl *ctl, const struct expiry_queue *row);
 /* A time on a clock: RFC 3339 in UTC with @digits decimals, or @seconds. */
 const char *time_text(char *text, uint64_t ns, uint32_t clock_id, int digits);
 const char *clock_name(uint32_t clock_id);
+
+#define DISTANCE_TEXT	(SPAN_TEXT + 5)
+
+/* Writes how far away a deadline is, how late it is, or "-" for never. */
+const char *distance_text(char *text, uint64_t ns, uint64_t now_ns);
 
 /* A timer as a table's row with a word behind it, or as JSON; the table's head
  * goes to a terminal only.

@@ -14,6 +14,7 @@
 
 static const struct command *const commands[] = {
 	&cmd_status,
+	&cmd_queues,
 	&cmd_stats,
 	&cmd_top,
 	&cmd_metrics,
@@ -33,6 +34,7 @@ enum {
 	OPT_JSON, OPT_VERSION, OPT_ID, OPT_PERIOD, OPT_NEW, OPT_LATER,
 	OPT_COUNT, OPT_LIMIT, OPT_IDS, OPT_IN, OPT_AT, OPT_HTTP,
 	OPT_CREATE,
+	OPT_NAMES,
 };
 
 static const struct option long_options[] = {
@@ -56,6 +58,7 @@ static const struct option long_options[] = {
 	{ "at", required_argument, NULL, OPT_AT },
 	{ "http", no_argument, NULL, OPT_HTTP },
 	{ "create", no_argument, NULL, OPT_CREATE },
+	{ "names", no_argument, NULL, OPT_NAMES },
 	{ NULL, 0, NULL, 0 },
 };
 
@@ -76,6 +79,7 @@ static const struct {
 	{ CTL_AT, "--at", "--at TIME", "then: 18:30, 'tomorrow 09:00', or another deadline" },
 	{ CTL_CREATE, "--create", "--create", "make the queue if there is none" },
 	{ CTL_HTTP, "--http", "--http", "as the answer to a request on the standard input" },
+	{ CTL_NAMES, "--names", "--names", "the names alone, within a second" },
 };
 
 static void print_options(unsigned int options)
@@ -240,6 +244,9 @@ static int parse_option(struct ctl *ctl, int option, const char *value)
 		return 0;
 	case OPT_CREATE:
 		ctl->given |= CTL_CREATE;
+		return 0;
+	case OPT_NAMES:
+		ctl->given |= CTL_NAMES;
 		return 0;
 	case OPT_IN:
 		ctl->in = value;

@@ -65,10 +65,7 @@ void print_expired_head(const struct ctl *ctl)
 	print_head(ctl, "LATE");
 }
 
-#define DISTANCE_TEXT	(SPAN_TEXT + 5)
-
-/* Writes how far away a deadline is, or how late it is. */
-static const char *distance_text(char *text, uint64_t ns, uint64_t now_ns)
+const char *distance_text(char *text, uint64_t ns, uint64_t now_ns)
 {
 	char span[SPAN_TEXT];
 

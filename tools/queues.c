@@ -78,6 +78,24 @@ void queues_free(struct queues *queues)
 	*queues = (struct queues) { 0 };
 }
 
+static int compare_names(const void *a, const void *b)
+{
+	const struct expiry_queue *x = a, *y = b;
+	int order = strcmp(x->name, y->name);
+
+	if (order)
+		return order;
+	return (x->daemon.number > y->daemon.number) -
+	       (x->daemon.number < y->daemon.number);
+}
+
+void queues_sort(struct queues *queues)
+{
+	if (queues->nr)
+		qsort(queues->rows, queues->nr, sizeof(*queues->rows),
+		      compare_names);
+}
+
 bool queue_meant(const struct ctl *ctl, const struct expiry_queue *row)
 {
 	return !ctl->queue || !strcmp(ctl->queue, row->name);

@@ -29,6 +29,9 @@ void queues_free(struct queues *queues);
 int queue_find(const struct ctl *ctl, const char *name,
 	       struct expiry_queue *row);
 
+/* Sorts by name, queues without one by age. */
+void queues_sort(struct queues *queues);
+
 /* Whether @row is of the queue that the command line names, or it names none. */
 bool queue_meant(const struct ctl *ctl, const struct expiry_queue *row);
 

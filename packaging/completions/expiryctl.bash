@@ -9,11 +9,29 @@ _expiryctl_column() {
 		sed 's/  .*//'
 }
 
+# The queues whose names begin with $1, of the daemon that the line names.
+_expiryctl_queues() {
+	local name socket= i
+
+	for ((i = 1; i < ${#words[@]} - 1; i++)); do
+		[[ ${words[i]} != --socket ]] || socket=${words[i + 1]/#\~\//$HOME/}
+	done
+	while read -r name; do
+		[[ $name != "$1"* ]] || COMPREPLY+=("$name")
+	done < <("${words[0]}" ${socket:+--socket "$socket"} queues --names 2>/dev/null)
+}
+
 _expiryctl() {
-	local cur=${COMP_WORDS[COMP_CWORD]} prev=${COMP_WORDS[COMP_CWORD - 1]}
-	local i command=
+	local cur prev i command=
+	local -a words=()
 
 	COMPREPLY=()
+	# Readline makes three words of --queue=NAME.
+	for ((i = 0; i <= COMP_CWORD; i++)); do
+		[[ ${COMP_WORDS[i]} == = ]] || words+=("${COMP_WORDS[i]}")
+	done
+	[[ ${COMP_WORDS[COMP_CWORD]} != = ]] || words+=('')
+	cur=${words[-1]} prev=${words[-2]}
 	case $prev in
 	--clock)
 		mapfile -t COMPREPLY < <(compgen -W 'realtime monotonic boottime' -- "$cur")
@@ -24,12 +42,16 @@ _expiryctl() {
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")
 		return
 		;;
-	-q | --queue | --id | --period | --count | --limit | --in | --at | --every)
+	-q | --queue)
+		_expiryctl_queues "$cur"
+		return
+		;;
+	--id | --period | --count | --limit | --in | --at | --every)
 		return
 		;;
 	esac
-	for ((i = 1; i < COMP_CWORD; i++)); do
-		case ${COMP_WORDS[i]} in
+	for ((i = 1; i < ${#words[@]} - 1; i++)); do
+		case ${words[i]} in
 		-q | --queue | --socket | --device | --clock | --id | --period | --count | --limit | --in | --at | --every)
 			((i++))
 			;;
@@ -40,7 +62,7 @@ _expiryctl() {
 			;;
 		-*) ;;
 		*)
-			command=${COMP_WORDS[i]}
+			command=${words[i]}
 			break
 			;;
 		esac
@@ -53,6 +75,8 @@ _expiryctl() {
 	elif [[ -z $command || $command == help ]]; then
 		mapfile -t COMPREPLY < <(compgen -W "$(_expiryctl_column Commands |
 			cut -d ' ' -f 1)" -- "$cur")
+	elif [[ $command == top ]]; then
+		_expiryctl_queues "$cur"
 	elif [[ $command == load ]]; then
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")

@@ -32,11 +32,27 @@ function __expiryctl_lines
         sed -E 's/^([^ ,]+)(, --?[a-z]+)?( [A-Z]+)? +/\1\t/'
 end
 
+# The queues of the daemon that the line names.
+function __expiryctl_queues
+    set -l words (commandline -opc)
+    set -l socket
+    for i in (seq 2 (count $words))
+        switch $words[$i]
+            case --socket
+                set socket --socket $words[(math $i + 1)]
+            case '--socket=*'
+                set socket $words[$i]
+        end
+    end
+    $words[1] (string replace -r '^~/' $HOME/ -- $socket) queues --names 2>/dev/null
+end
+
 complete -c expiryctl -f
 complete -c expiryctl -n 'not __expiryctl_command >/dev/null' -a '(__expiryctl_lines Commands)'
 complete -c expiryctl -n 'contains -- help (__expiryctl_command)' -a '(__expiryctl_lines Commands)'
 complete -c expiryctl -n 'string match -q -- "-*" (commandline -ct)' -a '(__expiryctl_lines Options; __expiryctl_lines Options (__expiryctl_command))'
-complete -c expiryctl -s q -l queue -x
+complete -c expiryctl -s q -l queue -x -a '(__expiryctl_queues)'
+complete -c expiryctl -n 'contains -- top (__expiryctl_command)' -a '(__expiryctl_queues)'
 complete -c expiryctl -l clock -x -a 'realtime monotonic boottime'
 complete -c expiryctl -l socket -r -F
 complete -c expiryctl -l device -r -F

@@ -10,6 +10,19 @@ _expiryctl_lines() {
 		sed -E 's/^([^ ,]+)(, --?[a-z]+)?( [A-Z]+)? +/\1:/'
 }
 
+# The queues of the daemon that the line names.
+_expiryctl_queues() {
+	local socket= i
+
+	for ((i = 2; i < CURRENT; i++)); do
+		case $words[i] in
+		--socket) socket=$words[i+1] ;;
+		--socket=*) socket=${words[i]#*=} ;;
+		esac
+	done
+	$words_0 ${socket:+--socket} ${socket:+${socket/#\~\//$HOME/}} queues --names 2>/dev/null
+}
+
 _expiryctl() {
 	local words_0=$words[1] command= i
 	local -a lines
@@ -23,10 +36,19 @@ _expiryctl() {
 		_files
 		return
 		;;
-	-q | --queue | --id | --period | --count | --limit | --in | --at | --every)
+	-q | --queue)
+		compadd -- $(_expiryctl_queues)
+		return
+		;;
+	--id | --period | --count | --limit | --in | --at | --every)
 		return
 		;;
 	esac
+	if [[ $words[CURRENT] == --queue=* ]]; then
+		compset -P '*='
+		compadd -- $(_expiryctl_queues)
+		return
+	fi
 	for ((i = 2; i < CURRENT; i++)); do
 		case $words[i] in
 		-q | --queue | --socket | --device | --clock | --id | --period | --count | --limit | --in | --at | --every)
@@ -51,6 +73,8 @@ _expiryctl() {
 	elif [[ -z $command || $command == help ]]; then
 		lines=("${(@f)$(_expiryctl_lines Commands)}")
 		_describe command lines
+	elif [[ $command == top ]]; then
+		compadd -- $(_expiryctl_queues)
 	elif [[ $command == load ]]; then
 		_files
 	elif [[ $command == arm || $command == refresh ]]; then

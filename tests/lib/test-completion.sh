@@ -29,6 +29,21 @@ offers() {
 	printf '%s\n' "${COMPREPLY[@]}" | sort
 }
 
+# A daemon with two queues and one without a name.
+folder=$(mktemp -d)
+trap 'kill $pids; rm -r "$folder"' EXIT
+pids=
+export EXPIRY_SOCKET=$folder/socket
+expiryd --engine embedded --socket "$EXPIRY_SOCKET" 2>"$folder/log" &
+pids+=" $!"
+until expiryctl status >/dev/null 2>&1; do
+	kill -0 $pids || exit 1
+	sleep 0.02
+done
+expiryctl -q leases arm never >/dev/null
+expiryctl -q leasing arm never >/dev/null
+both=$(printf 'leases\nleasing')
+
 commands=$(expiryctl --help | sed -n '/^Commands/,/^$/s/^  \([a-z]*\) .*/\1/p' | sort)
 
 . packaging/completions/expiryctl.bash
@@ -48,8 +63,36 @@ is 'bash: files to load' packaging/completions/expiryctl.bash \
 	"$(offers expiryctl load packaging/completions/expiryctl.b)"
 is 'bash: sockets' packaging/completions/expiryctl.fish \
 	"$(offers expiryctl --socket packaging/completions/expiryctl.f)"
-is 'bash: nothing for a name' '' "$(offers expiryctl --queue '')"
+is 'bash: nothing for an id' '' "$(offers expiryctl query '')"
 is 'bash: deadlines' never "$(offers expiryctl arm ne)"
+
+is 'bash: queues' "$both" "$(offers expiryctl --queue '')"
+is 'bash: a queue that is begun' "$both" "$(offers expiryctl list -q leas)"
+is 'bash: a queue behind =' leases "$(offers expiryctl --queue = lease)"
+is 'bash: all queues behind =' "$both" "$(offers expiryctl --queue =)"
+is 'bash: queues of top' leasing "$(offers expiryctl top leases leasi)"
+is 'bash: queues where no daemon is' '' \
+	"$(offers expiryctl --socket "$folder/none" -q '' 2>&1)"
+is 'bash: queues of the socket on the line' "$both" "$(
+	EXPIRY_SOCKET=$folder/none
+	offers expiryctl --socket "$folder/socket" -q ''
+)"
+is 'bash: not what a shell would run' '' "$(offers expiryctl -q '$(')"
+
+# A server that takes the connection and says nothing: a minute would be too long.
+python3 -c 'import socket, sys, time
+listener = socket.socket(socket.AF_UNIX)
+listener.bind(sys.argv[1])
+listener.listen()
+print(flush=True)
+time.sleep(1000)' "$folder/silent" >"$folder/ready" &
+pids+=" $!"
+until [ -s "$folder/ready" ]; do
+	sleep 0.02
+done
+timeout 30 build/expiryctl --socket "$folder/silent" queues --names >"$folder/out" 2>&1
+is 'no answer ends by itself' 1 $?
+is 'no answer is one line' 1 "$(wc -l <"$folder/out")"
 
 if command -v fish >/dev/null; then
 	fish_offers() {
@@ -62,6 +105,16 @@ if command -v fish >/dev/null; then
 		"$(fish_offers 'expiryctl arm --pe')"
 	is 'fish: clocks' "$(printf 'boottime\nmonotonic\nrealtime')" \
 		"$(fish_offers 'expiryctl --clock ')"
+	is 'fish: queues' "$both" "$(fish_offers 'expiryctl list --queue ')"
+	is 'fish: queues behind =' "$(printf -- '--queue=leases\n--queue=leasing')" \
+		"$(fish_offers 'expiryctl list --queue=lea')"
+	is 'fish: queues of top' leasing "$(fish_offers 'expiryctl top leasi')"
+	is 'fish: queues where no daemon is' '' \
+		"$(fish_offers "expiryctl --socket $folder/none -q " 2>&1)"
+	is 'fish: queues of the socket on the line' "$both" "$(
+		EXPIRY_SOCKET=$folder/none
+		fish_offers "expiryctl --socket $folder/socket -q "
+	)"
 fi
 if command -v zsh >/dev/null; then
 	# Completion itself wants a terminal; the helper that feeds it does not.
@@ -71,12 +124,25 @@ if command -v zsh >/dev/null; then
 				packaging/completions/expiryctl.zsh)\"
 			f; _expiryctl_lines $1" | cut -d : -f 1 | sort
 	}
+	zsh_queues() {
+		zsh -f -c "functions[f]=\"\$(sed -n '/^_expiryctl_queues/,/^}/p' \
+				packaging/completions/expiryctl.zsh)\"
+			f; words_0=expiryctl words=($*) CURRENT=\$#words
+			_expiryctl_queues" 2>&1
+	}
 	is 'zsh: reads' '' "$(zsh -f -n packaging/completions/expiryctl.zsh 2>&1)"
 	is 'zsh: every command' "$commands" "$(zsh_lines Commands)"
 	is 'zsh: an option with a short form' --queue \
 		"$(zsh_lines Options | grep -x -e --queue)"
 	is 'zsh: options of a command' "$(printf -- '--id\n--later\n--new\n--period')" \
 		"$(zsh_lines 'Options arm')"
+	is 'zsh: queues' "$both" "$(zsh_queues expiryctl --queue "''")"
+	is 'zsh: queues where no daemon is' '' \
+		"$(zsh_queues expiryctl --socket "$folder/none" -q "''")"
+	is 'zsh: queues of the socket on the line' "$both" "$(
+		EXPIRY_SOCKET=$folder/none
+		zsh_queues expiryctl --socket="$folder/socket" -q "''"
+	)"
 fi
 echo "1..$number"
 exit $failed

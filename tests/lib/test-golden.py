@@ -27,6 +27,8 @@ from client import (ACKING, ARM, BOOTTIME, CANCEL, CLOCK_SET,  # noqa: E402
 KERNEL, EMBEDDED = 2, 1
 SECOND = 10**9
 DAY = 86400 * SECOND
+NO_GROUP = 2**32 - 1
+NO_PID = 2**22 + 1      # the kernel's limit is 2^22
 LEASES = ("--queue", "leases")
 
 
@@ -134,6 +136,29 @@ def test_top():
         with Server(page=2, **looks()) as server:
             text += session(server, call)
     compare("top", text)
+
+
+def test_queues():
+    """Whose they are: a user without a name here, and root."""
+    nobody = {"consumers": 0, "credit": 0, "consumer_pid": 0}
+    # There is no process of that number.
+    rows = [queue("leases", {"mode": ACKING | KEYED}, {"consumer_pid": NO_PID}),
+            queue("", {"next_ns": NEVER, "armed": 0},
+                  {"uid": 0, "access": 0o700, "gid": NO_GROUP, **nobody}),
+            queue("a.name-of_24-characters.",
+                  {"next_ns": NOW[BOOTTIME] - 3 * SECOND // 1000, "armed": 6,
+                   "now_ns": NOW[BOOTTIME], "clock_id": BOOTTIME,
+                   "mode": KEYED}, {"number": 3, "gid": 0, **nobody}),
+            # A daemon of before queues had rights.
+            queue("$(reboot)", {"mode": 0}, dict(nobody, access=0, gid=0))]
+    with Server(queues=[rows], page=2) as server:
+        text = session(server, ("queues",), ("queues", "--json"),
+                       ("queues", "--names"),
+                       ("queues", "--queue", "leases"),
+                       ("queues", "--queue", "absent"))
+    with Server(queues=[[]]) as server:
+        text += session(server, ("queues",), ("queues", "--names"))
+    compare("queues", text)
 
 
 def test_metrics():
@@ -245,12 +270,13 @@ def test_nothing_is_late_by_less_than_nothing():
 def test_terminal():
     """Heads and what stands out; a window that is full leaves rows out."""
     with Server(stats=[stats({"mode": 0}, {"engine": EMBEDDED})],
+                queues=[[queue("leases", None, {"consumers": 0})]],
                 timers=some_timers(REALTIME)[:2],
                 expirations=expirations(REALTIME)[:3]) as server:
         text = "".join(
             shown(call, 0, run_on_terminal(server, *call), "")
             for call in (("list",), ("status", *LEASES), ("stats",),
-                         ("watch", "--count", "2")))
+                         ("queues",), ("watch", "--count", "2")))
         # One that is empty says nothing.
         for more in {"NO_COLOR": "1"}, {"NO_COLOR": ""}, {"TERM": "dumb"}:
             text += "# %s\n" % more + shown(

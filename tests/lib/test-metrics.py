@@ -5,6 +5,7 @@ OpenMetrics takes the text."""
 
 import json
 import os
+import pwd
 import re
 import subprocess
 import sys
@@ -14,8 +15,8 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path.insert(0, os.path.join(HERE, "..", "socket"))
 import support_fields as fields  # noqa: E402
 import tap  # noqa: E402
-from client import (CONSUME, DROP, HOUR, REALTIME, Record, arm,  # noqa: E402
-                    attach, wait_for)
+from client import (CONSUME, DROP, HOUR, KEYED, REALTIME,  # noqa: E402
+                    Record, arm, attach, wait_for)
 from daemon import ROOT, Daemon  # noqa: E402
 
 CTL = os.path.join(ROOT, "build", "expiryctl")
@@ -248,6 +249,25 @@ def test_stats_has_the_daemons_histograms():
         text = ctl(daemon, "stats", "--queue", "one")
         assert "turns of the daemon: half below" in text, text
         assert "requests in one piece: half below" in text, text
+
+
+def test_queues():
+    """Owner and consumer as the system has them; looking makes no queue."""
+    with Daemon() as daemon, \
+            attach(daemon.path, "one", CONSUME, REALTIME) as one, \
+            attach(daemon.path, "two", KEYED):
+        one.batch([arm(HOUR)] * 3)
+        rows = [json.loads(line) for line in
+                ctl(daemon, "--json", "queues").splitlines()]
+        assert [row["queue"] for row in rows] == ["one", "two"], rows
+        assert {(row["uid"], row["user"]) for row in rows} == \
+            {(os.getuid(), pwd.getpwuid(os.getuid()).pw_name)}, rows
+        assert rows[0]["consumer_pid"] == os.getpid(), rows
+        with open("/proc/self/comm", encoding="utf-8") as file:
+            assert rows[0]["consumer_name"] == file.read().strip(), rows
+        assert not rows[1]["consumer"] and rows[1]["keyed"], rows
+        assert rows[0]["armed"] == "3", rows
+        assert ctl(daemon, "queues", "--names") == "one\ntwo\n"
 
 
 def span(text):

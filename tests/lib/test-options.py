@@ -16,8 +16,8 @@ from support_golden import CTL, WAIT, compare, run, shown, start, WRITE
 sys.path.insert(0, os.path.join(ROOT, "tests", "socket"))
 import tap  # noqa: E402
 from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CONSUME,  # noqa: E402
-                    CREDIT, DROP, EXISTING, EXPIRED, KEYED, LATER, MONOTONIC, NEW,
-                    QUERY, QUEUES, REALTIME, REDELIVERED, REFRESH, RELATIVE,
+                    CREDIT, DROP, EXISTING, EXPIRED, KEYED, LATER, MONOTONIC,
+                    NEW, QUERY, QUEUES, REALTIME, REDELIVERED, REFRESH, RELATIVE,
                     SCAN, STAT, Record, wait_for)
 
 SECOND = 10**9
@@ -216,11 +216,13 @@ def test_watch():
 
 def test_looking_on():
     """By no queue's name, so that none is made."""
-    nobody = "", 0, REALTIME
+    nobody = "", EXISTING, REALTIME
     look = Record(STAT), Record(QUEUES, period=64)
+    asks(["queues"], nobody, look[1])
+    asks(["queues", "--names"], nobody, look[1])
     asks(["metrics"], nobody, *look)
     asks(["top", "--count", "2"], nobody, *look * 3)
-    asks(["status"], nobody, Record(STAT))
+    asks(["status"], ("", 0, REALTIME), Record(STAT))
     asks(["status", "--queue", "q"], ("q", 0, REALTIME), Record(STAT))
     asks(["stats"], DEFAULT, Record(STAT))
     asks(["stats", "--queue", "q"], ("q", 0, REALTIME), Record(STAT))
@@ -330,7 +332,7 @@ def test_a_daemon_that_says_nothing_is_left():
         assert notes.read("limit") == limits, notes.read("limit")
 
 
-COMMANDS = ("status", "stats", "top", "metrics", "arm", "refresh", "cancel",
+COMMANDS = ("status", "stats", "top", "metrics", "queues", "arm", "refresh", "cancel",
             "query", "watch", "list", "load", "run", "drop")
 
 
