@@ -184,6 +184,9 @@ static int run_status(struct ctl *ctl, char **args)
 		return ctl_request_refused(ctl, NULL, ret, EXPIRY_OP_STAT);
 	if (ret)
 		return ctl_refused(ctl->path, ret, EXPIRY_OP_STAT);
+	/* One connection is this command's own. */
+	if (server.connections)
+		server.connections--;
 	if (ctl->json) {
 		print_json(ctl, &stat, &server);
 		return 0;

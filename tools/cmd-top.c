@@ -122,6 +122,9 @@ static int look(struct top *top)
 			  sizeof(top->now.server));
 	if (ret)
 		return ctl_refused(top->ctl->path, ret, EXPIRY_OP_STAT);
+	/* One connection is this command's own. */
+	if (top->now.server.connections)
+		top->now.server.connections--;
 	ret = queues_ask(top->ctl, &top->now.queues);
 	if (!ret && top->now.queues.nr)
 		qsort(top->now.queues.rows, top->now.queues.nr,

@@ -13,7 +13,8 @@ row without a field, is an error of test-golden.py. A row says
           it is no metric
   help    of the metric, word for word
   json    "COMMAND KEY": where the same number stands with --json, or "-"; as a
-          string if the field has 64 bits
+          string if the field has 64 bits. "COMMAND KEY 1": it is shown without
+          one, which is the command's own
 
 Then `tests/lib/test-golden.py --write` writes the files in golden/ anew. What
 changed there is to be compared with the row by eye before it is committed.
@@ -68,7 +69,7 @@ credit              | 20103                | - shown for the queue   | | -
 producers           | 20204                | - shown for the queue   | | -
 uptime_ns           | 93784005006007       | uptime_seconds seconds  | Since the daemon started. | status uptime_ns
 queues              | 20305                | queues gauge            | Queues there are. | status queues
-connections         | 20406                | connections gauge       | Connections that are open. | status connections
+connections         | 20406                | connections gauge       | Connections that are open. | status connections 1
 records             | 9007199254740995     | requests counter        | Requests answered. | status records
 expirations         | 18446744073709551613 | expirations counter     | Expirations sent. | status expirations
 refused_connections | 20709                | refused_connections counter | Connections refused for a limit. | status refused_connections

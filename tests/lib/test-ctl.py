@@ -322,12 +322,34 @@ def test_drop():
 def test_status():
     status, = ctl("status", "--json").rows()
     assert status["engine"] == ENGINE and "queue" not in status, status
-    assert int(status["connections"]) >= 1, status
     arm("2033-05-18T03:33:20Z", "1", "--queue", "status")
     out = ctl("status", "--queue", "status").out
     for text in ("expiryd at " + SOCKET, ENGINE, "queue status",
                  "realtime", "1 armed", "2033-05-18T03:33:20.000Z"):
         assert text in out, out
+
+
+def counted():
+    status, = ctl("status", "--json").rows()
+    return int(status["connections"]), int(status["queues"])
+
+
+def wait_counted(connections, queues):
+    end = time.monotonic() + WAIT
+    while counted() != (connections, queues):
+        assert time.monotonic() < end, (counted(), connections, queues)
+
+
+def test_status_does_not_count_itself():
+    """Neither its connection, nor a queue, which is not made for it."""
+    _, queues = counted()
+    wait_counted(0, queues)
+    with subprocess.Popen(command("watch", "--create", "--queue", "counted"),
+                          stdout=subprocess.PIPE) as watch:
+        wait_counted(1, queues + 1)
+        watch.terminate()
+    ctl("drop", "--queue", "counted")
+    wait_counted(0, queues)
 
 
 def test_device():

@@ -222,7 +222,7 @@ def test_looking_on():
     asks(["queues", "--names"], nobody, look[1])
     asks(["metrics"], nobody, *look)
     asks(["top", "--count", "2"], nobody, *look * 3)
-    asks(["status"], ("", 0, REALTIME), Record(STAT))
+    asks(["status"], nobody, Record(STAT))
     asks(["status", "--queue", "q"], ("q", 0, REALTIME), Record(STAT))
     asks(["stats"], DEFAULT, Record(STAT))
     asks(["stats", "--queue", "q"], ("q", 0, REALTIME), Record(STAT))
