@@ -23,11 +23,6 @@ struct widths {
 	int owner;
 };
 
-static const char *name_text(const struct expiry_queue *row)
-{
-	return *row->name ? row->name : "(no name)";
-}
-
 static const char *user_name(const struct expiry_queue *row)
 {
 	const struct passwd *user = getpwuid(row->daemon.uid);
@@ -106,11 +101,12 @@ static void print_row(const struct expiry_queue *row,
 		      const struct widths *widths)
 {
 	const struct expiry_stat *stat = &row->stat;
-	char owner[OWNER_TEXT], digits[ACCESS_TEXT], next[DISTANCE_TEXT];
+	char name[QUEUE_LABEL], owner[OWNER_TEXT], digits[ACCESS_TEXT];
+	char next[DISTANCE_TEXT];
 	const char *access = access_text(digits, row);
 
 	printf("%-*s  %-*s  %-6s  %-9s  %-9s  %10" PRIu64 "  %11s  ",
-	       widths->name, name_text(row), widths->owner,
+	       widths->name, queue_label(name, row), widths->owner,
 	       owner_text(owner, row), access ? access : "-",
 	       mode_text(stat->mode), clock_name(stat->clock_id),
 	       (uint64_t)stat->armed,
@@ -138,11 +134,11 @@ static void widen(int *width, const char *text)
 static void print_table(const struct ctl *ctl, const struct queues *queues)
 {
 	struct widths widths = { strlen("QUEUE"), strlen("OWNER") };
-	char owner[OWNER_TEXT];
+	char name[QUEUE_LABEL], owner[OWNER_TEXT];
 	size_t i;
 
 	for (i = 0; i < queues->nr; i++) {
-		widen(&widths.name, name_text(&queues->rows[i]));
+		widen(&widths.name, queue_label(name, &queues->rows[i]));
 		widen(&widths.owner, owner_text(owner, &queues->rows[i]));
 	}
 	print_head(ctl, &widths);

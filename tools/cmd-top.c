@@ -6,15 +6,13 @@
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/ioctl.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "histogram.h"
-#include "queues.h"
+#include "top-table.h"
 
-#define HOME		"\033[H\033[J"	/* to the corner, and clear */
-#define HEAD_LINES	3
+#define LOW	14	/* lines */
+#define PIECE	80	/* bytes that hold any piece of the first lines */
 
 /* What there was at one look. */
 struct look {
@@ -28,6 +26,8 @@ struct look {
  * @names: of the queues asked for, NULL at the end; none = all
  * @now: the last look, @before the one before
  * @rows: of @now, what is shown, @nr
+ * @order: of @rows
+ * @first: row of the screen's first; @page: rows the screen has room for
  */
 struct top {
 	struct ctl *ctl;
@@ -36,18 +36,9 @@ struct top {
 	struct look before;
 	struct row *rows;
 	size_t nr;
-};
-
-/**
- * struct row - a queue
- * @is: as it is, @was a second ago; the same if it is new
- * @requests, @expirations: a second
- */
-struct row {
-	const struct expiry_queue *is;
-	const struct expiry_queue *was;
-	double requests;
-	double expirations;
+	enum top_order order;
+	size_t first;
+	size_t page;
 };
 
 static double per_second(uint64_t now, uint64_t before, uint64_t ns)
@@ -70,11 +61,12 @@ static uint64_t p99(const __u64 *now, const __u64 *before)
 	return histogram_below(counts, 0.99);
 }
 
-static uint64_t lateness(const struct row *row)
+static uint64_t lateness(const struct expiry_queue *is,
+			 const struct expiry_queue *was)
 {
-	uint64_t ns = p99(row->is->stat.lateness, row->was->stat.lateness);
+	uint64_t ns = p99(is->stat.lateness, was->stat.lateness);
 
-	return ns == UINT64_MAX ? row->is->stat.lateness_max_ns : ns;
+	return ns == UINT64_MAX ? is->stat.lateness_max_ns : ns;
 }
 
 static int by_number(const void *a, const void *b)
@@ -83,20 +75,6 @@ static int by_number(const void *a, const void *b)
 
 	return (x->daemon.number > y->daemon.number) -
 	       (x->daemon.number < y->daemon.number);
-}
-
-/* The busiest first, then the largest, then as they were made. */
-static int by_rate(const void *a, const void *b)
-{
-	const struct row *x = a, *y = b;
-	double rate_x = x->requests + x->expirations;
-	double rate_y = y->requests + y->expirations;
-
-	if (rate_x != rate_y)
-		return rate_x < rate_y ? 1 : -1;
-	if (x->is->stat.armed != y->is->stat.armed)
-		return x->is->stat.armed < y->is->stat.armed ? 1 : -1;
-	return by_number(x->is, y->is);
 }
 
 static bool wanted(const struct top *top, const struct expiry_queue *queue)
@@ -180,9 +158,11 @@ static int make_rows(struct top *top)
 					       requests(&was->stat), ns),
 			.expirations = per_second(is->stat.delivered,
 						  was->stat.delivered, ns),
+			.overdue_ns = queue_overdue(&is->stat),
+			.lateness_ns = lateness(is, was),
 		};
 	}
-	qsort(top->rows, top->nr, sizeof(*top->rows), by_rate);
+	top_sort(top->rows, top->nr, top->order);
 	return 0;
 }
 
@@ -198,34 +178,15 @@ static void print_json(const struct row *row)
 	json_rate(&json, "requests_per_second", row->requests);
 	json_rate(&json, "expirations_per_second", row->expirations);
 	json_u64(&json, "armed", stat->armed);
-	json_bool(&json, "due", queue_overdue(stat));
+	json_bool(&json, "due", row->overdue_ns);
 	json_u64(&json, "unacked", stat->unacked);
-	json_u64(&json, "overdue_ns", queue_overdue(stat));
-	json_u64(&json, "lateness_p99_ns", lateness(row));
+	json_u64(&json, "overdue_ns", row->overdue_ns);
+	json_u64(&json, "lateness_p99_ns", row->lateness_ns);
 	json_u32(&json, "connections", daemon->connections);
 	json_bool(&json, "consumer", daemon->consumers);
 	json_u32(&json, "consumer_pid", daemon->consumer_pid);
 	json_u32(&json, "credit", daemon->credit);
 	json_end(&json);
-}
-
-static void print_row(const struct row *row)
-{
-	const struct expiry_stat *stat = &row->is->stat;
-	char late[SPAN_TEXT], over[SPAN_TEXT];
-
-	printf("%-24s %10.0f %10.0f %11" PRIu64 " %9" PRIu64 " %8s %8s ",
-	       *row->is->name ? row->is->name : "(no name)", row->requests,
-	       row->expirations, (uint64_t)stat->armed,
-	       (uint64_t)stat->unacked, queue_overdue(stat) ?
-	       span_text(over, queue_overdue(stat)) : "-",
-	       lateness(row) ? span_text(late, lateness(row)) : "-");
-	if (row->is->daemon.consumers)
-		printf("%8" PRIu32 " %7" PRIu32 "\n",
-		       (uint32_t)row->is->daemon.credit,
-		       (uint32_t)row->is->daemon.consumer_pid);
-	else
-		printf("%8s %7s\n", "none", "-");
 }
 
 static const char *p99_text(char *text, const __u64 *now, const __u64 *before)
@@ -235,80 +196,204 @@ static const char *p99_text(char *text, const __u64 *now, const __u64 *before)
 	return ns && ns != UINT64_MAX ? span_text(text, ns) : "-";
 }
 
-static void print_head(const struct top *top)
+/* Writes pieces on as few lines as the width allows. Each but the first begins with
+ * two characters that only stand within a line.
+ */
+static void print_pieces(struct frame *frame, char pieces[][PIECE], size_t nr)
+{
+	char line[4 * PIECE] = "";
+	size_t i;
+
+	for (i = 0; i < nr; i++) {
+		if (*line && frame->width &&
+		    strlen(line) + strlen(pieces[i]) > (size_t)frame->width) {
+			frame_line(frame, "", line, "");
+			*line = '\0';
+		}
+		strcat(line, pieces[i] + (i && !*line ? 2 : 0));
+	}
+	frame_line(frame, "", line, "");
+}
+
+static void print_head(struct frame *frame, const struct top *top)
 {
 	const struct expiry_server_stat *is = &top->now.server;
 	const struct expiry_server_stat *was = &top->before.server;
 	uint64_t ns = is->uptime_ns - was->uptime_ns;
-	char turn[SPAN_TEXT], request[SPAN_TEXT], late[SPAN_TEXT];
+	char span[SPAN_TEXT];
+	char counts[4][PIECE], times[3][PIECE];
 
-	printf("%" PRIu64 " timers in %" PRIu64 " queues, %" PRIu64
-	       " connections; %.0f requests/s, %.0f expired/s\n",
-	       (uint64_t)is->timers, (uint64_t)is->queues,
-	       (uint64_t)is->connections,
-	       per_second(is->records, was->records, ns),
-	       per_second(is->expirations, was->expirations, ns));
-	printf("99 %% of turns below %s, of requests below %s; worst lateness %s\n",
-	       p99_text(turn, is->turn_ns, was->turn_ns),
-	       p99_text(request, is->request_ns, was->request_ns),
-	       span_text(late, is->lateness_max_ns));
-	printf("%s%-24s %10s %10s %11s %9s %8s %8s %8s %7s%s\n",
-	       bold(top->ctl), "queue", "requests/s", "expired/s", "armed",
-	       "unacked", "overdue", "late p99", "credit", "pid",
-	       plain(top->ctl));
+	snprintf(counts[0], PIECE, "%" PRIu64 " timers in %" PRIu64 " queues",
+		 (uint64_t)is->timers, (uint64_t)is->queues);
+	snprintf(counts[1], PIECE, ", %" PRIu64 " connections",
+		 (uint64_t)is->connections);
+	snprintf(counts[2], PIECE, "; %.0f requests/s",
+		 per_second(is->records, was->records, ns));
+	snprintf(counts[3], PIECE, ", %.0f expired/s",
+		 per_second(is->expirations, was->expirations, ns));
+	print_pieces(frame, counts, 4);
+	/* A low window is for queues. */
+	if (frame->lines < LOW)
+		return;
+	snprintf(times[0], PIECE, "99 %% of turns below %s",
+		 p99_text(span, is->turn_ns, was->turn_ns));
+	snprintf(times[1], PIECE, ", of requests below %s",
+		 p99_text(span, is->request_ns, was->request_ns));
+	snprintf(times[2], PIECE, "; worst lateness %s",
+		 span_text(span, is->lateness_max_ns));
+	print_pieces(frame, times, 3);
 }
 
-/* Rows that are shown: as many as the command line says, or the window has. */
-static size_t rows_shown(const struct top *top, bool screen)
+/* Returns how many rows the command line allows. */
+static size_t rows_wanted(const struct top *top)
 {
-	struct winsize window;
-	size_t most = top->nr;
-
-	if (screen && !ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) &&
-	    window.ws_row > HEAD_LINES + 1)
-		most = window.ws_row - HEAD_LINES - 1;
-	if (top->ctl->given & CTL_LIMIT && top->ctl->limit < most)
-		most = top->ctl->limit;
-	return most < top->nr ? most : top->nr;
+	return top->ctl->given & CTL_LIMIT && top->ctl->limit < top->nr ?
+	       top->ctl->limit : top->nr;
 }
 
-static void print(const struct top *top, bool screen)
+/* Writes which part of the list is shown, in which order, and the keys. */
+static void print_keys(struct frame *frame, const struct top *top, size_t shown)
 {
-	size_t i, shown = rows_shown(top, screen);
+	char line[2 * PIECE];
 
-	if (screen)
-		fputs(HOME, stdout);
-	if (!top->ctl->json)
-		print_head(top);
-	for (i = 0; i < shown; i++) {
-		if (top->ctl->json)
-			print_json(&top->rows[i]);
-		else
-			print_row(&top->rows[i]);
+	snprintf(line, sizeof(line),
+		 "%zu-%zu of %zu by %s; q: quit, s: sort, arrows: scroll",
+		 top->first + !!shown, top->first + shown, rows_wanted(top),
+		 top_order_name(top->order));
+	frame_line(frame, "", line, "");
+}
+
+/* Draws as much of the list as there is room for, from top->first on. */
+static int draw(struct top *top)
+{
+	const size_t wanted = rows_wanted(top);
+	struct frame frame;
+	size_t shown;
+
+	frame_begin(&frame, true);
+	print_head(&frame, top);
+	/* A line for the keys, and one for the table's head. */
+	top->page = frame.lines > 2 ? frame.lines - 2 : 1;
+	if (top->first + top->page > wanted)
+		top->first = wanted > top->page ? wanted - top->page : 0;
+	shown = wanted - top->first < top->page ? wanted - top->first :
+		top->page;
+	print_keys(&frame, top, shown);
+	top_table(&frame, top->ctl, top->rows, wanted, top->first, shown);
+	return frame_end(&frame);
+}
+
+/* Prints all rows that are wanted. */
+static int print(const struct top *top)
+{
+	const size_t wanted = rows_wanted(top);
+	struct frame frame;
+	size_t i;
+
+	frame_begin(&frame, false);
+	if (!top->ctl->json) {
+		print_head(&frame, top);
+		top_table(&frame, top->ctl, top->rows, wanted, 0, wanted);
 	}
+	for (i = 0; i < wanted && top->ctl->json; i++)
+		print_json(&top->rows[i]);
+	return frame_end(&frame);
+}
+
+static void scroll(struct top *top, int key)
+{
+	/* Beyond the end draw() goes back to it. */
+	switch (key) {
+	case SCREEN_UP:
+		top->first -= top->first > 0;
+		break;
+	case SCREEN_DOWN:
+		top->first++;
+		break;
+	case SCREEN_PAGE_UP:
+		top->first -= top->first < top->page ? top->first : top->page;
+		break;
+	case SCREEN_PAGE_DOWN:
+		top->first += top->page;
+		break;
+	case SCREEN_HOME:
+		top->first = 0;
+		break;
+	case SCREEN_LAST:
+		top->first = top->nr;
+		break;
+	}
+}
+
+/* Looks once more, and works out what is shown of it. */
+static int update(struct top *top)
+{
+	int ret;
+
+	ret = look(top);
+	return ret ? ret : make_rows(top);
+}
+
+/* Draws a picture a second until a key ends it. 0, an exit status with the reason
+ * printed, or -errno of the output.
+ */
+static int show_on_screen(struct top *top, uint64_t count)
+{
+	struct screen screen;
+	int key, ret;
+
+	ret = screen_open(&screen);
+	if (ret)
+		return ret;
+	while (!ret && count) {
+		key = screen_wait(&screen);
+		if (key == 'q' || key == 'Q' || key == SCREEN_END)
+			break;
+		if (key == SCREEN_TICK) {
+			ret = update(top);
+			count--;
+		} else if (key == 's') {
+			top->order = (top->order + 1) % NR_ORDERS;
+			top_sort(top->rows, top->nr, top->order);
+		} else {
+			scroll(top, key);
+		}
+		/* Before the second look there are no rates. */
+		if (!ret && top->rows)
+			ret = draw(top);
+	}
+	screen_close(&screen);
+	return ret;
+}
+
+static int show_lines(struct top *top, uint64_t count)
+{
+	static const struct timespec second = { .tv_sec = 1 };
+	int ret = 0;
+
+	while (!ret && count--) {
+		nanosleep(&second, NULL);
+		ret = update(top);
+		if (!ret)
+			ret = print(top);
+	}
+	return ret;
 }
 
 static int show(struct top *top, uint64_t count)
 {
-	static const struct timespec second = { .tv_sec = 1 };
-	bool screen = isatty(STDOUT_FILENO) && !top->ctl->json;
 	int ret;
 
 	ret = look(top);
 	if (!ret)
 		ret = check_names(top);
-	while (!ret && count--) {
-		nanosleep(&second, NULL);
-		ret = look(top);
-		if (!ret)
-			ret = make_rows(top);
-		if (ret)
-			break;
-		print(top, screen);
-		if (fflush(stdout))
-			return ctl_error("output: %s", strerror(errno));
-	}
-	return ret;
+	if (ret)
+		return ret;
+	if (screen_usable() && !top->ctl->json)
+		ret = show_on_screen(top, count);
+	else
+		ret = show_lines(top, count);
+	return ret < 0 ? ctl_error("output: %s", strerror(-ret)) : ret;
 }
 
 static int run_top(struct ctl *ctl, char **args)

@@ -96,6 +96,19 @@ void queues_sort(struct queues *queues)
 		      compare_names);
 }
 
+const char *queue_label(char *text, const struct expiry_queue *row)
+{
+	char *c;
+
+	snprintf(text, QUEUE_LABEL, "%s",
+		 *row->name ? row->name : "(no name)");
+	for (c = text; *c; c++) {
+		if (*c < 0x20 || *c > 0x7e)
+			*c = '?';
+	}
+	return text;
+}
+
 bool queue_meant(const struct ctl *ctl, const struct expiry_queue *row)
 {
 	return !ctl->queue || !strcmp(ctl->queue, row->name);

@@ -32,6 +32,11 @@ int queue_find(const struct ctl *ctl, const char *name,
 /* Sorts by name, queues without one by age. */
 void queues_sort(struct queues *queues);
 
+#define QUEUE_LABEL	(EXPIRY_NAME_MAX + 8)	/* bytes that hold any label */
+
+/* Writes a queue's name as a terminal may be shown it: '?' for what no name has. */
+const char *queue_label(char *text, const struct expiry_queue *row);
+
 /* Whether @row is of the queue that the command line names, or it names none. */
 bool queue_meant(const struct ctl *ctl, const struct expiry_queue *row);
 

@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The table of `expiryctl top`: its rows, their order, and which columns fit.
+ */
+#ifndef TOOLS_TOP_TABLE_H
+#define TOOLS_TOP_TABLE_H
+
+#include "queues.h"
+#include "screen.h"
+
+/**
+ * struct row - a queue
+ * @is: as it is, @was a second ago; the same if it is new
+ * @requests: a second; likewise @expirations
+ * @overdue_ns: for how long the first that is due has waited; 0: nothing is due
+ * @lateness_ns: 99 % of the last second's expirations were less late
+ */
+struct row {
+	const struct expiry_queue *is;
+	const struct expiry_queue *was;
+	double requests;
+	double expirations;
+	uint64_t overdue_ns;
+	uint64_t lateness_ns;
+};
+
+enum top_order {
+	ORDER_ACTIVITY, ORDER_ARMED, ORDER_OVERDUE, ORDER_LATENESS, ORDER_NAME,
+	NR_ORDERS,
+};
+
+const char *top_order_name(enum top_order order);
+
+/* Sorts by one column, then by activity, size and age. */
+void top_sort(struct row *rows, size_t nr, enum top_order order);
+
+/* Writes the head and @shown of the @nr rows, from @first on. A frame with a width
+ * gets as many columns as fit, the least wanted left out first, and shorter names.
+ * Which ones depends on all rows, so that scrolling does not change it.
+ */
+void top_table(struct frame *frame, const struct ctl *ctl,
+	       const struct row *rows, size_t nr, size_t first, size_t shown);
+
+#endif /* TOOLS_TOP_TABLE_H */
