@@ -8,6 +8,7 @@ import time
 
 import far
 import near
+import observer
 import refusals
 from connection import Connection
 from model import Failure, Model
@@ -15,7 +16,7 @@ from refusals import hello
 from replies import (Clear, Drop, Hello, Nothing, Queues, Scan, Stat, Status,
                      check_scanned)
 from wire import (ACK, CANCEL, CLEAR, CONSUME, DROP, EBUSY, EINVAL, ENOENT,
-                  EXISTING, MS, QUERY, QUEUES, QUEUE_STAT_SIZE, RECORD,
+                  EXISTING, MS, OBSERVE, QUERY, QUEUES, QUEUE_STAT_SIZE, RECORD,
                   REFRESH, SCAN, SECOND, SERVER_STAT, STAT)
 
 ZERO = (0, 0, 0, 0)     # flags, status, period, id
@@ -24,7 +25,7 @@ ZERO = (0, 0, 0, 0)     # flags, status, period, id
 class Actor:
     """
     @queue: the model
-    @consumer, @producers: its connections
+    @consumer, @producers, @observer: its connections
     @wake: when to go on if nothing comes
     @policy: how much credit is given
     """
@@ -36,6 +37,7 @@ class Actor:
         self.queue = None
         self.consumer = None
         self.producers = []
+        self.observer = None
         self.wake = 0
         self.policy = 0
         self.born = 0
@@ -112,7 +114,7 @@ class Actor:
             self.producers.append((yield from self.attach(False)))
         self.policy = rng.randrange(4)
 
-    def attach(self, consumes, statuses=(0,)):
+    def attach(self, consumes, statuses=(0,), observes=False):
         """A connection whose HELLO was answered so."""
         queue = self.queue
         connection = self.connect()
@@ -121,6 +123,9 @@ class Actor:
         # The first connection of each life makes the queue.
         if queue.name and self.connections() and self.rng.random() < 0.5:
             flags |= EXISTING
+        if observes:
+            flags |= OBSERVE
+            connection.copies = []
         want = Hello(flags, queue.clock, statuses, delivered=queue.delivered)
         queue.sent_at = queue.now()
         connection.queue = queue
@@ -159,7 +164,9 @@ class Actor:
             yield from refusals.run(self)
         elif x < 0.955:
             yield from self.drain()
-        elif x < 0.97:
+        elif x < 0.965:
+            yield from observer.run(self)
+        elif x < 0.975:
             yield from self.refused_drop()
         else:
             self.doing = "pause"
@@ -458,7 +465,9 @@ class Actor:
         """The server let a request wait for too long: another queue."""
         for connection in self.connections():
             connection.close()
-        self.consumer, self.producers = None, []
+        if self.observer:
+            self.observer.close()
+        self.consumer, self.producers, self.observer = None, [], None
         self.script = self.start_anew(self.queue)
 
     def start_anew(self, queue):

@@ -5,8 +5,8 @@ against what the model wants."""
 import socket
 
 from model import Failure
-from wire import (ACK, ARM, CLEAR, CLOCK_SET, EBUSY, EXPIRED, MS, RECORD, SIZE,
-                  text)
+from wire import (ACK, ARM, CLEAR, CLOCK_SET, EBUSY, EXPIRED, MISSED, MS, RECORD,
+                  SIZE, text)
 
 READ = 1 << 18
 AT_ONCE = 10 * MS       # no request has waited too long in this time
@@ -24,6 +24,7 @@ class Connection:
     @next: the first that has not come
     @body: a reply of several records that is under way
     @ended: the server closed it
+    @copies: what an observer was sent, None = it is no observer
     """
     count = 0
 
@@ -41,6 +42,7 @@ class Connection:
         self.body = None
         self.ended = self.may_end = False
         self.consumes = False
+        self.copies = None
         self.writes = False
 
     def close(self):
@@ -132,7 +134,12 @@ class Connection:
             self.more(record, now)
             return
         op, _, status = record[:3]
-        if op in (EXPIRED, CLOCK_SET) and not status:
+        if op in (EXPIRED, CLOCK_SET, MISSED) and not status:
+            if self.copies is not None:
+                self.copies.append(record)
+                return
+            if op == MISSED:
+                raise Failure("MISSED to one that is no observer")
             if not self.consumes:
                 raise Failure("an expiration to one that is no consumer")
             self.queue.expired(record, now)

@@ -20,7 +20,7 @@ READS = 4               # buffers taken from a connection at once
 class Tally:
     def __init__(self):
         self.operations = self.expirations = self.redeliveries = 0
-        self.lost = self.waited = 0
+        self.lost = self.waited = self.copies = 0
 
 
 class Driver:

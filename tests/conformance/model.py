@@ -38,6 +38,7 @@ class Model:
     @heap: (deadline, number, since, timer) of near timers
     @sent_at: when the last batch was begun
     @just: ids that have expired since a request was sent that looks at all
+    @observed: what the consumer got while an observer is there, else None
     @tally: counters of the whole run
     """
 
@@ -52,6 +53,7 @@ class Model:
         self.name = name
         self.tally = tally
         self.unclocked = False
+        self.observed = None
         self.cookie = number << 40 | 1 << 62
         self.serial = 0
         self.start()
@@ -202,6 +204,8 @@ class Model:
     def expired(self, record, now):
         """An expiration came, or CLOCK_SET."""
         op, flags, _, _, number, deadline, cookie = record
+        if self.observed is not None:
+            self.observed.append(record)
         if op != EXPIRED:
             self.clock_set(record, now)
             return

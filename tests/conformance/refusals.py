@@ -6,8 +6,8 @@ import socket
 from replies import AnyQueues, DaemonStat, Hello, Status
 from wire import (ACKING, ARM, CLEAR, CONSUME, CREDIT, DROP, DURABLE, EBUSY,
                   EINVAL, ENOENT, EOPNOTSUPP, EPROTO, EPROTONOSUPPORT, EXISTING,
-                  EXPIRED, HELLO, HELLO_RECORD, HOUR, KEYED, MONOTONIC, QUERY,
-                  QUEUES, RECORD, SCAN, STAT, VERSION)
+                  EXPIRED, HELLO, HELLO_RECORD, HOUR, KEYED, MONOTONIC, OBSERVE,
+                  QUERY, QUEUES, RECORD, SCAN, STAT, VERSION)
 
 BAD_NAMES = (b"a/b", b" ", b"a\0b", b"\xffname", b"a" * 23 + b"\n")
 
@@ -29,18 +29,23 @@ def bad_hellos(rng, queue):
     flags = rng.choice((0, CONSUME, ACKING, KEYED, ACKING | KEYED))
     yield hello(b"", flags, clock, rng.choice((0, 2, 3, -1, 32767))), clock, \
         flags, EPROTONOSUPPORT
-    yield hello(b"", flags | 32 << rng.randrange(3), clock), clock, None, EINVAL
+    yield hello(b"", flags | rng.choice((32, 128)), clock), clock, None, EINVAL
     yield hello(b"", flags | DURABLE, clock), clock, flags | DURABLE, EOPNOTSUPP
     bad = rng.choice((2, 3, 4, 5, 6, 8, 11, 1 << 31, 2**32 - 1))
     yield hello(b"", flags, bad), bad, flags, EINVAL
     yield hello(rng.choice(BAD_NAMES), flags, clock), clock, flags, EINVAL
     some = EXISTING | rng.choice((CONSUME, ACKING, KEYED, ACKING | KEYED))
     yield hello(b"", some, clock), clock, some, EINVAL
-    flags |= EXISTING
+    some = OBSERVE | rng.choice((0, EXISTING, CONSUME, ACKING | KEYED))
+    yield hello(b"", some, clock), clock, some, EINVAL
+    some = OBSERVE | CONSUME | rng.choice((0, EXISTING, ACKING | KEYED))
+    yield hello(queue.name, some, clock), clock, some, EINVAL
+    flags &= ~CONSUME
+    flags |= rng.choice((EXISTING, OBSERVE, EXISTING | OBSERVE))
     yield hello(absent(rng), flags, clock), clock, flags, ENOENT
     if queue.name:
         mode = queue.mode()
-        mode |= rng.choice((0, EXISTING))
+        mode |= rng.choice((0, EXISTING, OBSERVE))
         other = rng.choice([c for c in (0, 1, 7) if c != queue.clock])
         yield hello(queue.name, mode, other), other, mode, EINVAL
         other = mode ^ rng.choice((ACKING, KEYED, ACKING | KEYED))

@@ -98,10 +98,11 @@ class Forger:
             return False
 
 
-def forge(daemon, change):
+def forge(daemon, change, operations="2000"):
     """What conformance says when records are changed; it must end by 1."""
     with Forger(daemon, change) as forger:
-        status, text = run(forger.path, "--operations", "2000", "--queues", "3")
+        status, text = run(forger.path, "--operations", operations, "--queues",
+                           "3")
     assert status == 1, (status, text)
     for word in ("seed " + SEED, "step", "queue", "wrong:", "sent:",
                  "received:", "allowed:", "failed:"):
@@ -175,6 +176,20 @@ def test_lost_expiration_is_noticed(daemon):
         return bytes(record)
 
     forge(daemon, change)
+
+
+def test_changed_copy_is_noticed(daemon):
+    seen = set()
+
+    def change(record):
+        if record.op != 16 or record.status:
+            return bytes(record)
+        if record in seen:
+            record = record._replace(period=record.period ^ 1)
+        seen.add(record)
+        return bytes(record)
+
+    forge(daemon, change, "200000")
 
 
 def test_wrong_call_and_no_server_end_by_2():
