@@ -12,13 +12,13 @@ import tempfile
 
 import tap
 from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CLEAR, CONSUME, DROP,
-                    HOUR, KEYED, MONOTONIC, QUERY, REALTIME, REFRESH, SCAN,
-                    STAT, Closed, Connection, Record, arm, attach, wait_for)
+                    EXISTING, HOUR, KEYED, MONOTONIC, OBSERVE, QUERY, REALTIME,
+                    REFRESH, SCAN, STAT, Closed, Connection, Record, arm,
+                    attach, wait_for)
 from daemon import ENGINE, PROGRAM, Daemon
 from listing import listing
 
 LOOK, PRODUCE, TAKE = 4, 2, 1
-EXISTING = 16
 NO_GROUP = 2**32 - 1
 APP, OTHER, GROUP = 4101, 4102, 4201
 THREADS = (1, 4)
@@ -212,7 +212,8 @@ def probe(path, name):
     """The errors of HELLO and of each op; None where a queue may not be had."""
     seen = {"consume": hello(path, name, CONSUME | KEYED | ACKING),
             "hello": hello(path, name, KEYED | ACKING),
-            "existing": hello(path, name, KEYED | ACKING | EXISTING)}
+            "existing": hello(path, name, KEYED | ACKING | EXISTING),
+            "observe": hello(path, name, KEYED | ACKING | OBSERVE)}
     with Connection(path) as connection:
         if connection.hello(name, KEYED | ACKING, MONOTONIC).status:
             return seen
@@ -234,7 +235,8 @@ def wanted(bits):
     """What probe() sees of one who has @bits."""
     seen = {"consume": 0 if bits & TAKE else "EACCES",
             "hello": 0 if bits else "EACCES",
-            "existing": 0 if bits else "EACCES"}
+            "existing": 0 if bits else "EACCES",
+            "observe": 0 if bits & LOOK else "EACCES"}
     if not bits:
         return seen
     good = {ARM: 0, CLEAR: 0, SCAN: 0, STAT: 0, DROP: 0, 99: errno.errorcode[errno.EOPNOTSUPP]}
@@ -530,9 +532,38 @@ def test_a_file_hides_those_of_its_name_further_on():
                 {"a": 3, "b": 2, "c": 1, "d": 3}
 
 
-def test_a_daemon_with_settings_of_its_own_has_no_queues_of_the_systems():
-    with Daemon() as daemon:
-        assert rows(daemon) == {}
+# In a mount namespace, so that the machine's own files stay as they are.
+SYSTEMS = """
+mount -t tmpfs none "$1" && mkdir -p "$2" && echo nonsense >"$2/one.conf" ||
+	exit 99
+shift 2
+exec "$@"
+"""
+
+
+def check_systems(base, folder, *options):
+    """What --check-config says where the system has a faulty file in @folder."""
+    done = subprocess.run(
+        ["unshare", "--mount", "sh", "-c", SYSTEMS, "sh", base, folder, PROGRAM,
+         "--check-config", *options], stdin=subprocess.DEVNULL,
+        stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True,
+        check=False)
+    if done.returncode not in (0, 2):
+        raise tap.Skip("no mount namespace: " + done.stdout)
+    return done
+
+
+def test_the_systems_folders_are_for_the_systems_settings():
+    tap.need_root()
+    for base, folder in (("/etc", "/etc/expiry/queues.d"),
+                         ("/run", "/run/expiry/queues.d"),
+                         ("/usr/local/lib", "/usr/local/lib/expiry/queues.d")):
+        done = check_systems(base, folder)
+        assert done.returncode == 2, (folder, done)
+        assert folder + "/one.conf:1: 'nonsense'" in done.stdout, done
+        # A daemon with settings of its own has no queues of the system's.
+        done = check_systems(base, folder, "--config", "/dev/null")
+        assert done.returncode == 0, (folder, done)
 
 
 # ------------------------------------------------------------------------
@@ -633,19 +664,22 @@ def hold(path, name, flags, ready, ends):
 
 def test_who_loses_the_right_is_ended():
     tap.need_root()
-    # Consuming is taken away, and producing is not enough; the file goes.
-    for who, threads, change in (
-            ("others", 1, lambda at: at.write("one", mode=772, group=GROUP,
-                                              clock="monotonic")),
-            ("group", 4, lambda at: at.remove("one"))):
+    def less(mode):
+        return lambda at: at.write("one", mode=mode, group=GROUP,
+                                   clock="monotonic")
+    # Producing is not enough for a consumer or an observer; the file goes.
+    for who, flag, threads, change in (
+            ("others", CONSUME, 1, less(776)),
+            ("others", OBSERVE, 1, less(773)),
+            ("group", CONSUME, 4, lambda at: at.remove("one"))):
         with files() as at:
-            at.write("one", mode=773, group=GROUP, clock="monotonic")
+            at.write("one", mode=777, group=GROUP, clock="monotonic")
             with Daemon(at.config(), threads=threads) as daemon:
                 ready, say = os.pipe()
                 held = os.fork()
                 if not held:
                     try:
-                        be(who, hold, daemon.path, "one", CONSUME, say, say)
+                        be(who, hold, daemon.path, "one", flag, say, say)
                         os._exit(0)
                     except BaseException:
                         os._exit(1)
