@@ -91,6 +91,7 @@ static void test_words(void **arg)
 	assert_int_equal(when("Sat 12:01", NOON), NOON + 60);
 	assert_int_equal(when("Sat 12:00", NOON), NOON + 7 * 86400);
 	assert_int_equal(when("Sat", NOON), midnight + 7 * 86400);
+	assert_int_equal(when("Sun 12:01", NOON), NOON + 86460);
 	assert_int_equal(when("sunday", NOON), midnight + 86400);
 	assert_int_equal(when("Mon 09:00", NOON), NOON + 45 * 3600);
 	assert_int_equal(when("FRIDAY, 12:00", NOON), NOON + 6 * 86400);
@@ -104,6 +105,7 @@ static void test_other_zones(void **arg)
 	/* It is 11:00 there. */
 	assert_int_equal(when("11:00 UTC", NOON), NOON + 86400);
 	assert_int_equal(when("11:01 utc", NOON), NOON + 60);
+	assert_int_equal(when(" \t11:01  UTC ", NOON), NOON + 60);
 	assert_int_equal(when("11:01Z", NOON), NOON + 60);
 	assert_int_equal(when("2026-11-21 UTC", NOON), NOON - 11 * 3600);
 	assert_int_equal(when("tomorrow UTC", NOON), NOON + 13 * 3600);
@@ -303,6 +305,7 @@ static void test_what_is_wrong_is_refused(void **arg)
 		"Mon 2026-11-21", "Mon tomorrow", "Sun tomorrow", "Mo 12:00", "Mon Tue", "Mon,Tue",
 		"tomorrow tomorrow", "tomorrow12:00", "tomorrowT12:00",
 		"12:00 tomorrow", "12:00 UTC UTC", "12:00UTC", "UTC", "12:00.5",
+		"12:00 Zones/have/names/of/at/most/47/letters/and/no/more",
 		"12:00 No/Where", "12:00 ../UTC", "12:00 Europe/", "12:00 leapseconds",
 		"12:00 +1:00", "2026-11-21T", "2026-11-21T12", "5s", "-5s",
 	};
