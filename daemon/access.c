@@ -99,7 +99,7 @@ static void log_queue(const struct client *client, const struct queue *queue,
 
 	refused.queue = queue->name;
 	log_peer(&refused,
-		 "client of pid %d, uid %u refused: %s queue %.*s is not allowed, which is uid %u's with mode %03o",
+		 "client of pid %d, uid %u refused: %s queue %.*s is not allowed: the queue is uid %u's, mode %03o",
 		 (int)client->pid, (unsigned int)client->user->uid, what,
 		 EXPIRY_NAME_MAX, queue->name, (unsigned int)queue->user->uid,
 		 (unsigned int)queue->access);
