@@ -162,8 +162,10 @@ static int configure(struct config *config)
 	int r;
 
 	config_init(config);
-	/* Other settings are another daemon's, whose queues are not the system's. */
-	if (settings.file)
+	/* With other settings or another socket this is not the system's daemon,
+	 * and its queues are not the system's.
+	 */
+	if (settings.file || settings.socket)
 		memset(config->queue_files, 0, sizeof(config->queue_files));
 	r = config_read(config, settings.file ? settings.file : CONFIG_DEFAULT,
 			settings.file);

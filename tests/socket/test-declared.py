@@ -562,8 +562,9 @@ def test_the_systems_folders_are_for_the_systems_settings():
         assert done.returncode == 2, (folder, done)
         assert folder + "/one.conf:1: 'nonsense'" in done.stdout, done
         # A daemon with settings of its own has no queues of the system's.
-        done = check_systems(base, folder, "--config", "/dev/null")
-        assert done.returncode == 0, (folder, done)
+        for option in ("--config", "/dev/null"), ("--socket", "/tmp/socket"):
+            done = check_systems(base, folder, *option)
+            assert done.returncode == 0, (folder, done)
 
 
 # ------------------------------------------------------------------------
