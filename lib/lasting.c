@@ -146,6 +146,9 @@ static int lasting_take(struct expiry *h, struct expiry_record *records,
 
 	if (!reconnect_step(h))
 		return h->error;
+	/* Events that came with the greeting go first. */
+	if (ring_nr(&h->kept))
+		return 0;
 	ret = transport_unix.take(h, records, max);
 	reconnect_heard(h, records, ret > 0 ? ret : 0);
 	if (!h->error)

@@ -57,22 +57,27 @@ static uint32_t take_kept(struct expiry *h, struct expiry_record *records,
 EXPORT int expiry_next(struct expiry *h, struct expiry_record *records,
 		       uint32_t max)
 {
-	uint32_t nr;
+	uint32_t nr = 0;
 	int ret = 0;
 
 	if (!max)
 		return -EINVAL;
 	if (max > INT32_MAX)
 		max = INT32_MAX;
-	nr = take_kept(h, records, max);
-	if (nr < max && !h->error)
-		ret = h->transport->take(h, records + nr, max - nr);
-	if (ret > 0)
-		nr += ret;
-	if (!h->error) {
-		credit_top_up(h);
-		(void)h->transport->flush(h);
-	}
+	/* A reconnect in the midst keeps events that come with the greeting, and the
+	 * fd does not tell of them: hence once more.
+	 */
+	do {
+		nr += take_kept(h, records + nr, max - nr);
+		if (nr < max && !h->error)
+			ret = h->transport->take(h, records + nr, max - nr);
+		if (ret > 0)
+			nr += ret;
+		if (!h->error) {
+			credit_top_up(h);
+			(void)h->transport->flush(h);
+		}
+	} while (nr < max && !h->error && expiry_pending(h));
 	if (nr)
 		return nr;
 	return ret < 0 ? ret : h->error;

@@ -256,6 +256,8 @@ static int link_greeted(struct expiry *h)
 			return ret;
 		stream_skip(&h->stream, 1);
 		r->attached = true;
+		/* Before the events that come with the greeting. */
+		r->count++;
 	}
 	if (!r->attached)
 		return 0;
@@ -318,7 +320,6 @@ bool reconnect_step(struct expiry *h)
 	if (ret) {
 		r->state = LINK_UP;
 		r->refused_ns = 0;
-		r->count++;
 	}
 	send_posted(h);
 	if (h->error)
