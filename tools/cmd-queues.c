@@ -171,6 +171,7 @@ static void print_json(const struct expiry_queue *row)
 	json_time(&json, "next", stat->next_ns, stat->clock_id);
 	json_time(&json, "now", stat->now_ns, stat->clock_id);
 	json_u32(&json, "connections", daemon->connections);
+	json_u32(&json, "observers", daemon->observers);
 	json_bool(&json, "consumer", daemon->consumers);
 	json_u32(&json, "consumer_pid", daemon->consumer_pid);
 	json_text(&json, "consumer_name", consumer);

@@ -7,24 +7,23 @@
  * may be restarted meanwhile.
  */
 #include <errno.h>
-#include <poll.h>
-#include <signal.h>
 #include <string.h>
-#include <sys/signalfd.h>
 #include <unistd.h>
 
 #include "ctl.h"
+#include "stop.h"
 
 #define CREDIT	256
 
 /**
  * struct watch
+ * @stop_fd: readable when a signal says stop
  * @left: expirations still wanted
  * @granted: of these, asked for
  */
 struct watch {
 	struct ctl *ctl;
-	int signal_fd;
+	int stop_fd;
 	bool ack;
 	uint64_t left;
 	uint64_t granted;
@@ -91,20 +90,6 @@ static int ask(struct watch *w)
 	return ret;
 }
 
-/* Wait for the daemon: 0, 1 when a signal says stop, or -errno. */
-static int pause_for(const struct watch *w)
-{
-	struct pollfd fds[] = {
-		{ .fd = expiry_fd(w->ctl->handle),
-		  .events = expiry_events(w->ctl->handle) },
-		{ .fd = w->signal_fd, .events = POLLIN },
-	};
-
-	if (poll(fds, 2, -1) < 0)
-		return errno == EINTR ? 0 : -errno;
-	return fds[1].revents != 0;
-}
-
 static int watch(struct watch *w)
 {
 	int ret;
@@ -115,7 +100,7 @@ static int watch(struct watch *w)
 			return ret;
 		ret = take(w);
 		if (!ret)
-			ret = pause_for(w);
+			ret = stop_wait(w->stop_fd, w->ctl->handle);
 		else if (ret > 0)
 			continue;
 		if (ret < 0)
@@ -136,7 +121,6 @@ static int run_watch(struct ctl *ctl, char **args)
 		.ctl = ctl,
 		.left = ctl->given & CTL_COUNT ? ctl->count : UINT64_MAX,
 	};
-	sigset_t signals;
 	int ret;
 
 	(void)args;
@@ -148,18 +132,14 @@ static int run_watch(struct ctl *ctl, char **args)
 		return ret;
 	w.ack = ctl_is_ack(ctl);
 
-	sigemptyset(&signals);
-	sigaddset(&signals, SIGINT);
-	sigaddset(&signals, SIGTERM);
-	sigprocmask(SIG_BLOCK, &signals, NULL);
-	w.signal_fd = signalfd(-1, &signals, SFD_CLOEXEC);
-	if (w.signal_fd < 0)
-		return ctl_error("watch: %s", strerror(errno));
+	w.stop_fd = stop_open();
+	if (w.stop_fd < 0)
+		return ctl_error("watch: %s", strerror(-w.stop_fd));
 
 	print_expired_head(ctl);
 	fflush(stdout);
 	ret = watch(&w);
-	close(w.signal_fd);
+	close(w.stop_fd);
 	if (ferror(stdout))
 		return ctl_error("standard output: %s", strerror(errno));
 	return ret ? ctl_refused(ctl_queue(ctl), ret, 0) : 0;

@@ -104,6 +104,7 @@ extern const struct command cmd_refresh;
 extern const struct command cmd_run;
 extern const struct command cmd_stats;
 extern const struct command cmd_status;
+extern const struct command cmd_tail;
 extern const struct command cmd_top;
 extern const struct command cmd_watch;
 

@@ -23,6 +23,7 @@ static const struct command *const commands[] = {
 	&cmd_cancel,
 	&cmd_query,
 	&cmd_watch,
+	&cmd_tail,
 	&cmd_list,
 	&cmd_load,
 	&cmd_run,

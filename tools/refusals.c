@@ -212,6 +212,9 @@ static int hello_failed(const struct ctl *ctl, const char *name,
 				     flags & EXPIRY_OPEN_CONSUME ?
 				     RIGHT_CONSUME : RIGHT_LOOK);
 	case EBUSY:
+		if (flags & EXPIRY_OPEN_OBSERVE && !daemon_answers(ctl, error))
+			return ctl_error("queue %s has as many observers as it may; end one, or raise observers_per_queue in expiryd.conf",
+					 name);
 		return flags & EXPIRY_OPEN_CONSUME ? busy(ctl, name) : 0;
 	case EINVAL:
 		/* A look has no clock and no mode that could be wrong. */

@@ -61,7 +61,8 @@ int ctl_usage(const char *format, ...)
 /* Opens; connections are made anew where the library offers that. */
 static int open_lasting(struct ctl *ctl, struct expiry_options options)
 {
-	if (!(options.flags & EXPIRY_OPEN_ACK))
+	if (options.flags & EXPIRY_OPEN_CONSUME &&
+	    !(options.flags & EXPIRY_OPEN_ACK))
 		options.flags &= ~EXPIRY_OPEN_RECONNECT;
 	return expiry_open(&ctl->handle, ctl->address, &options);
 }

@@ -15,8 +15,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "socket"))
 from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CLEAR,  # noqa: E402
                     CLOCK_SET, CREDIT, DROP, EXISTING, EXPIRED, HELLO, KEYED,
-                    MONOTONIC, QUERY, QUEUES, REALTIME, REFRESH, RELATIVE,
-                    SCAN, SIZE, STAT, WAIT, Record, pack, unpack)
+                    MONOTONIC, OBSERVE, QUERY, QUEUES, REALTIME, REFRESH,
+                    RELATIVE, SCAN, SIZE, STAT, WAIT, Record, pack, unpack)
 import support_fields as fields  # noqa: E402
 
 # When it is, as fixed-time.c has it.
@@ -33,7 +33,7 @@ class Server:
     @queues: lists of (name, stat, daemon), likewise, for QUEUES; else that one
         queue, by the name that it was last asked for in vain
     @timers: records that SCAN lists, QUERY and CANCEL find
-    @expirations: records sent as far as there is credit
+    @expirations: records sent as far as there is credit, or all to an observer
     @errors: {op: errno} refused; that of HELLO where it has a name
     @looking: errno for HELLO without a name and without a queue
     @page: most rows of a SCAN or QUEUES
@@ -117,6 +117,8 @@ class Server:
 
     def greet(self, connection, data):
         """Whether the client may go on."""
+        if not data:            # it has gone already
+            return False
         op, flags, version, clock, name = struct.unpack("=BBhI24s", data)
         assert op == HELLO and version == 1, data
         name = name.rstrip(b"\0").decode()
@@ -130,6 +132,10 @@ class Server:
         connection.sendall(bytes(Record(HELLO, flags, status, clock,
                                         len(self.timers), NOW[clock],
                                         WINDOW)))
+        if flags & OBSERVE and not status:
+            # Without credit; what comes after a pause comes once.
+            copies, self.expirations = self.expirations, []
+            connection.sendall(pack(copies))
         return not status
 
     # -----------------------------------------------------------------------

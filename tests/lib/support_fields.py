@@ -101,7 +101,7 @@ connections  | 30203      | queue_connections gauge | Connections attached. | to
 consumers    | 1          | queue_consumers gauge   | 1 if there is a consumer. | -
 credit       | 4294967290 | queue_credit gauge      | Expirations the consumer may still be sent. | top credit
 consumer_pid | 30506      | - no count              | | top consumer_pid
-observers    | 30607      | queue_observers gauge   | Connections that observe. | -
+observers    | 30607      | queue_observers gauge   | Connections that observe. | queues observers
 access       | 33256      | - no count              | | -
 gid          | 4294967293 | - no count              | | -
 """

@@ -279,7 +279,7 @@ LINES_KEYED = (
 # What no call here brings about, as it stands in the source.
 NOT_HERE = {
     "no memory", "no memory for %zu queues",
-    "watch: %s",                # no descriptor for signals
+    "watch: %s", "tail: %s",    # no descriptor for signals
     "answer: %s",               # test-http.py
     "output: %s",               # of top, on a full disk
 }

@@ -329,29 +329,6 @@ def test_status():
         assert text in out, out
 
 
-def counted():
-    status, = ctl("status", "--json").rows()
-    return int(status["connections"]), int(status["queues"])
-
-
-def wait_counted(connections, queues):
-    end = time.monotonic() + WAIT
-    while counted() != (connections, queues):
-        assert time.monotonic() < end, (counted(), connections, queues)
-
-
-def test_status_does_not_count_itself():
-    """Neither its connection, nor a queue, which is not made for it."""
-    _, queues = counted()
-    wait_counted(0, queues)
-    with subprocess.Popen(command("watch", "--create", "--queue", "counted"),
-                          stdout=subprocess.PIPE) as watch:
-        wait_counted(1, queues + 1)
-        watch.terminate()
-    ctl("drop", "--queue", "counted")
-    wait_counted(0, queues)
-
-
 def test_device():
     if ENGINE != "kernel":
         usage("--device", "/dev/expiry", "status", "--queue", "x")

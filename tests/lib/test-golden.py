@@ -20,8 +20,8 @@ from support_golden import (WRITE, compare, run, run_on_terminal, shown)
 sys.path.insert(0, os.path.join(fields.ROOT, "tests", "socket"))
 import tap  # noqa: E402
 from client import (ACKING, ARM, BOOTTIME, CANCEL, CLOCK_SET,  # noqa: E402
-                    DROP, EXPIRED, HELLO, KEYED, MONOTONIC, QUERY, QUEUES,
-                    REALTIME, REDELIVERED, REFRESH, SCAN, STAT as OP_STAT,
+                    DROP, EXPIRED, HELLO, KEYED, MISSED, MONOTONIC, QUERY,
+                    QUEUES, REALTIME, REDELIVERED, REFRESH, SCAN, STAT as OP_STAT,
                     Record)
 
 KERNEL, EMBEDDED = 2, 1
@@ -250,6 +250,17 @@ def test_watch():
                         expirations=expirations(clock)) as server:
                 text += session(server, (*option, "watch", "--count", "4"))
     compare("watch", text)
+
+
+def test_tail():
+    """The same, and what is missing."""
+    text = ""
+    for option in (), ("--json",):
+        copies = expirations(REALTIME)
+        copies[2:2] = [Record(MISSED, cookie=2**53 + 1)]
+        with Server(mode=ACKING, expirations=copies) as server:
+            text += session(server, (*option, "tail", "--count", "4"))
+    compare("tail", text)
 
 
 def test_nothing_is_late_by_less_than_nothing():

@@ -44,7 +44,7 @@ def test_each_number_is_its_fields():
             as server:
         rows = {}
         for call in ("status", *LEASES), ("stats", *LEASES), \
-                ("top", "--count", "1"):
+                ("top", "--count", "1"), ("queues",):
             _, out, _ = run(server, "--json", *call)
             rows[call[0]] = json.loads(out)
     for table in STAT, SERVER, DAEMON:
@@ -84,7 +84,7 @@ def test_all_64_bits_are_kept():
     with Server(mode=ACKING, stats=[both],
                 queues=[[queue("leases", huge[STAT.name])]]) as server:
         for call in ("status", *LEASES), ("stats", *LEASES), \
-                ("top", "--count", "1"):
+                ("top", "--count", "1"), ("queues",):
             _, out, _ = run(server, "--json", *call)
             rows[call[0]] = json.loads(out, parse_int=float)
     seen = 0
@@ -103,8 +103,8 @@ def test_all_64_bits_are_kept():
 
 
 # What has 32 bits, or is a rate.
-NARROW = {"period_ms", "uid", "connections", "consumer_pid", "credit",
-          "requests_per_second", "expirations_per_second"}
+NARROW = {"period_ms", "uid", "connections", "observers", "consumer_pid",
+          "credit", "requests_per_second", "expirations_per_second"}
 
 
 def test_numbers_of_json_are_narrow():

@@ -17,8 +17,8 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "socket"))
 import tap  # noqa: E402
 from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CONSUME,  # noqa: E402
                     CREDIT, DROP, EXISTING, EXPIRED, KEYED, LATER, MONOTONIC,
-                    NEW, QUERY, QUEUES, REALTIME, REDELIVERED, REFRESH, RELATIVE,
-                    SCAN, STAT, Record, wait_for)
+                    NEW, OBSERVE, QUERY, QUEUES, REALTIME, REDELIVERED, REFRESH,
+                    RELATIVE, SCAN, STAT, Record, wait_for)
 
 SECOND = 10**9
 HOUR = 3600 * SECOND
@@ -214,6 +214,15 @@ def test_watch():
              expirations=expirations(2, flags=flags))
 
 
+def test_tail():
+    """Copies need no credit, and the queue is asked for nothing."""
+    for mode, options in (0, []), (ACKING, ["--ack"]):
+        _, out, _ = asks(["tail", "--count", "3", *options],
+                         ("default", OBSERVE | mode, REALTIME),
+                         expirations=expirations(4))
+        assert len(out.splitlines()) == 3, out
+
+
 def test_looking_on():
     """By no queue's name, so that none is made."""
     nobody = "", EXISTING, REALTIME
@@ -333,7 +342,7 @@ def test_a_daemon_that_says_nothing_is_left():
 
 
 COMMANDS = ("status", "stats", "top", "metrics", "queues", "arm", "refresh", "cancel",
-            "query", "watch", "list", "load", "run", "drop")
+            "query", "watch", "tail", "list", "load", "run", "drop")
 
 
 def test_help():

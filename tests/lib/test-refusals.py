@@ -355,6 +355,14 @@ def formats():
                               for text, kind in TOKEN.findall(literals))
 
 
+def test_observers_beyond_the_limit():
+    with Daemon("observers_per_queue = 0\n") as other, \
+            attach(other.path, "one", clock=REALTIME):
+        check([(("tail", "-q", "one"), "queue one has as many observers as it "
+                "may; end one, or raise observers_per_queue in expiryd.conf")],
+              1, path=other.path)
+
+
 def test_each_refusal_of_the_source_was_seen():
     tap.need_root()
     if len(sys.argv) > 1:

@@ -1,0 +1,152 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * expiryctl tail: print copies of what a queue's consumer is sent.
+ *
+ * Nothing is taken from the queue, and it does not wait: copies that are not read in
+ * time are dropped, and counted where they are missing.
+ */
+#include <errno.h>
+#include <inttypes.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "ctl.h"
+#include "stop.h"
+
+#define RECORDS	256	/* taken at once */
+
+/**
+ * struct tail
+ * @stop_fd: readable when a signal says stop
+ * @left: expirations still wanted
+ * @reconnects: connections made anew, as far as they were told of
+ */
+struct tail {
+	struct ctl *ctl;
+	int stop_fd;
+	uint64_t left;
+	uint32_t reconnects;
+};
+
+static void print_missed(const struct ctl *ctl,
+			 const struct expiry_record *event)
+{
+	struct json json;
+
+	if (!ctl->json) {
+		printf("%smissed %" PRIu64 "%s\n", yellow(ctl),
+		       (uint64_t)event->cookie, plain(ctl));
+		return;
+	}
+	json_begin(&json);
+	json_text(&json, "event", "missed");
+	json_u64(&json, "missed", event->cookie);
+	json_end(&json);
+}
+
+/* Tells of a connection that was made anew: nobody counted what it did not see. */
+static void print_reconnects(struct tail *tail)
+{
+	const struct ctl *ctl = tail->ctl;
+	struct expiry_info info;
+	struct json json;
+
+	expiry_info(ctl->handle, &info, sizeof(info));
+	if (info.reconnects == tail->reconnects)
+		return;
+	tail->reconnects = info.reconnects;
+	if (!ctl->json) {
+		printf("%sthe daemon was gone: what was delivered meanwhile is not shown%s\n",
+		       yellow(ctl), plain(ctl));
+		return;
+	}
+	json_begin(&json);
+	json_text(&json, "event", "reconnected");
+	json_end(&json);
+}
+
+static void print_event(struct tail *tail, const struct expiry_record *event,
+			uint64_t now_ns)
+{
+	switch (event->op) {
+	case EXPIRY_OP_EXPIRED:
+		print_expired(tail->ctl, event, now_ns);
+		tail->left--;
+		break;
+	case EXPIRY_OP_CLOCK_SET:
+		print_clock_set(tail->ctl, event);
+		break;
+	case EXPIRY_OP_MISSED:
+		print_missed(tail->ctl, event);
+		break;
+	}
+}
+
+/* Prints what has arrived. Returns how many records, or -errno. */
+static int print_arrived(struct tail *tail)
+{
+	struct expiry_record events[RECORDS];
+	uint64_t now_ns;
+	int i, nr;
+
+	nr = expiry_next(tail->ctl->handle, events, RECORDS);
+	if (nr < 0)
+		return nr;
+	print_reconnects(tail);
+	now_ns = expiry_now(tail->ctl->handle);
+	for (i = 0; i < nr && tail->left; i++)
+		print_event(tail, &events[i], now_ns);
+	return fflush(stdout) ? -errno : nr;
+}
+
+static int follow(struct tail *tail)
+{
+	int ret = 0;
+
+	while (tail->left) {
+		ret = print_arrived(tail);
+		if (!ret)
+			ret = stop_wait(tail->stop_fd, tail->ctl->handle);
+		else if (ret > 0)
+			continue;
+		if (ret)
+			break;
+	}
+	return ret < 0 ? ret : 0;
+}
+
+static int run_tail(struct ctl *ctl, char **args)
+{
+	struct tail tail = {
+		.ctl = ctl,
+		.left = ctl->given & CTL_COUNT ? ctl->count : UINT64_MAX,
+	};
+	int ret;
+
+	(void)args;
+	ret = ctl_open(ctl, ctl_queue(ctl),
+		       EXPIRY_OPEN_OBSERVE | EXPIRY_OPEN_RECONNECT, 0);
+	if (ret)
+		return ret;
+	tail.stop_fd = stop_open();
+	if (tail.stop_fd < 0)
+		return ctl_error("tail: %s", strerror(-tail.stop_fd));
+	print_expired_head(ctl);
+	fflush(stdout);
+	ret = follow(&tail);
+	close(tail.stop_fd);
+	if (ferror(stdout))
+		return ctl_error("standard output: %s", strerror(errno));
+	return ret ? ctl_refused(ctl_queue(ctl), ret, 0) : 0;
+}
+
+const struct command cmd_tail = {
+	.name = "tail",
+	.args = "",
+	.summary = "print what the consumer is sent, and take nothing",
+	.examples =
+		"  expiryctl tail --queue leases\n"
+		"  expiryctl tail --count 10 --json | jq -r .late_ns\n",
+	.options = CTL_COUNT,
+	.run = run_tail,
+};
