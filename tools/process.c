@@ -19,7 +19,7 @@ bool process_name(char *text, uint32_t pid)
 	for (c = text; c && *c; c++) {
 		if (*c == '\n' && !c[1])
 			*c = '\0';
-		else if (*c < 0x20 || *c > 0x7e)
+		else if (*c <= 0x20 || *c > 0x7e)
 			*c = '?';
 	}
 	return text;

@@ -3,7 +3,6 @@
  * Refusals in words: one cause each, and the way out. What the daemon's errno
  * leaves open is looked up: the queue's clock, kind, owner and consumer.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <grp.h>
 #include <inttypes.h>
@@ -14,6 +13,7 @@
 #include <unistd.h>
 #include <fcntl.h>
 
+#include "process.h"
 #include "queues.h"
 
 #define NAME_TEXT	80	/* bytes that hold a user, group or process */
@@ -48,23 +48,13 @@ static const char *group_text(char *text, gid_t gid)
 /* A process and the name that it gave itself, if that can be printed. */
 static const char *process_text(char *text, uint32_t pid)
 {
-	char path[32], name[32] = "";
-	FILE *file;
-	size_t i;
+	char name[PROCESS_TEXT];
 
-	snprintf(path, sizeof(path), "/proc/%" PRIu32 "/comm", pid);
-	file = fopen(path, "re");
-	if (file) {
-		if (!fgets(name, sizeof(name), file))
-			*name = '\0';
-		fclose(file);
-	}
-	name[strcspn(name, "\n")] = '\0';
-	for (i = 0; name[i]; i++)
-		if (!isgraph((unsigned char)name[i]))
-			name[i] = '?';
-	snprintf(text, NAME_TEXT, *name ? "process %" PRIu32 " (%s)" :
-		 "process %" PRIu32, pid, name);
+	if (process_name(name, pid))
+		snprintf(text, NAME_TEXT, "process %" PRIu32 " (%.32s)", pid,
+			 name);
+	else
+		snprintf(text, NAME_TEXT, "process %" PRIu32, pid);
 	return text;
 }
 
