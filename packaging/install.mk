@@ -6,6 +6,7 @@
 #	make install-dkms [DESTDIR=]
 #	make uninstall, with the same variables
 #
+# Without DESTDIR the dynamic linker learns of the library.
 # Under /usr/local everything stays below it: systemd, udev and man look there,
 # too. Under /usr the directories are asked of systemd and udev themselves.
 
@@ -31,6 +32,9 @@ DOCDIR ?= $(PREFIX)/share/doc/expiry
 DKMSDIR ?= /usr/src/expiry-$(VERSION)
 # Whether systemd is one that knows what is in systemd-254.conf.
 SYSTEMD_254 ?= $(shell pkg-config --atleast-version=254 libsystemd && echo yes)
+
+# A package's build, which has DESTDIR, leaves the machine's linker alone.
+REFRESH_LINKER = $(if $(DESTDIR),,@packaging/refresh-linker $(LIBDIR))
 
 MANPAGES := $(wildcard docs/man/*.[1-8])
 # What the module's build needs, and nothing else.
@@ -81,6 +85,7 @@ install: all systemd-files ## daemon, tool, library, units, manual pages; not th
 		$(DESTDIR)$(ZSHCOMPDIR)/_expiryctl
 	install -D -m 644 -t $(DESTDIR)$(FISHCOMPDIR) \
 		packaging/completions/expiryctl.fish
+	$(REFRESH_LINKER)
 
 # The module's sources where dkms(8) looks for them.
 install-dkms: systemd-files ## the module's sources, for dkms
@@ -140,3 +145,4 @@ uninstall: ## what install and install-dkms brought, and nothing of yours
 	rmdir $(DESTDIR)$(UNITDIR)/expiryd.service.d $(DESTDIR)$(DOCDIR) \
 		$(DESTDIR)$(PREFIX)/lib/expiry/queues.d \
 		$(DESTDIR)$(PREFIX)/lib/expiry 2>/dev/null || :
+	$(REFRESH_LINKER)

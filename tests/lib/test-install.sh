@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # What `make install` leaves is what a program needs: pkg-config finds the
-# library, a program compiles with what it says and runs.
+# library, a program compiles with what it says and runs. Without DESTDIR it runs
+# with no variable set, below /usr/local; elsewhere the output says what to do.
 
 . tests/lib/tap
 
@@ -58,6 +59,74 @@ uninstall() {
 		[ ! -e "$dir/usr/lib/expiry" ]
 }
 
+# What is done in a system of its own: its functions, by name.
+cat >"$dir/inside" <<'END'
+# As a user does it, with the environment of a plain login.
+build_and_run() {
+	# shellcheck disable=SC2046
+	cc -o "$dir/own/program" "$dir/program.c" \
+		$(pkg-config --cflags --libs libexpiry) "$@" &&
+		[ "$(env -i "$dir/own/program")" = refused ]
+}
+
+install_local() {
+	PATH=/usr/bin:/bin make -s install && build_and_run &&
+		PATH=/usr/bin:/bin make -s uninstall &&
+		! /sbin/ldconfig -p | grep libexpiry
+}
+
+# The linker does not look there: either way that the output names will do.
+install_opt() {
+	PKG_CONFIG_PATH=/opt/e/lib/pkgconfig
+	export PKG_CONFIG_PATH
+	make -s install PREFIX=/opt/e >"$dir/own/said" 2>&1 || return
+	cat "$dir/own/said"
+	! build_and_run && build_and_run -Wl,-rpath,/opt/e/lib &&
+		grep -F 'PKG_CONFIG_PATH=/opt/e/lib/pkgconfig' "$dir/own/said" &&
+		grep -F -e '-Wl,-rpath,/opt/e/lib' "$dir/own/said" &&
+		sed -n 's/^ *\(echo .*ldconfig\)$/\1/p' "$dir/own/said" \
+			>"$dir/own/advice" && [ -s "$dir/own/advice" ] &&
+		sh "$dir/own/advice" && build_and_run
+}
+END
+
+# own_system FUNCTION: with a /usr/local, an /opt and a linker's cache of its own
+own_system() {
+	rm -rf "$dir/own"
+	mkdir -p "$dir/own/local" "$dir/own/opt" "$dir/own/cache"
+	cp -a /etc "$dir/own/etc"
+	unshare --mount --map-root-user sh -euc '
+		dir=$1
+		mount --bind "$dir/own/etc" /etc
+		mount --bind "$dir/own/local" /usr/local
+		mount --bind "$dir/own/opt" /opt
+		! [ -d /var/cache/ldconfig ] ||
+			mount --bind "$dir/own/cache" /var/cache/ldconfig
+		PATH=$PATH:/usr/sbin:/sbin ldconfig
+		. "$dir/inside"
+		set +e
+		$2' sh "$dir" "$1"
+}
+
+# A package's build is no installation on this machine.
+leave_cache_alone() {
+	before=$(stat -c '%i %Y' /etc/ld.so.cache)
+	make -s install DESTDIR="$dir/package" PREFIX=/usr >"$dir/said" 2>&1 &&
+		! [ -s "$dir/said" ] &&
+		[ "$before" = "$(stat -c '%i %Y' /etc/ld.so.cache)" ] &&
+		rm -rf "$dir/package" "$dir/said"
+}
+
+if unshare --mount --map-root-user true 2>/dev/null; then
+	is 'installed by root, a program runs without a variable' \
+		own_system install_local
+	is 'below another PREFIX, what is said makes it run' \
+		own_system install_opt
+	rm -rf "$dir/own" "$dir/inside"
+else
+	skip 'what root installs runs' 'no mount namespace here'
+fi
+is 'with DESTDIR the linker is left alone' leave_cache_alone
 is 'make install' make -s install DESTDIR="$dir" PREFIX=/usr
 is 'the version is the project'"'"'s' [ "$(flags --modversion)" = "$(cat VERSION)" ]
 is 'a program compiles' compile
