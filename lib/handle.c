@@ -7,6 +7,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "address.h"
 #include "internal.h"
 #include "reconnect.h"
 
@@ -100,26 +101,10 @@ static int options_check(const struct expiry_options *options)
 	return 0;
 }
 
-static const struct transport *address_split(const char *address,
-					     const char **path)
-{
-	if (!address) {
-		*path = EXPIRY_SOCKET_DEFAULT;
-		return &transport_unix;
-	}
-	*path = strchr(address, ':');
-	if (!*path || !*++*path)
-		return NULL;
-	if (strncmp(address, "unix:", *path - address) == 0)
-		return &transport_unix;
-	if (strncmp(address, "device:", *path - address) == 0)
-		return &transport_device;
-	return NULL;
-}
-
 EXPORT int expiry_open(struct expiry **handle, const char *address,
 		       const struct expiry_options *given)
 {
+	char preset[EXPIRY_ADDRESS_MAX];
 	struct expiry_options options;
 	struct expiry *h;
 	const char *path;
@@ -128,6 +113,10 @@ EXPORT int expiry_open(struct expiry **handle, const char *address,
 	ret = options_copy(&options, given);
 	if (!ret)
 		ret = options_check(&options);
+	if (!ret && !address) {
+		ret = expiry_default_address(preset, sizeof(preset));
+		address = preset;
+	}
 	if (ret)
 		return ret;
 

@@ -3,6 +3,7 @@
  * A handle and the table that makes its transports alike.
  *
  *	handle.c	open, close, what a handle is
+ *	address.c	whom a handle belongs to
  *	request.c	synchronous calls
  *	post.c		non-blocking calls: sending, polling
  *	receive.c	taking what arrived, credit

@@ -57,7 +57,7 @@ install: all systemd-files ## daemon, tool, library, units, manual pages; not th
 			$$page || exit 1; \
 	done
 	for page in $(notdir $(wildcard docs/man/expiry_*.3)); do \
-		for call in $$(sed -n 's/^\.Nm \(expiry_[a-z]*\)\( ,\)*$$/\1/p' \
+		for call in $$(sed -n 's/^\.Nm \(expiry_[a-z_]*\)\( ,\)*$$/\1/p' \
 			docs/man/$$page); do \
 			test -e docs/man/$$call.3 || ln -sf $$page \
 				$(DESTDIR)$(MANDIR)/man3/$$call.3 || exit 1; \
@@ -138,7 +138,7 @@ uninstall: ## what install and install-dkms brought, and nothing of yours
 	for page in $(notdir $(MANPAGES)); do \
 		rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$$page; \
 	done
-	for call in $$(sed -n 's/^\t\t\(expiry_[a-z]*\);/\1/p' lib/libexpiry.map); do \
+	for call in $$(sed -n 's/^\t\t\(expiry_[a-z_]*\);/\1/p' lib/libexpiry.map); do \
 		rm -f $(DESTDIR)$(MANDIR)/man3/$$call.3; \
 	done
 	rm -rf $(DESTDIR)$(PREFIX)/include/expiry $(DESTDIR)$(DKMSDIR)

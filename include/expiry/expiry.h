@@ -168,8 +168,7 @@ struct expiry_options {
 /**
  * expiry_open - attach to a queue, making it if it is not there
  * @handle: where the handle goes; untouched on failure
- * @address: "unix:PATH", "device:PATH", or NULL for the daemon's default
- *	socket (EXPIRY_SOCKET_DEFAULT)
+ * @address: "unix:PATH", "device:PATH", or NULL: expiry_default_address()
  * @options: NULL = an anonymous REALTIME queue, producing only
  *
  * Blocks until the server has answered, at most timeout_ms.
@@ -199,6 +198,27 @@ struct expiry_options {
  */
 int expiry_open(struct expiry **handle, const char *address,
 		const struct expiry_options *options);
+
+#define EXPIRY_ADDRESS_MAX	4128	/* holds any path */
+
+/**
+ * expiry_default_address - the address that expiry_open() takes for NULL
+ * @address: "unix:PATH", where PATH is
+ *	1. $EXPIRY_SOCKET, if it is set and not empty;
+ *	2. EXPIRY_SOCKET_DEFAULT, if there is such a file, or for root;
+ *	3. $XDG_RUNTIME_DIR/expiry/socket, where a user's own daemon listens;
+ *	4. EXPIRY_SOCKET_DEFAULT, if that variable holds no absolute path.
+ *	Programs that run with more rights than their caller (set-user-ID) ignore
+ *	both variables.
+ * @size: room for it: EXPIRY_ADDRESS_MAX
+ *
+ * Never blocks. Nobody need listen there, and the path may be longer than that of
+ * a socket can be.
+ *
+ * Returns 0, or:
+ * -ENAMETOOLONG	the address does not fit @size
+ */
+int expiry_default_address(char *address, size_t size);
 
 /**
  * expiry_close - end the connection and free the handle

@@ -14,6 +14,7 @@
 
 #define EXPIRY_WIRE_VERSION	1
 #define EXPIRY_SOCKET_DEFAULT	"/run/expiryd/socket"
+#define EXPIRY_SOCKET_USER	"expiry/socket"	/* in $XDG_RUNTIME_DIR */
 
 #define EXPIRY_OP_HELLO		64
 #define EXPIRY_OP_CREDIT	65	/* period_ms = how many more; no reply */

@@ -21,7 +21,8 @@ static void exports_its_calls_and_no_more(void **state)
 {
 	static const char *const calls[] = {
 		"expiry_ack", "expiry_arm", "expiry_cancel", "expiry_clear",
-		"expiry_close", "expiry_credit", "expiry_drop",
+		"expiry_close", "expiry_credit",
+		"expiry_default_address", "expiry_drop",
 		"expiry_events", "expiry_explain", "expiry_fd", "expiry_flush",
 		"expiry_info", "expiry_next", "expiry_now", "expiry_open",
 		"expiry_pending", "expiry_post", "expiry_query",

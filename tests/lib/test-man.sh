@@ -75,7 +75,7 @@ sample_defaults() {
 }
 
 calls() {
-	for call in $(sed -n 's/^\t\t\(expiry_[a-z]*\);/\1/p' lib/libexpiry.map); do
+	for call in $(sed -n 's/^\t\t\(expiry_[a-z_]*\);/\1/p' lib/libexpiry.map); do
 		grep -q -x "\.Nm $call\( ,\)\?" docs/man/expiry_*.3 ||
 			echo "no page: $call"
 	done
