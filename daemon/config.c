@@ -13,6 +13,7 @@
 #include "daemon/config.h"
 #include "daemon/key-file.h"
 #include "daemon/log.h"
+#include "daemon/socket-default.h"
 #include "daemon/util.h"
 
 /* Most bytes, or timers of a user, that can be asked for: more than there can be,
@@ -126,6 +127,9 @@ void config_init(struct config *config)
 		else
 			*(uint64_t *)field(config, key) = key->value;
 	}
+	/* To its end, as config_set() does. */
+	memset(config->socket, 0, sizeof(config->socket));
+	socket_default(config->socket, sizeof(config->socket));
 }
 
 uint32_t config_layout(const struct config *config)

@@ -9,6 +9,7 @@
 #include "daemon/arrival.h"
 #include "daemon/log.h"
 #include "daemon/server.h"
+#include "daemon/socket-default.h"
 
 #define LISTEN_BACKLOG	4096
 
@@ -222,6 +223,9 @@ static int listener_make(struct listener *listener, const char *path,
 {
 	int r;
 
+	r = socket_default_prepare(path);
+	if (r < 0)
+		return r;
 	listener->fd = socket_file_make(&listener->file, path, mode);
 	if (listener->fd < 0)
 		return listener->fd;

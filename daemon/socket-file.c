@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/log.h"
+#include "daemon/socket-default.h"
 #include "daemon/socket-file.h"
 
 /* How long a path that is in use may take to become free. */
@@ -192,9 +193,11 @@ static int socket_bind(struct socket_file *file, int fd, mode_t mode)
 	return chmod(path, mode) < 0 ? -errno : 0;
 }
 
-static const char *hint(int error)
+static const char *hint(const char *path, int error)
 {
-	return error == -EADDRINUSE ? " (is another expiryd running?)" : "";
+	if (error == -EADDRINUSE)
+		return " (is another expiryd running?)";
+	return socket_default_hint(path);
 }
 
 int socket_file_make(struct socket_file *file, const char *path, mode_t mode)
@@ -214,7 +217,7 @@ int socket_file_make(struct socket_file *file, const char *path, mode_t mode)
 		log_err("%s: %s%s", r == -EADDRINUSE ? path : file->lock_path,
 			strerror(-r), r == -EPERM ?
 			" (it must be this user's own, and nobody else's to open)" :
-			hint(r));
+			hint(path, r));
 		return r;
 	}
 	r = remove_stale(&file->address);
@@ -224,7 +227,7 @@ int socket_file_make(struct socket_file *file, const char *path, mode_t mode)
 	}
 	if (!r)
 		return fd;
-	log_err("%s: %s%s", path, strerror(-r), hint(r));
+	log_err("%s: %s%s", path, strerror(-r), hint(path, r));
 	if (fd >= 0)
 		close(fd);
 	return r;

@@ -495,7 +495,7 @@ static struct expiry *attach(const char *address, const char *queue,
 
 	ret = expiry_open(&handle, address, &options);
 	if (ret)
-		die("%s: %s", address ?: EXPIRY_SOCKET_DEFAULT,
+		die("%s: %s", address ?: "the default socket",
 		    expiry_explain(ret, EXPIRY_OP_HELLO));
 	expiry_info(handle, &info, sizeof(info));
 	if (info.timers)
