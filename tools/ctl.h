@@ -127,11 +127,6 @@ uint32_t ctl_timeout_ms(const struct ctl *ctl);
 int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,
 	     uint32_t credit);
 
-/* The daemon's socket where no option names one: EXPIRY_SOCKET of the
- * environment, or the default.
- */
-const char *ctl_default_socket(void);
-
 /* The queue's name as given, or CTL_QUEUE_DEFAULT. */
 const char *ctl_queue(const struct ctl *ctl);
 

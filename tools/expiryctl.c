@@ -118,7 +118,8 @@ static void print_help(const struct command *command)
 	puts("\nOptions, before or after the command:\n"
 	     "  --queue, -q NAME       the queue (default: default)\n"
 	     "  --socket PATH          the daemon's socket; without it that of the variable\n"
-	     "                         EXPIRY_SOCKET, else " EXPIRY_SOCKET_DEFAULT "\n"
+	     "                         EXPIRY_SOCKET, else " EXPIRY_SOCKET_DEFAULT ",\n"
+	     "                         else $XDG_RUNTIME_DIR/" EXPIRY_SOCKET_USER "\n"
 	     "  --device PATH          the module itself, for status and stats\n"
 	     "  --clock CLOCK          realtime (default), monotonic or boottime\n"
 	     "  --keyed                a queue whose timers have ids of your own\n"
@@ -168,6 +169,17 @@ static int set_address(struct ctl *ctl, const char *scheme, const char *path)
 		return ctl_usage("--%s wants a path",
 				 ctl->device ? "device" : "socket");
 	return 0;
+}
+
+/* Sets the address of a program that names none. Returns 0 or an exit status. */
+static int set_default_address(struct ctl *ctl)
+{
+	char address[EXPIRY_ADDRESS_MAX];
+	int ret = expiry_default_address(address, sizeof(address));
+
+	if (ret)
+		return ctl_refused("the default socket", ret, EXPIRY_OP_HELLO);
+	return set_address(ctl, "unix", address + strlen("unix:"));
 }
 
 static int bad_value(const char *option, const char *value,
@@ -436,6 +448,8 @@ static int run(struct ctl *ctl, int argc, char **argv)
 	for (nr = 0; argv[nr]; nr++)
 		;
 	ret = check_call(ctl, command, nr);
+	if (!ret && !ctl->address)
+		ret = set_default_address(ctl);
 	return ret ? ret : command->run(ctl, argv);
 }
 
@@ -444,7 +458,6 @@ int main(int argc, char **argv)
 	struct ctl ctl = { .colour = want_colour() };
 	int ret;
 
-	set_address(&ctl, "unix", ctl_default_socket());
 	ret = run(&ctl, argc, argv);
 	expiry_close(ctl.handle);
 	free(ctl.address);

@@ -175,13 +175,26 @@ static int busy(const struct ctl *ctl, const char *name)
 			 name);
 }
 
+/* Returns what starts the daemon that is missing at the command's socket. */
+static const char *starter(const struct ctl *ctl)
+{
+	static const char own[] = "/" EXPIRY_SOCKET_USER;
+	size_t len = strlen(ctl->path);
+
+	/* A user's own daemon makes its socket where this command looks. */
+	if (geteuid() && len >= sizeof(own) &&
+	    !strcmp(ctl->path + len - strlen(own), own))
+		return "expiryd &";
+	return "systemctl start expiryd";
+}
+
 static int no_daemon(const struct ctl *ctl)
 {
 	if (ctl->device)
 		return ctl_error("%s: there is no such device; load the module with: modprobe expiry",
 				 ctl->path);
-	return ctl_error("%s: no daemon answers; start it with: systemctl start expiryd, or name its socket with --socket",
-			 ctl->path);
+	return ctl_error("%s: no daemon answers; start it with: %s, or name its socket with --socket",
+			 ctl->path, starter(ctl));
 }
 
 /* What a HELLO with this queue's name was answered; 0: nothing special. */

@@ -4,20 +4,12 @@
  */
 #include <errno.h>
 #include <stdarg.h>
-#include <stdlib.h>
 #include <time.h>
 
 #include "queues.h"
 
 /* Unless a command has reasons to wait less. */
 #define TIMEOUT_MS	60000
-
-const char *ctl_default_socket(void)
-{
-	const char *path = getenv("EXPIRY_SOCKET");
-
-	return path && *path ? path : EXPIRY_SOCKET_DEFAULT;
-}
 
 uint32_t ctl_timeout_ms(const struct ctl *ctl)
 {
