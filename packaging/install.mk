@@ -20,6 +20,7 @@ MANDIR ?= $(PREFIX)/share/man
 system_dir = $(firstword $(if $(filter /usr,$(PREFIX)),\
 	$(shell pkg-config --variable=$(2) $(3) 2>/dev/null)) $(PREFIX)/$(1))
 UNITDIR ?= $(call system_dir,lib/systemd/system,systemdsystemunitdir,systemd)
+USERUNITDIR ?= $(call system_dir,lib/systemd/user,systemduserunitdir,systemd)
 SYSUSERSDIR ?= $(call system_dir,lib/sysusers.d,sysusersdir,systemd)
 TMPFILESDIR ?= $(call system_dir,lib/tmpfiles.d,tmpfilesdir,systemd)
 CATALOGDIR ?= $(call system_dir,lib/systemd/catalog,catalogdir,systemd)
@@ -67,6 +68,9 @@ install: all systemd-files ## daemon, tool, library, units, manual pages; not th
 		packaging/systemd/expiryd.socket \
 		$(B)/install/expiry-metrics@.service \
 		packaging/systemd/expiry-metrics.socket
+	install -D -m 644 -t $(DESTDIR)$(USERUNITDIR) \
+		$(B)/install/user/expiryd.service \
+		packaging/systemd/user/expiryd.socket
 	$(if $(SYSTEMD_254),install -D -m 644 packaging/systemd/systemd-254.conf \
 		$(DESTDIR)$(UNITDIR)/expiryd.service.d/systemd-254.conf)
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR) packaging/expiryd.conf
@@ -98,6 +102,7 @@ install-dkms: systemd-files ## the module's sources, for dkms
 
 # What says where other things are.
 systemd-files: $(B)/install/expiryd.service $(B)/install/expiry-metrics@.service \
+	$(B)/install/user/expiryd.service \
 	$(B)/install/libexpiry.pc $(B)/install/dkms.conf
 
 $(B)/install/%: packaging/systemd/%.in packaging/substitute VERSION FORCE
@@ -125,6 +130,8 @@ uninstall: ## what install and install-dkms brought, and nothing of yours
 		$(DESTDIR)$(UNITDIR)/expiryd.socket \
 		$(DESTDIR)$(UNITDIR)/expiry-metrics@.service \
 		$(DESTDIR)$(UNITDIR)/expiry-metrics.socket \
+		$(DESTDIR)$(USERUNITDIR)/expiryd.service \
+		$(DESTDIR)$(USERUNITDIR)/expiryd.socket \
 		$(DESTDIR)$(UNITDIR)/expiryd.service.d/systemd-254.conf \
 		$(DESTDIR)$(DOCDIR)/expiryd.conf \
 		$(DESTDIR)$(SYSUSERSDIR)/expiryd.conf \

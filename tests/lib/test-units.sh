@@ -17,6 +17,34 @@ verify() {
 	! grep -e expiryd -e expiry-metrics "$dir/verify"
 }
 
+# The manager's of a user, started or not.
+verify_user() {
+	mkdir -p "$dir/run" && XDG_RUNTIME_DIR=$dir/run MANPATH=$dir/usr/share/man \
+		systemd-analyze --user verify --man=no \
+		"$user_units/expiryd.service" "$user_units/expiryd.socket" \
+		>"$dir/verify" 2>&1 || :
+	cat "$dir/verify"
+	! grep -e expiryd "$dir/verify"
+}
+
+# What it listens on is where the library looks, and the service serves that.
+user_socket() {
+	path=$(sed -n 's/^ListenStream=%t//p' "$user_units/expiryd.socket")
+	command=$(sed -n 's/^ExecStart=//p' "$user_units/expiryd.service")
+	[ "$path" = /expiry/socket ] && mkdir -p "$dir/run/expiry" || return
+	# shellcheck disable=SC2086
+	systemd-socket-activate -l "$dir/run$path" $command >"$dir/said" 2>&1 &
+	listener=$!
+	i=0
+	until EXPIRY_SOCKET=$dir/run$path build/expiryctl status; do
+		i=$((i + 1))
+		[ $i -lt 100 ] && kill -0 $listener || break
+		sleep 0.1
+	done
+	kill $listener
+	wait $listener
+}
+
 secure() {
 	systemd-analyze security --offline=yes --threshold=15 \
 		"$units/$1"
@@ -83,12 +111,17 @@ catalog() {
 		daemon/log.h | sort | diff - "$dir/explained" && [ -s "$dir/explained" ]
 }
 
-make -s install DESTDIR="$dir" PREFIX=/usr UNITDIR=/units >/dev/null
+make -s install DESTDIR="$dir" PREFIX=/usr UNITDIR=/units \
+	USERUNITDIR=/usr/lib/systemd/user >/dev/null
 units=$dir/units
+user_units=$dir/usr/lib/systemd/user
 sed -i "s|/usr/sbin/|$dir/usr/sbin/|" "$units/expiryd.service"
+sed -i "s|/usr/sbin/|$dir/usr/sbin/|" "$user_units/expiryd.service"
 sed -i "s|/usr/bin/|$dir/usr/bin/|" "$units/expiry-metrics@.service"
 
 is 'units are understood' verify
+is 'and those for a user' verify_user
+is 'which serve where the library looks' user_socket
 is 'the service is shut in: at most 1.5 of 10' secure expiryd.service
 is 'and so is who gives out metrics' secure expiry-metrics@.service
 is 'who is there only if enabled' not_started
