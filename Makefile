@@ -100,7 +100,7 @@ $(B)/expiryctl: $(call objects,plain,$(TOOLS)) $(B)/libexpiry.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
 
 # ---------------------------------------------------------------------------
-# The main job, benchmarks
+# The main job, examples, benchmarks
 
 .PHONY: run bench-quick
 run: all $(B)/demo/storm ## the main job: certificates and a million timers
@@ -111,6 +111,20 @@ $(B)/demo/storm: $(B)/obj/plain/demo/ledger.o
 $(B)/demo/%: $(B)/obj/plain/demo/%.o $(B)/libexpiry.a
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
+
+# As against an installed library, but with the one here; then under the sanitizers.
+EXAMPLES = @$(MAKE) --no-print-directory $(if $(V),,-s) -C examples \
+	EXPIRY_CFLAGS='-I$(CURDIR)/include -I$(CURDIR)/include/uapi' \
+	EXPIRY_LIBS='$(CURDIR)/$(B)/libexpiry.a' \
+	EXPIRY_DEPENDS='$(CURDIR)/$(B)/libexpiry.a'
+
+.PHONY: examples examples-asan
+examples: $(B)/libexpiry.a ## examples/: those whose library is installed
+	$(EXAMPLES) O=$(CURDIR)/$(B)/examples CFLAGS='$(OPTIMIZE) -Wall -Wextra'
+
+examples-asan: $(B)/libexpiry.a
+	$(EXAMPLES) O=$(CURDIR)/$(B)/asan/examples \
+		CFLAGS='$(OPTIMIZE) -Wall -Wextra -Werror $(SANITIZE)'
 
 bench-quick: all $(B)/bench/quick $(B)/bench/core ## rates and memory, in about a minute
 	@bench/quick

@@ -38,6 +38,8 @@ SYSTEMD_254 ?= $(shell pkg-config --atleast-version=254 libsystemd && echo yes)
 REFRESH_LINKER = $(if $(DESTDIR),,@packaging/refresh-linker $(LIBDIR))
 
 MANPAGES := $(wildcard docs/man/*.[1-8])
+EXAMPLE_FILES := examples/Makefile examples/README.md $(wildcard examples/*.c \
+	examples/*.py)
 # What the module's build needs, and nothing else.
 DKMS_SOURCES := Kbuild VERSION COPYING include/uapi/linux/expiry.h \
 	$(wildcard core/*.[ch] kmod/*.[ch] kmod/compat/*)
@@ -75,6 +77,7 @@ install: all systemd-files ## daemon, tool, library, units, manual pages; not th
 		$(DESTDIR)$(UNITDIR)/expiryd.service.d/systemd-254.conf)
 	install -D -m 644 -t $(DESTDIR)$(DOCDIR) packaging/expiryd.conf
 	install -d $(DESTDIR)$(PREFIX)/lib/expiry/queues.d
+	install -D -m 644 -t $(DESTDIR)$(DOCDIR)/examples $(EXAMPLE_FILES)
 	install -D -m 644 packaging/systemd/sysusers.conf \
 		$(DESTDIR)$(SYSUSERSDIR)/expiryd.conf
 	install -D -m 644 packaging/systemd/tmpfiles.conf \
@@ -148,7 +151,8 @@ uninstall: ## what install and install-dkms brought, and nothing of yours
 	for call in $$(sed -n 's/^\t\t\(expiry_[a-z_]*\);/\1/p' lib/libexpiry.map); do \
 		rm -f $(DESTDIR)$(MANDIR)/man3/$$call.3; \
 	done
-	rm -rf $(DESTDIR)$(PREFIX)/include/expiry $(DESTDIR)$(DKMSDIR)
+	rm -rf $(DESTDIR)$(PREFIX)/include/expiry $(DESTDIR)$(DKMSDIR) \
+		$(DESTDIR)$(DOCDIR)/examples
 	rmdir $(DESTDIR)$(UNITDIR)/expiryd.service.d $(DESTDIR)$(DOCDIR) \
 		$(DESTDIR)$(PREFIX)/lib/expiry/queues.d \
 		$(DESTDIR)$(PREFIX)/lib/expiry 2>/dev/null || :

@@ -32,8 +32,8 @@
  *
  *	struct expiry_options options = {
  *		.size = sizeof(options),
- *		.queue = "sessions",
  *		.flags = EXPIRY_OPEN_CONSUME,
+ *		.queue = "sessions",
  *	};
  *	struct expiry_record due[64];
  *	struct expiry *h = NULL;
