@@ -6,6 +6,7 @@
 # with no variable set, below /usr/local; elsewhere the output says what to do.
 
 . tests/lib/tap
+. tests/lib/own-system
 
 flags() {
 	PKG_CONFIG_PATH=$dir/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dir \
@@ -60,7 +61,7 @@ uninstall() {
 }
 
 # What is done in a system of its own: its functions, by name.
-cat >"$dir/inside" <<'END'
+inside=$(cat <<'END'
 # As a user does it, with the environment of a plain login.
 build_and_run() {
 	# shellcheck disable=SC2046
@@ -89,24 +90,7 @@ install_opt() {
 		sh "$dir/own/advice" && build_and_run
 }
 END
-
-# own_system FUNCTION: with a /usr/local, an /opt and a linker's cache of its own
-own_system() {
-	rm -rf "$dir/own"
-	mkdir -p "$dir/own/local" "$dir/own/opt" "$dir/own/cache"
-	cp -a /etc "$dir/own/etc"
-	unshare --mount --map-root-user sh -euc '
-		dir=$1
-		mount --bind "$dir/own/etc" /etc
-		mount --bind "$dir/own/local" /usr/local
-		mount --bind "$dir/own/opt" /opt
-		! [ -d /var/cache/ldconfig ] ||
-			mount --bind "$dir/own/cache" /var/cache/ldconfig
-		PATH=$PATH:/usr/sbin:/sbin ldconfig
-		. "$dir/inside"
-		set +e
-		$2' sh "$dir" "$1"
-}
+)
 
 # A package's build is no installation on this machine.
 leave_cache_alone() {
@@ -117,12 +101,12 @@ leave_cache_alone() {
 		rm -rf "$dir/package" "$dir/said"
 }
 
-if unshare --mount --map-root-user true 2>/dev/null; then
+if can_own_system; then
 	is 'installed by root, a program runs without a variable' \
 		own_system install_local
 	is 'below another PREFIX, what is said makes it run' \
 		own_system install_opt
-	rm -rf "$dir/own" "$dir/inside"
+	rm -rf "$dir/own"
 else
 	skip 'what root installs runs' 'no mount namespace here'
 fi
