@@ -75,8 +75,8 @@ $(B)/obj/p6/%.o: %.c
 .PHONY: help all
 help: ## this list
 	@echo 'expiry $(VERSION): make TARGET, or sh packaging/bootstrap make TARGET'
-	@grep -hE '^[a-z-]+:.*##' $(MAKEFILE_LIST) | \
-		sed -E 's/^([a-z-]+):.*## */\1\t/' | \
+	@sed -e ':a' -e '/\\$$/{N' -e 's/\\\n[ \t]*//' -e 'ba' -e '}' $(MAKEFILE_LIST) | \
+		grep -E '^[a-z-]+:.*##' | sed -E 's/^([a-z-]+):.*## */\1\t/' | \
 		while IFS="$$(printf '\t')" read -r name what; do \
 			printf '  %-16s %s\n' "$$name" "$$what"; done
 
