@@ -1,0 +1,126 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A pristine root of a Debian release with the checkout in /src, and commands in
+it: what a person has who has just installed the least of Debian."""
+
+import os
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+CHECKOUT = os.path.dirname(os.path.dirname(HERE))
+WORK = os.path.join(CHECKOUT, "build/targets")
+
+# Mounts what a container has. The shell stays: it is process 1 and reaps orphans.
+ENTER = """
+cd "$1"
+mount -t proc proc proc
+mount -t sysfs -o ro sysfs sys
+mount -t tmpfs -o mode=1777 tmpfs dev/shm
+mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
+mount -t tmpfs -o mode=755 tmpfs run
+mount --bind "$2" var/cache/apt/archives
+shift 2
+chroot . "$@"
+"""
+
+# A person who reads says yes, and a disk that is thrown away need not be synced.
+APT = 'APT::Get::Assume-Yes "true";\n'
+DPKG = "force-unsafe-io\n"
+
+
+class Error(Exception):
+    """What is no fault of the command: no root, no archive."""
+
+
+def tarball(release):
+    made = subprocess.run([os.path.join(CHECKOUT, "tests/deb/root"), release,
+                           "pristine"], stdout=subprocess.PIPE, text=True, cwd=CHECKOUT,
+                          check=False)
+    if made.returncode:
+        raise Error("no pristine root of %s" % release)
+    return made.stdout.strip()
+
+
+def copy_tracked(target):
+    """What git tracks, as it stands in the work tree, and nothing else."""
+    files = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, check=True,
+                           stdout=subprocess.PIPE).stdout
+    tracked = b"\0".join(name for name in files.split(b"\0")
+                         if name and os.path.lexists(os.path.join(CHECKOUT.encode(), name)))
+    tar = subprocess.run(["tar", "-c", "--null", "-T", "-", "-f", "-"], cwd=CHECKOUT,
+                         input=tracked, stdout=subprocess.PIPE, check=True).stdout
+    os.makedirs(target)
+    subprocess.run(["tar", "-x", "-C", target, "-f", "-"], input=tar, check=True)
+
+
+class Root:
+    """One fresh root; gone at the end of `with`."""
+
+    def __init__(self, release):
+        self.release = release
+        self.path = None
+        # Packages are fetched once a release; which are installed is each root's own.
+        self.archives = os.path.join(WORK, "archives", release)
+
+    def __enter__(self):
+        tar = tarball(self.release)
+        os.makedirs(os.path.join(self.archives, "partial"), exist_ok=True)
+        self.path = tempfile.mkdtemp(prefix="expiry-root.")
+        subprocess.run(["tar", "-C", self.path, "-xf", tar], check=True)
+        os.chmod(self.path, 0o755)
+        # Names of the archive are looked up as here.
+        for name in ("resolv.conf", "hosts"):
+            if os.path.exists("/etc/" + name):
+                shutil.copy("/etc/" + name, self.file("etc", name))
+        self.write("etc/apt/apt.conf.d/90yes", APT)
+        self.write("etc/dpkg/dpkg.cfg.d/90unsafe-io", DPKG)
+        copy_tracked(self.file("src"))
+        return self
+
+    def __exit__(self, *_):
+        subprocess.run(["rm", "-rf", "--one-file-system", self.path], check=False)
+
+    def file(self, *names):
+        return os.path.join(self.path, *names)
+
+    def write(self, name, text, mode=0o644):
+        os.makedirs(os.path.dirname(self.file(name)), exist_ok=True)
+        with open(self.file(name), "w", encoding="utf-8") as file:
+            file.write(text)
+        os.chmod(self.file(name), mode)
+
+    def start(self, command, output):
+        """COMMAND for bash in /src; nothing of it outlives the process returned."""
+        env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+               "HOME": "/root", "TERM": "dumb", "USER": "root"}
+        env.update({name: value for name, value in os.environ.items()
+                    if name.lower().endswith("_proxy")})
+        return subprocess.Popen(
+            ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child",
+             "sh", "-euc", ENTER, "sh", self.path, self.archives,
+             "bash", "-c", "cd /src && " + command],
+            env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            start_new_session=True)
+
+
+def wait(process, limit, progress=lambda seconds: None):
+    """Its exit status, or None if it was not done after LIMIT seconds; and how long it
+    took. PROGRESS is called every half a minute."""
+    began = time.monotonic()
+    told = 0
+    while True:
+        taken = time.monotonic() - began
+        try:
+            return process.wait(min(1, max(0.01, limit - taken))), time.monotonic() - began
+        except subprocess.TimeoutExpired:
+            taken = time.monotonic() - began
+        if taken >= limit:
+            os.killpg(process.pid, signal.SIGKILL)
+            process.wait()
+            return None, taken
+        if taken - told >= 30:
+            told = taken
+            progress(taken)

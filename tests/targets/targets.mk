@@ -1,0 +1,10 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# What a newcomer types, in pristine roots of Debian's releases.
+
+RELEASES ?= bookworm trixie
+
+.PHONY: check-targets check-readme
+
+check-targets: ## each target by bootstrap in a pristine Debian 12 and 13; TARGETS='deb run' RELEASES=trixie
+	@tests/targets/check --releases '$(RELEASES)' --targets '$(TARGETS)'
