@@ -35,13 +35,21 @@ class Error(Exception):
     """What is no fault of the command: no root, no archive."""
 
 
-def tarball(release):
-    made = subprocess.run([os.path.join(CHECKOUT, "tests/deb/root"), release,
-                           "pristine"], stdout=subprocess.PIPE, text=True, cwd=CHECKOUT,
-                          check=False)
+def tarball(release, kind):
+    made = subprocess.run([os.path.join(CHECKOUT, "tests/deb/root"), release, kind],
+                          stdout=subprocess.PIPE, text=True, cwd=CHECKOUT, check=False)
     if made.returncode:
         raise Error("no pristine root of %s" % release)
     return made.stdout.strip()
+
+
+def enter_environment():
+    """What a login gives, and where apt is to look for the archive."""
+    env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
+           "HOME": "/root", "TERM": "dumb", "USER": "root"}
+    env.update({name: value for name, value in os.environ.items()
+                if name.lower().endswith("_proxy")})
+    return env
 
 
 def copy_tracked(target):
@@ -59,6 +67,8 @@ def copy_tracked(target):
 class Root:
     """One fresh root; gone at the end of `with`."""
 
+    kind = "pristine"
+
     def __init__(self, release):
         self.release = release
         self.path = None
@@ -66,7 +76,7 @@ class Root:
         self.archives = os.path.join(WORK, "archives", release)
 
     def __enter__(self):
-        tar = tarball(self.release)
+        tar = tarball(self.release, self.kind)
         os.makedirs(os.path.join(self.archives, "partial"), exist_ok=True)
         self.path = tempfile.mkdtemp(prefix="expiry-root.")
         subprocess.run(["tar", "-C", self.path, "-xf", tar], check=True)
@@ -94,15 +104,11 @@ class Root:
 
     def start(self, command, output):
         """COMMAND for bash in /src; nothing of it outlives the process returned."""
-        env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
-               "HOME": "/root", "TERM": "dumb", "USER": "root"}
-        env.update({name: value for name, value in os.environ.items()
-                    if name.lower().endswith("_proxy")})
         return subprocess.Popen(
             ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child",
              "sh", "-euc", ENTER, "sh", self.path, self.archives,
              "bash", "-c", "cd /src && " + command],
-            env=env, stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
+            env=enter_environment(), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
             start_new_session=True)
 
 

@@ -8,3 +8,6 @@ RELEASES ?= bookworm trixie
 
 check-targets: ## each target by bootstrap in a pristine Debian 12 and 13; TARGETS='deb run' RELEASES=trixie
 	@tests/targets/check --releases '$(RELEASES)' --targets '$(TARGETS)'
+
+check-readme: ## the README's commands, typed in order on a new Debian 12 and 13
+	@tests/targets/readme --releases '$(RELEASES)'
