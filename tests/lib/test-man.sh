@@ -6,16 +6,53 @@
 
 . tests/lib/tap
 
+pages=$(ls docs/man/*.[1-8])
+
+# Long lines, Linux as the system and references to pages that are not installed
+# are meant.
 lint() {
-	if command -v mandoc >/dev/null; then
-		# References to pages that are not installed are style only.
-		mandoc -Tlint -W warning "$@"
-	else
-		for page in "$@"; do
-			LC_ALL=C.UTF-8 MANROFFSEQ='' man --warnings -E UTF-8 -l \
-				-Tutf8 -Z "$page" 2>&1 >/dev/null
-		done
-	fi
+	# shellcheck disable=SC2086
+	! mandoc -Tlint -W all $pages 2>/dev/null | grep -v -e 'longer than 80 bytes' \
+		-e 'operating system explicitly specified' \
+		-e 'referenced manual not found'
+}
+
+# What groff says of a page, which man-db shows it by. A default of expiryd.conf is
+# longer than a line.
+groff_warnings() {
+	! for page in $pages; do
+		groff -mdoc -Tutf8 -ww "$page" 2>&1 >/dev/null
+	done | grep -v "expiryd\.conf\.5:.*can't break line"
+}
+
+# "Op" ends with its line: a second one on it would stand inside the first.
+nested_options() {
+	# shellcheck disable=SC2086
+	! grep -n '^\..*\bOp\b.*\bOp\b' $pages
+}
+
+# Between columns is room for three characters, or two where there are many. A cell
+# that is wider than that runs into the next one.
+wide_cells() {
+	# shellcheck disable=SC2086
+	awk '
+	/^\.Bl -column/ { nr = split($0, width, "\""); next }
+	/^\.El/ { nr = 0 }
+	nr && /^\.It / {
+		cells = split(substr($0, 5), cell, / *Ta */)
+		for (i = 1; i < cells; i++) {
+			gsub(/^(Sy|Dv|Er|Cm) |\\&/, "", cell[i])
+			if (length(cell[i]) > length(width[2 * i]) + 2)
+				print FILENAME ":" FNR ": " cell[i]
+		}
+	}' $pages
+}
+
+# A full stop among the arguments of a macro is the end of a sentence, unless it is
+# escaped: "0-9." instead of "0-9 .".
+loose_stops() {
+	# shellcheck disable=SC2086
+	! grep -n '^\.Ql .* \. [^;,.]' $pages
 }
 
 # text PAGE: as it is read, markup gone
@@ -99,8 +136,11 @@ device_errors() {
 		sed 's/^-\(E.*\)/Er \1/' | each expiry.4
 }
 
-# shellcheck disable=SC2046
-is 'pages are well-formed' silent lint docs/man/*.[1-8]
+is 'mandoc has nothing to say of the pages' silent lint
+is 'groff has nothing to say of the pages' silent groff_warnings
+is 'no option stands inside another one' silent nested_options
+is 'cells of tables are no wider than their columns' silent wide_cells
+is 'no full stop is taken for the end of a sentence' silent loose_stops
 is 'options of expiryd' silent options expiryd expiryd.8
 is 'options of expiryctl' silent options expiryctl expiryctl.1
 is 'commands of expiryctl' silent commands
