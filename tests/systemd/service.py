@@ -121,15 +121,26 @@ class Cursor:
         text = output_of("journalctl", "--lines=0", "--show-cursor")
         self.place = text.rpartition("-- cursor: ")[2]
 
-    def entries(self, **fields):
-        """Since then, those with such @fields, without any those of the unit or
-        about it: dictionaries. journalctl itself is not asked to choose: its
-        --after-cursor leaves out the first that it would have chosen."""
+    def all(self):
+        """Returns all entries since then: dictionaries. journalctl itself is not
+        asked to choose: its --after-cursor leaves out the first that it would have
+        chosen."""
         output_of("journalctl", "--sync")
         text = output_of("journalctl", "--after-cursor", self.place,
                          "--output=json", "--no-pager", "--all")
-        entries = [json.loads(line) for line in text.splitlines()
-                   if line.startswith("{")]
+        return [json.loads(line) for line in text.splitlines()
+                if line.startswith("{")]
+
+    def about(self, unit):
+        """Returns those of a unit whose name begins so, or about it."""
+        return [e for e in self.all()
+                if e.get("_SYSTEMD_UNIT", "").startswith(unit) or
+                e.get("UNIT", "").startswith(unit)]
+
+    def entries(self, **fields):
+        """Returns those with such @fields, without any those of the service or
+        about it."""
+        entries = self.all()
         if not fields:
             return [e for e in entries
                     if UNIT in (e.get("_SYSTEMD_UNIT"), e.get("UNIT"))]
