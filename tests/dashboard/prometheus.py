@@ -1,0 +1,156 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A daemon with something to do, what answers scrapes of it, and a Prometheus that
+scrapes it once a second: each ends with its `with`."""
+
+import json
+import os
+import shutil
+import socket
+import socketserver
+import subprocess
+import tempfile
+import threading
+import urllib.parse
+import urllib.request
+
+from client import wait_for
+from daemon import PROGRAM, ROOT
+
+CTL = os.path.join(ROOT, "build", "expiryctl")
+RULES = os.path.join(ROOT, "packaging/prometheus/expiry.rules.yml")
+LIMIT = 120
+
+CONFIG = """
+global: { scrape_interval: 1s, evaluation_interval: 1s }
+rule_files: ["%s"]
+scrape_configs:
+  - job_name: expiry
+    static_configs: [{ targets: ["%s"] }]
+"""
+
+
+class Scrapes(socketserver.ThreadingTCPServer):
+    """A process for each connection, as expiry-metrics.socket has it."""
+
+    allow_reuse_address = True
+    daemon_threads = True
+
+    def __init__(self, path):
+        self.path = path
+        super().__init__(("127.0.0.1", 0), None)
+        threading.Thread(target=self.serve_forever, daemon=True).start()
+
+    def finish_request(self, request, client_address):
+        subprocess.run([CTL, "--socket", self.path, "metrics", "--http"], stdin=request,
+                       stdout=request, stderr=subprocess.DEVNULL, check=False)
+
+
+class Busy:
+    """A daemon; a queue `busy` whose timers are armed and taken all the time; `idle`
+    with one that is due and that nobody takes; `lost`, that ended with the daemon
+    before."""
+
+    def __enter__(self):
+        self.dir = tempfile.mkdtemp(prefix="expiry-dashboard.")
+        self.path = os.path.join(self.dir, "socket")
+        self.ended = threading.Event()
+        self.start()
+        self.ctl("--queue", "lost", "arm", "+1h", "1")
+        return self
+
+    def start(self):
+        self.daemon = subprocess.Popen([PROGRAM, "--socket", self.path],
+                                       stderr=subprocess.DEVNULL)
+        assert wait_for(lambda: not subprocess.run(
+            [CTL, "--socket", self.path, "status"], stdout=subprocess.DEVNULL,
+            stderr=subprocess.DEVNULL, check=False).returncode, LIMIT)
+
+    def end(self):
+        self.daemon.terminate()
+        self.daemon.wait(LIMIT)
+
+    def restart(self):
+        """The next daemon has work, and knows nothing of `lost`."""
+        self.end()
+        self.start()
+        for queue in ("idle", "busy"):
+            self.ctl("--queue", queue, "arm", "+1ms", "1")
+        self.watch = subprocess.Popen([CTL, "--socket", self.path, "--queue", "busy", "watch"],
+                                      stdout=subprocess.DEVNULL)
+        self.load = threading.Thread(target=self.keep_busy)
+        self.load.start()
+
+    def keep_busy(self):
+        while not self.ended.wait(0.2):
+            self.ctl("--queue", "busy", "load", "-", text="+300ms 1\n" * 50)
+
+    def ctl(self, *arguments, text=None):
+        subprocess.run([CTL, "--socket", self.path, *arguments], input=text, text=True,
+                       stdout=subprocess.DEVNULL, check=True, timeout=LIMIT)
+
+    def __exit__(self, *_):
+        self.ended.set()
+        if hasattr(self, "load"):
+            self.load.join()
+            self.watch.terminate()
+            self.watch.wait(LIMIT)
+        self.end()
+        shutil.rmtree(self.dir)
+
+
+def free_port():
+    with socket.socket() as any_port:
+        any_port.bind(("127.0.0.1", 0))
+        return any_port.getsockname()[1]
+
+
+class Prometheus:
+    """It scrapes @target and has the project's rules."""
+
+    def __init__(self, target):
+        self.target = target
+        self.port = free_port()
+
+    def __enter__(self):
+        self.dir = tempfile.mkdtemp(prefix="expiry-prometheus.")
+        config = os.path.join(self.dir, "prometheus.yml")
+        with open(config, "w", encoding="ascii") as file:
+            file.write(CONFIG % (RULES, self.target))
+        self.log = open(os.path.join(self.dir, "log"), "wb")
+        self.process = subprocess.Popen(
+            ["prometheus", "--config.file=" + config,
+             "--storage.tsdb.path=" + os.path.join(self.dir, "data"),
+             "--web.listen-address=127.0.0.1:%d" % self.port],
+            stdout=self.log, stderr=self.log)
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.wait(LIMIT)
+        self.log.close()
+        shutil.rmtree(self.dir)
+
+    def get(self, path, **parameters):
+        """Returns the data of an answer, or None while there is nobody to answer."""
+        assert self.process.poll() is None, self.said()
+        url = "http://127.0.0.1:%d/api/v1/%s?%s" % (
+            self.port, path, urllib.parse.urlencode(parameters))
+        try:
+            with urllib.request.urlopen(url, timeout=LIMIT) as answer:
+                return json.load(answer)["data"]
+        except urllib.error.HTTPError as error:
+            if error.code == 503:
+                return None
+            raise AssertionError(error.read().decode()) from None
+        except urllib.error.URLError:
+            return None
+
+    def said(self):
+        with open(os.path.join(self.dir, "log"), encoding="utf-8") as file:
+            return file.read()[-2000:]
+
+    def values(self, query):
+        """Returns what a query comes to now: numbers, without NaN."""
+        data = self.get("query", query=query) or {"result": []}
+        values = [float(row["value"][1]) for row in data["result"]]
+        return [value for value in values if value == value]
