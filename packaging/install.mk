@@ -30,6 +30,7 @@ BASHCOMPDIR ?= $(PREFIX)/share/bash-completion/completions
 ZSHCOMPDIR ?= $(PREFIX)/share/zsh/site-functions
 FISHCOMPDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 DOCDIR ?= $(PREFIX)/share/doc/expiry
+DATADIR ?= $(PREFIX)/share/expiry
 DKMSDIR ?= /usr/src/expiry-$(VERSION)
 # Whether systemd is one that knows what is in systemd-254.conf.
 SYSTEMD_254 ?= $(shell pkg-config --atleast-version=254 libsystemd && echo yes)
@@ -84,6 +85,10 @@ install: all systemd-files ## daemon, tool, library, units, manual pages; not th
 		$(DESTDIR)$(TMPFILESDIR)/expiryd.conf
 	install -D -m 644 -t $(DESTDIR)$(CATALOGDIR) \
 		packaging/systemd/expiryd.catalog
+	install -D -m 644 -t $(DESTDIR)$(DATADIR)/grafana \
+		packaging/grafana/expiry.json
+	install -D -m 644 -t $(DESTDIR)$(DATADIR)/prometheus \
+		packaging/prometheus/expiry.rules.yml
 	install -D -m 644 packaging/systemd/udev.rules \
 		$(DESTDIR)$(UDEVDIR)/rules.d/60-expiryd.rules
 	install -D -m 644 packaging/completions/expiryctl.bash \
@@ -137,6 +142,8 @@ uninstall: ## what install and install-dkms brought, and nothing of yours
 		$(DESTDIR)$(USERUNITDIR)/expiryd.socket \
 		$(DESTDIR)$(UNITDIR)/expiryd.service.d/systemd-254.conf \
 		$(DESTDIR)$(DOCDIR)/expiryd.conf \
+		$(DESTDIR)$(DATADIR)/grafana/expiry.json \
+		$(DESTDIR)$(DATADIR)/prometheus/expiry.rules.yml \
 		$(DESTDIR)$(SYSUSERSDIR)/expiryd.conf \
 		$(DESTDIR)$(TMPFILESDIR)/expiryd.conf \
 		$(DESTDIR)$(MODULESLOADDIR)/expiry.conf \
@@ -153,6 +160,8 @@ uninstall: ## what install and install-dkms brought, and nothing of yours
 	done
 	rm -rf $(DESTDIR)$(PREFIX)/include/expiry $(DESTDIR)$(DKMSDIR) \
 		$(DESTDIR)$(DOCDIR)/examples
+	rmdir $(DESTDIR)$(DATADIR)/grafana $(DESTDIR)$(DATADIR)/prometheus \
+		$(DESTDIR)$(DATADIR) 2>/dev/null || :
 	rmdir $(DESTDIR)$(UNITDIR)/expiryd.service.d $(DESTDIR)$(DOCDIR) \
 		$(DESTDIR)$(PREFIX)/lib/expiry/queues.d \
 		$(DESTDIR)$(PREFIX)/lib/expiry 2>/dev/null || :

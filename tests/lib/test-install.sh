@@ -53,6 +53,11 @@ folder() {
 	[ -d "$dir/usr/lib/expiry/queues.d" ]
 }
 
+watching() {
+	[ -s "$dir/usr/share/expiry/grafana/expiry.json" ] &&
+		[ -s "$dir/usr/share/expiry/prometheus/expiry.rules.yml" ]
+}
+
 uninstall() {
 	make -s uninstall DESTDIR="$dir" PREFIX=/usr &&
 		rm -f "$dir/program" "$dir/program.c" &&
@@ -115,6 +120,7 @@ is 'make install' make -s install DESTDIR="$dir" PREFIX=/usr
 is 'the version is the project'"'"'s' [ "$(flags --modversion)" = "$(cat VERSION)" ]
 is 'a program compiles' compile
 is 'and runs on the shared library' run
+is 'dashboard and alerts are there' watching
 is 'every manual page is there' \
 	[ "$(find "$dir/usr/share/man" -type f | wc -l)" = "$(ls docs/man | wc -l)" ]
 is 'and every call has one' link
