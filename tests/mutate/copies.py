@@ -15,6 +15,8 @@ import subprocess
 import threading
 import time
 
+import reach
+
 BUILD = "build/mutate"
 CACHE = BUILD + "/verdicts"
 LEFT_OUT = (".git", "build", "seeds", "__pycache__")
@@ -28,8 +30,11 @@ SILENCE_S, DURATION_S = 8, 20
 # likely to notice.
 QUICK_S = 6
 
+# A program of one second is tried before one of ten that notices five times as much.
+LIKELY_TRIES = 4
+
 # What one process may have. An address sanitizer needs more memory.
-LIMITS = ["prlimit", "--core=0", "--fsize=4294967296"]
+LIMITS = ["prlimit", "--core=0", "--fsize=4294967296:"]
 DATA = "--data=4294967296"
 
 # Everything that a program starts ends with it.
@@ -52,7 +57,8 @@ class Broken(Exception):
 class Run:
     """One run of a test program, ended at the first failure."""
 
-    def __init__(self, runner, command, where, name, silence, duration):
+    def __init__(self, runner, command, where, name, silence, duration,
+                 variables=(), abort="1"):
         self.count = runner.Count(name)
         self.longest = 0.0
         self.failure = ""
@@ -63,7 +69,8 @@ class Run:
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, start_new_session=True,
             env=dict(os.environ, LC_ALL="C", CMOCKA_MESSAGE_OUTPUT="TAP",
-                     CMOCKA_TEST_ABORT="1", PYTHONDONTWRITEBYTECODE="1"))
+                     CMOCKA_TEST_ABORT=abort, PYTHONDONTWRITEBYTECODE="1",
+                     **dict(variables)))
         rest = b""
         try:
             while not self.failure:
@@ -109,11 +116,11 @@ class Copy:
         self.where, self.target = where, target
         self.begun = 0
 
-    def of_checkout(self):
+    def of_checkout(self, flags="-w"):
         shutil.rmtree(self.where, ignore_errors=True)
         shutil.copytree(".", self.where, symlinks=True,
                         ignore=shutil.ignore_patterns(*LEFT_OUT))
-        done = self.make(self.target.base)
+        done = self.make(["-j2", *self.target.base], flags)
         if done.returncode:
             raise Broken(f"make {' '.join(self.target.base)}: {done.stdout}")
 
@@ -121,12 +128,12 @@ class Copy:
         shutil.rmtree(self.where, ignore_errors=True)
         shutil.copytree(base.where, self.where, symlinks=True)
 
-    def make(self, goals):
+    def make(self, goals, flags="-w"):
         return subprocess.run(
             ["make", "-s", *self.target.variables, *goals], cwd=self.where,
             stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.STDOUT, text=True, check=False,
-            env=dict(os.environ, CFLAGS="-w"))
+            env=dict(os.environ, CFLAGS=flags))
 
     def mutate(self, mutant):
         self.begun = time.time_ns()
@@ -202,11 +209,11 @@ class Cache:
 class Bench:
     """The mutants of one target (targets.py), several at a time."""
 
-    def __init__(self, target, jobs, use_cache, quick):
+    def __init__(self, target, jobs, options):
         self.target = target
-        self.quick = quick
+        self.quick, self.patience = options.quick, options.patience
         self.runner = load_runner()
-        self.cache = Cache(use_cache)
+        self.cache = Cache(not options.no_cache)
         self.base = Copy(f"{BUILD}/{target.name}/base", target)
         self.base.of_checkout()
         self.original = self.base.digest()
@@ -218,49 +225,84 @@ class Bench:
         self.programs = target.programs()
         self.stamps = {name: digest_of(target.sources(name))
                        for name in self.programs}
-        self.stamp = digest_of(target.all_sources()) + (" quick" if quick else "")
+        self.stamp = digest_of(target.all_sources()) + \
+            (" quick" if self.quick else "")
         self.limits = {}
         self.locks = {name: threading.Lock() for name in self.programs}
-        self.noticed = {}       # by file: which program how often
+        self.tries = {}         # by program and file or function: noticed, tried
+        self.reach = None
+        if target.records and not options.no_reach:
+            self.reach = reach.reach_of(
+                f"{BUILD}/reach-{target.name}", self.stamps,
+                lambda names: self.record(names, jobs))
 
-    def run(self, copy, name, silence, duration):
+    def record(self, names, jobs):
+        """Which lines these programs reach."""
+        def once(copy, name, variables):
+            return self.run(copy, name, 120, 600, variables, "0")
+        return reach.record(Copy(f"{BUILD}/{self.target.name}/reach",
+                                 self.target), names, once, jobs)
+
+    def run(self, copy, name, silence, duration, variables=(), abort="1"):
         command = self.target.command(name)
         if not self.target.is_sanitized(name):
             command = ["prlimit", DATA, *command]
-        return Run(self.runner, command, copy.where, name, silence, duration)
+        return Run(self.runner, command, copy.where, name,
+                   silence * self.patience, duration * self.patience,
+                   variables, abort)
 
     def limit(self, name):
-        """How long a program may be silent, and run: measured when it is asked
-        for the first time. One that fails by itself gets another chance."""
+        """How long a program may be silent, and run: as it was when its lines
+        were recorded, else measured when it is asked for the first time. One that
+        fails by itself gets another chance."""
         with self.locks[name]:
             if name not in self.limits:
-                for _ in range(3):
-                    run = self.run(self.base, name, 120, 600)
-                    if not run.failure:
-                        break
-                else:
-                    raise Broken(f"{name} fails without a mutation:\n" +
-                                 "\n".join(run.count.lines[-20:] +
-                                           run.count.trouble))
-                self.limits[name] = (
-                    max(SILENCE_S, TIMES * run.longest),
-                    max(DURATION_S, TIMES * run.seconds), run.seconds)
+                recorded = self.reach and self.reach.times.get(name)
+                longest, seconds = recorded or self.measure(name)
+                self.limits[name] = (max(SILENCE_S, TIMES * longest),
+                                     max(DURATION_S, TIMES * seconds), seconds)
         return self.limits[name]
 
-    def order(self, path):
-        """Who noticed most in this file so far, then who is likely to, then
-        whoever is quick."""
-        likely = self.target.likely(path)
-        noticed = self.noticed.get(path, {})
+    def measure(self, name):
+        for _ in range(3):
+            run = self.run(self.base, name, 120, 600)
+            if not run.failure:
+                return run.longest, run.seconds
+        raise Broken(f"{name} fails without a mutation:\n" +
+                     "\n".join(run.count.lines[-20:] + run.count.trouble))
 
-        def key(name):
-            return (-noticed.get(name, 0),
-                    likely.index(name) if name in likely else len(likely),
-                    self.limits[name][2] if name in self.limits else
-                    self.target.seconds(name))
-        return sorted([name for name in self.programs if not self.quick or
-                       name in likely or self.target.seconds(name) <= QUICK_S],
-                      key=key)
+    def seconds(self, name):
+        if name in self.limits:
+            return self.limits[name][2]
+        if self.reach and self.reach.times.get(name):
+            return self.reach.times[name][1]
+        return self.target.seconds(name)
+
+    def order(self, mutant):
+        """The programs that reach it, first those that notice most a second: as
+        they did in its function and file, and as is likely."""
+        names = set(self.programs)
+        if self.reach:
+            reached = self.reach.programs(mutant, self.stamps)
+            names = names if reached is None else names & reached
+        likely = self.target.likely(mutant.path)
+        if self.quick:
+            names = {name for name in names if name in likely or
+                     self.target.seconds(name) <= QUICK_S}
+
+        def rate(name):
+            noticed, tried = self.tries.get((name, mutant.path), (0, 0))
+            share = (noticed + (2 if name in likely else 0.5)) / \
+                (tried + LIKELY_TRIES)
+            noticed, tried = self.tries.get((name, mutant.where), (0, 0))
+            share = (noticed + share) / (tried + 1)
+            return share / (self.seconds(name) + 0.3)
+        return sorted(names, key=lambda name: (-rate(name), name))
+
+    def note(self, mutant, name, is_noticed):
+        for key in (name, mutant.path), (name, mutant.where):
+            noticed, tried = self.tries.get(key, (0, 0))
+            self.tries[key] = noticed + is_noticed, tried + 1
 
     def judge(self, copy, mutant, until):
         copy.mutate(mutant)
@@ -271,7 +313,8 @@ class Bench:
             if key == self.original:
                 return "the same"
             known = self.cache.get(key, [self.stamp, *self.stamps.values()])
-            if known:
+            if known and not (self.patience > 1 and
+                              known.startswith("timed out")):
                 return known
             verdict, stamp = self.try_all(copy, mutant, until)
             if verdict:
@@ -283,14 +326,13 @@ class Bench:
     def try_all(self, copy, mutant, until):
         """Its verdict and how long that holds; none if the time is over."""
         doubtful = []
-        for name in self.order(mutant.path):
+        names = self.order(mutant)
+        for name in names:
             silence, duration, _ = self.limit(name)
             left = until - time.monotonic() if until else duration
             if left <= 0:
                 return None, None
             first = self.run(copy, name, silence, min(duration, left))
-            if not first.failure:
-                continue
             if first.failure == "timed out" and until and \
                     time.monotonic() >= until:
                 return None, None
@@ -298,14 +340,16 @@ class Bench:
             if first.failure == "failed" and \
                     not self.run(copy, name, silence, duration).failure:
                 doubtful.append(name)
-                continue
-            counts = self.noticed.setdefault(mutant.path, {})
-            counts[name] = counts.get(name, 0) + 1
-            what = "killed" if first.failure == "failed" else "timed out"
-            return f"{what} by {name}", self.stamps[name]
+                first.failure = ""
+            self.note(mutant, name, bool(first.failure))
+            if first.failure:
+                what = "killed" if first.failure == "failed" else "timed out"
+                return f"{what} by {name}", self.stamps[name]
         if doubtful:
             return f"survived: now and then noticed by {doubtful[0]}", \
                 self.stamp
+        if not names:
+            return "survived: no test reaches it", self.stamp
         return "survived", self.stamp
 
     def judge_all(self, mutants, report, until):

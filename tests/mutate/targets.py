@@ -12,9 +12,15 @@ PLAIN = ["OPTIMIZE=-O1"]
 SOCKET = ["build/expiryd", "build/slow/expiryd"]
 LIBRARY = ["build/libexpiry.so.0", "build/libexpiry.a", "build/expiryctl"]
 
-# Programs made of tools' own sources, under the sanitizers.
+# Programs made of tools' and the daemon's own sources, under the sanitizers.
 OF_TOOLS = ["test-parse", "test-span", "test-local-time", "test-timestamp",
             "test-module"]
+OF_DAEMON = ["test-memory-limit"]
+
+# What programs are preloaded with.
+PRELOADED = ["build/tests/socket/count-calls.so",
+             "build/tests/socket/fail-calls.so",
+             "build/tests/lib/fixed-time.so"]
 
 # Seconds that a program takes, if more than one: the quick are asked first.
 SECONDS = {
@@ -100,6 +106,7 @@ class Target:
     @products: files in which a mutant that is one differs
     """
     variables = PLAIN
+    records = True          # which program reaches which line
 
     def __init__(self, name, goals, first, then):
         self.name, self.goals = name, goals
@@ -107,8 +114,7 @@ class Target:
         self.paths = {os.path.basename(path): path for path in [*first, *then]}
         programs = [path for path in self.paths.values()
                     if path.startswith("build/")]
-        self.base = sorted({*SOCKET, *LIBRARY, *goals, *programs,
-                            "build/tests/socket/count-calls.so"})
+        self.base = sorted({*SOCKET, *LIBRARY, *goals, *programs, *PRELOADED})
 
     def programs(self):
         return list(self.paths)
@@ -117,7 +123,7 @@ class Target:
         return [self.paths[name]]
 
     def is_sanitized(self, name):
-        return name in OF_TOOLS
+        return name in OF_TOOLS + OF_DAEMON
 
     def seconds(self, name):
         return SECONDS.get(name, 1)
@@ -154,14 +160,16 @@ def scripts(folder, ends=("py", "sh")):
 def daemon():
     clients = [path for path in library_programs()
                if os.path.basename(path) not in OF_TOOLS]
-    return Target("daemon", SOCKET, scripts("socket"),
+    return Target("daemon", [*SOCKET, *(f"build/tests/lib/{name}"
+                                        for name in OF_DAEMON)],
+                  scripts("socket"),
                   [*clients, *scripts("lib", ["py"])])
 
 
 def lib():
     return Target("lib", LIBRARY,
                   [path for path in library_programs()
-                   if os.path.basename(path) not in OF_TOOLS],
+                   if os.path.basename(path) not in OF_TOOLS + OF_DAEMON],
                   scripts("lib"))
 
 
@@ -175,6 +183,7 @@ class Module(Target):
     User Mode Linux. Quick programs are run in one machine after the other: those
     of tests/device/, and clients on the kernel engine."""
     variables = []
+    records = False
     device = ["config", "layout", "batch", "badinput", "keyed", "ack", "read",
               "poll", "uring", "lifetime", "holders", "namespaces", "compat",
               "periodic", "clock", "scan-stat", "limits", "trace", "killed",
