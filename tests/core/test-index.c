@@ -162,6 +162,104 @@ static void pages_for_a_limit(void **state)
 		assert_int_equal(index_pages_max(full - 1), pages);
 		assert_int_equal(index_pages_max(full), 2 * pages);
 	}
+	/* No table has more entries than that. */
+	assert_int_equal(index_pages_max(~0ULL), (1U << 31) / INDEX_PER_PAGE);
+}
+
+/**
+ * struct pace - how large the table is to be, and what the next one waits for
+ * @size: entries of the table that takes what is new
+ * @next: of the one that is being cleared
+ * @old: of the one that is being emptied
+ * @done: pages cleared, entries passed
+ */
+struct pace {
+	enum index_phase phase;
+	u32 size, next, old, done;
+};
+
+/* One change with so many entries there: as the comment in index.c says. */
+static void pace_change(struct pace *pace, u32 nr)
+{
+	switch (pace->phase) {
+	case INDEX_STABLE:
+		if (nr >= pace->size / 4 * 3)
+			pace->next = 2 * pace->size;
+		else if (pace->size > INDEX_PER_PAGE && nr < pace->size / 8)
+			pace->next = pace->size / 2;
+		else
+			return;
+		pace->phase = INDEX_CLEARING;
+		pace->done = 0;
+		fallthrough;
+	case INDEX_CLEARING:
+		pace->done += 2;
+		if (pace->done < pace->next / INDEX_PER_PAGE)
+			return;
+		pace->old = pace->size;
+		pace->size = pace->next;
+		pace->phase = INDEX_MOVING;
+		pace->done = 0;
+		return;
+	default:
+		pace->done += 8;
+		if (pace->done >= pace->old)
+			pace->phase = INDEX_STABLE;
+	}
+}
+
+/* Memory and the work of one change have bounds: the table is doubled at three
+ * quarters, halved below an eighth, by two pages or eight entries a change.
+ */
+static void resizes_when_and_as_fast_as_it_says(void **state)
+{
+	struct pace pace = { INDEX_STABLE, .size = INDEX_PER_PAGE };
+	struct subject subject;
+	u32 i, turn, most[] = { LIMIT, LIMIT / 8, LIMIT / 2, LIMIT / 64, 20, 0 };
+
+	(void)state;
+	subject_init(&subject);
+	for (turn = 0, i = 0; turn < ARRAY_SIZE(most);) {
+		if (subject.nr < most[turn] && turn % 2 == 0) {
+			pace_change(&pace, subject.nr);
+			add_id(&subject, ++i);
+		} else if (subject.nr > most[turn]) {
+			assert_int_equal(try_remove(&subject,
+						    any_slot(&subject)), 0);
+			pace_change(&pace, subject.nr);
+		} else {
+			turn++;
+		}
+		assert_int_equal(subject.index.phase, pace.phase);
+		assert_int_equal(1U << subject.index.table[subject.index.cur].bits,
+				 pace.size);
+	}
+	subject_free(&subject);
+}
+
+/* A table that cannot grow is filled to fifteen sixteenths and one entry, in
+ * which probing ends.
+ */
+static void refuses_what_would_crowd_it(void **state)
+{
+	const u32 size = 4 * INDEX_PER_PAGE, full = size - size / 16 - 1;
+	struct subject subject;
+	u32 i = 0;
+
+	(void)state;
+	subject_init(&subject);
+	subject.table[0].pages.nr_max = 4;
+	subject.table[1].pages.nr_max = 4;
+	while (subject.nr < full)
+		add_id(&subject, ++i);
+	assert_int_equal(try_add(&subject, 1000000,
+				 index_hash(&subject.index, 1000000)), -ENOMEM);
+	assert_int_equal(subject.nr, full);
+	find_all(&subject);
+	assert_int_equal(try_remove(&subject, any_slot(&subject)), 0);
+	add_id(&subject, 1000000);
+	find_all(&subject);
+	subject_free(&subject);
 }
 
 static void grows_and_shrinks(void **state)
@@ -345,6 +443,59 @@ static void faults_change_nothing(void **state)
 	}
 	assert_true(failures > 100);
 	subject_free(&subject);
+}
+
+/* Remove slot @nr when no page is in memory and from the k-th on none can be had,
+ * for every k: it is refused whole or done whole.
+ */
+static void remove_at_last(struct subject *subject, u32 nr)
+{
+	u32 k = 0, table;
+	int err;
+
+	do {
+		k++;
+		for (table = 0; table < 2; table++) {
+			test_pages_trim(&subject->table[table]);
+			test_pages_evict_all(&subject->table[table]);
+			subject->faults[table].fail_in = k;
+			subject->faults[table].for_good = true;
+			subject->faults[table].error = -EIO;
+		}
+		err = try_remove(subject, nr);
+		for (table = 0; table < 2; table++) {
+			subject->faults[table].fail_in = 0;
+			subject->faults[table].for_good = false;
+		}
+		assert_true(!err || err == -EIO);
+	} while (err);
+}
+
+/* Runs that begin at the table's first and at its last entry, and cross pages:
+ * what may move back is in memory before anything moves.
+ */
+static void removal_has_all_its_pages(void **state)
+{
+	const u32 hashes[] = { 0, ~0U };
+	struct subject subject;
+	u32 i, j, nr;
+	u64 id;
+
+	(void)state;
+	for (j = 0; j < ARRAY_SIZE(hashes); j++) {
+		subject_init(&subject);
+		for (i = 1; i <= 60; i++) {
+			add(&subject, i, hashes[j]);
+			for (nr = 1; nr <= i; nr++) {
+				id = subject.ids[nr];
+				remove_at_last(&subject, nr);
+				find(&subject, id, hashes[j], 0);
+				add(&subject, id, hashes[j]);
+			}
+			find_all(&subject);
+		}
+		subject_free(&subject);
+	}
 }
 
 /* What leads to a lookup fails: it says so rather than "not there". */
@@ -605,12 +756,15 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(pages_for_a_limit),
+		cmocka_unit_test(resizes_when_and_as_fast_as_it_says),
+		cmocka_unit_test(refuses_what_would_crowd_it),
 		cmocka_unit_test(grows_and_shrinks),
 		cmocka_unit_test(random_operations_small),
 		cmocka_unit_test(random_operations_large),
 		cmocka_unit_test(hashes_that_collide),
 		cmocka_unit_test(hashes_that_crowd),
 		cmocka_unit_test(faults_change_nothing),
+		cmocka_unit_test(removal_has_all_its_pages),
 		cmocka_unit_test(find_tells_a_fault_from_nothing),
 		cmocka_unit_test(moving_that_is_held_up),
 		cmocka_unit_test(clearing_that_is_held_up),
