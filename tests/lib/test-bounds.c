@@ -34,7 +34,7 @@ static _Atomic uint64_t skipped_ns;
 static uint64_t pauses[PAUSES];
 static int nr_pauses;
 static bool skipping;
-/* Let the next look at the clock be at the last nanosecond of a millisecond. */
+/* Let the next look at the clock be at the last nanosecond of a second. */
 static _Atomic bool align;
 static sem_t aligned;
 
@@ -47,8 +47,8 @@ int clock_gettime(clockid_t clock, struct timespec *ts)
 	if (clock == CLOCK_MONOTONIC) {
 		ns = ts->tv_sec * SECOND + ts->tv_nsec + skipped_ns;
 		if (align) {
-			skipped_ns += MS - 1 - ns % MS;
-			ns += MS - 1 - ns % MS;
+			skipped_ns += SECOND - 1 - ns % SECOND;
+			ns += SECOND - 1 - ns % SECOND;
 			align = false;
 			sem_post(&aligned);
 		}
@@ -66,6 +66,8 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *at,
 
 	if (ns && skipping) {
 		assert_true(nr_pauses < PAUSES);
+		/* From now: nothing here counts from the start of the machine. */
+		assert_int_equal(flags, 0);
 		pauses[nr_pauses++] = ns;
 		skipped_ns += ns;
 		at = &soon;
@@ -552,8 +554,8 @@ static void half_a_record(int fd)
 	drain(fd);
 }
 
-/* Nor is a wait over early that began at the end of a millisecond and was
- * interrupted in the next one.
+/* Nor is a wait over early that began at the end of a millisecond, and of a
+ * second, and was interrupted in the next one.
  */
 static void waits_are_whole_milliseconds(void **state)
 {

@@ -7,7 +7,11 @@
 #include <errno.h>
 #include <malloc.h>
 #include <poll.h>
+#include <signal.h>
+#include <sys/prctl.h>
+#include <sys/wait.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "support-lasting.h"
 
@@ -221,6 +225,36 @@ static void idle_is_not_readable(void **state)
 	lasting_end(&server, h);
 }
 
+/* Nor does a child that has the old connection, and does nothing, wake it. */
+static void a_child_with_the_old_connection(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up, echo_again };
+	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct pollfd pfd = { .events = POLLIN };
+	struct fake server;
+	struct expiry *h;
+	pid_t child;
+
+	(void)state;
+	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	child = fork();
+	if (!child) {
+		prctl(PR_SET_PDEATHSIG, SIGKILL);
+		pause();
+		_exit(0);
+	}
+	assert_true(child > 0);
+	assert_int_equal(expiry_submit(h, &record, 1), 1);
+	assert_int_equal(lasting_count(h), 1);
+	assert_int_equal(expiry_next(h, &record, 1), 0);
+	pfd.fd = expiry_fd(h);
+	assert_int_equal(expiry_events(h), POLLIN);
+	assert_int_equal(poll(&pfd, 1, 100), 0);
+	kill(child, SIGKILL);
+	waitpid(child, NULL, 0);
+	lasting_end(&server, h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -228,6 +262,7 @@ int main(void)
 		cmocka_unit_test(questions_wait_for_the_next_connection),
 		cmocka_unit_test(closing_leaves_nothing),
 		cmocka_unit_test(idle_is_not_readable),
+		cmocka_unit_test(a_child_with_the_old_connection),
 	};
 
 	return cmocka_run_group_tests_name("reconnect-pauses", tests, NULL, NULL);

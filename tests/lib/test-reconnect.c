@@ -5,6 +5,7 @@
  */
 #include <errno.h>
 #include <poll.h>
+#include <semaphore.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <time.h>
@@ -316,6 +317,164 @@ static void expire_again(int fd)
 	drain(fd);
 }
 
+static void steps_and_go(int fd)
+{
+	struct expiry_record record;
+
+	greet(fd, 1000);
+	get(fd, &record, 1);
+	get(fd, &record, 1);
+	put_event(fd, EXPIRY_OP_EXPIRED, 1);
+	put_event(fd, EXPIRY_OP_EXPIRED, 2);
+	put_event(fd, EXPIRY_OP_CLOCK_SET, 3);
+}
+
+static void step_again(int fd)
+{
+	struct expiry_record record;
+
+	greet_again(fd);
+	put_event(fd, EXPIRY_OP_CLOCK_SET, 4);
+	while (get(fd, &record, 1))
+		if (record.op != EXPIRY_OP_CREDIT)
+			put(fd, &record, 1);
+}
+
+/* A clock that was set before and after the break is one step, the later. */
+static void steps_on_two_connections_are_one(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { steps_and_go, step_again };
+	struct expiry_record record = lasting_request(EXPIRY_OP_ARM, 77);
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	h = lasting_open(&server, scripts, KEYED | ACKING, WAIT_MS);
+	assert_int_equal(expiry_submit(h, &record, 1), 1);
+	assert_int_equal(lasting_count(h), 1);
+	assert_int_equal(expiry_pending(h), 1);
+	take(h, &record, 1);
+	assert_int_equal(record.op, EXPIRY_OP_CLOCK_SET);
+	assert_int_equal(record.cookie, 4);
+	lasting_end(&server, h);
+}
+
+static sem_t credited;
+
+static void go_before_the_answer(int fd)
+{
+	struct expiry_record records[2];
+
+	greet(fd, 1000);
+	get(fd, records, 2);
+}
+
+static void answer_and_wait_for_credit(int fd)
+{
+	struct expiry_record record;
+
+	greet_again(fd);
+	answer(fd, 77);
+	if (get(fd, &record, 1) && record.op == EXPIRY_OP_CREDIT)
+		sem_post(&credited);
+	drain(fd);
+}
+
+/* A call that ends on another connection has given the credit there: the program
+ * may wait for expirations by the descriptor alone.
+ */
+static void credit_follows_the_answer(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = {
+		go_before_the_answer, answer_and_wait_for_credit
+	};
+	struct expiry_record record = lasting_request(EXPIRY_OP_ARM, 77);
+	struct timespec end;
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	sem_init(&credited, 0, 0);
+	h = lasting_open(&server, scripts, KEYED | ACKING, WAIT_MS);
+	assert_int_equal(expiry_submit(h, &record, 1), 1);
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += WAIT_MS / 1000;
+	assert_int_equal(sem_timedwait(&credited, &end), 0);
+	sem_destroy(&credited);
+	lasting_end(&server, h);
+}
+
+static void answer_one_and_go(int fd)
+{
+	struct expiry_record records[2];
+
+	greet(fd, 1000);
+	get(fd, records, 2);
+	script_expect(records[1].op == EXPIRY_OP_SCAN, "no SCAN");
+	put(fd, records, 1);
+}
+
+static void expect_the_scan_alone(int fd)
+{
+	struct expiry_record record;
+
+	greet_again(fd);
+	while (get(fd, &record, 1)) {
+		script_expect(record.op == EXPIRY_OP_SCAN,
+			      "what was answered is asked again");
+		record.status = -EINVAL;
+		put(fd, &record, 1);
+	}
+}
+
+/* An answer that a list met before it broke off is one. */
+static void answered_before_a_list_broke_off(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = {
+		answer_one_and_go, expect_the_scan_alone
+	};
+	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 5), row;
+	struct fake server;
+	uint64_t cursor = 0;
+	struct expiry *h;
+
+	(void)state;
+	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	assert_int_equal(expiry_post(h, &record, 1), 1);
+	assert_int_equal(expiry_scan(h, &cursor, &row, 1), -EINVAL);
+	take(h, &record, 1);
+	assert_int_equal(record.cookie, 5);
+	assert_int_equal(expiry_next(h, &record, 1), 0);
+	lasting_end(&server, h);
+}
+
+static void relative_and_go(int fd)
+{
+	struct expiry_record record;
+
+	greet(fd, 1000);
+	get(fd, &record, 1);
+	script_expect(record.flags & EXPIRY_F_RELATIVE &&
+		      record.deadline_ns == HOUR,
+		      "what was not sent before is changed");
+}
+
+/* Only what is sent again is changed: the server's clock is the right one. */
+static void relative_the_first_time(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { relative_and_go, echo_again };
+	struct expiry_record record = lasting_request(EXPIRY_OP_ARM, 77);
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	record.flags = EXPIRY_F_RELATIVE;
+	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	assert_int_equal(expiry_submit(h, &record, 1), 1);
+	assert_int_equal(record.flags, 0);
+	lasting_end(&server, h);
+}
+
 /* What the handle held comes once, marked; credit is given anew, behind what is
  * sent again.
  */
@@ -449,6 +608,10 @@ int main(void)
 		cmocka_unit_test(in_doubt),
 		cmocka_unit_test(held_expirations_come_once),
 		cmocka_unit_test(held_copies_stay),
+		cmocka_unit_test(steps_on_two_connections_are_one),
+		cmocka_unit_test(credit_follows_the_answer),
+		cmocka_unit_test(answered_before_a_list_broke_off),
+		cmocka_unit_test(relative_the_first_time),
 		cmocka_unit_test(consumer_receives_on),
 	};
 

@@ -79,6 +79,159 @@ static void use_up_credit(int fd)
 	}
 }
 
+/* Each option up to its limit, and not beyond; and what is said of the handle, in
+ * as much room as the caller has.
+ */
+static void options_have_limits(void **state)
+{
+	static const struct {
+		struct expiry_options options;
+		int error;
+	} cases[] = {
+		{ { .credit = EXPIRY_CREDIT_MAX }, 0 },
+		{ { .credit = EXPIRY_CREDIT_MAX + 1 }, -EINVAL },
+		{ { .window = EXPIRY_WINDOW_MAX }, 0 },
+		{ { .window = EXPIRY_WINDOW_MAX + 1 }, -EINVAL },
+		{ { .timeout_ms = INT32_MAX }, 0 },
+		{ { .timeout_ms = INT32_MAX + 1U }, -EINVAL },
+	};
+	unsigned char room[2 * sizeof(struct expiry_info)];
+	struct expiry_info info;
+	size_t i, j, size;
+
+	(void)state;
+	for (i = 0; i < sizeof(cases) / sizeof(*cases); i++) {
+		struct expiry_options options = cases[i].options;
+		struct fake server;
+		struct expiry *h;
+
+		options.size = sizeof(options);
+		options.flags = EXPIRY_OPEN_CONSUME;
+		fake_start(&server, echo);
+		assert_int_equal(expiry_open(&h, server.address, &options),
+				 cases[i].error);
+		if (cases[i].error) {
+			fake_stop(&server);
+			continue;
+		}
+		expiry_info(h, &info, sizeof(info));
+		assert_int_equal(info.credit,
+				 options.credit ?: EXPIRY_CREDIT_DEFAULT);
+		assert_int_equal(info.device, 0);
+		assert_int_equal(info.reconnects, 0);
+		for (size = 0; size <= sizeof(room); size++) {
+			memset(room, 0xaa, sizeof(room));
+			expiry_info(h, (void *)room, size);
+			for (j = 0; j < sizeof(room); j++)
+				assert_int_equal(room[j], j >= size ? 0xaa :
+					j >= sizeof(info) ? 0 :
+					((unsigned char *)&info)[j]);
+		}
+		fake_end(&server, h);
+	}
+}
+
+/* Before each reply the clock is set once more. */
+static void set_the_clock(int fd)
+{
+	struct expiry_record record;
+
+	greet(fd, 4);
+	while (get(fd, &record, 1)) {
+		if (record.op == EXPIRY_OP_CREDIT)
+			continue;
+		put_event(fd, EXPIRY_OP_CLOCK_SET, record.cookie);
+		put(fd, &record, 1);
+	}
+}
+
+/* Of the steps that the program has not seen it gets the last, and each later one. */
+static void the_last_step_of_the_clock_is_kept(void **state)
+{
+	struct expiry_record record;
+	uint64_t cookie = 0;
+	struct fake server;
+	struct expiry *h;
+	int round, steps;
+
+	(void)state;
+	h = fake_open(&server, set_the_clock, EXPIRY_OPEN_CONSUME, 3);
+	for (round = 0; round < 12; round++) {
+		for (steps = 0; steps <= round % 3; steps++) {
+			record = (struct expiry_record){
+				.op = EXPIRY_OP_QUERY,
+				.cookie = ++cookie,
+			};
+			assert_int_equal(expiry_submit(h, &record, 1), 1);
+		}
+		assert_int_equal(expiry_pending(h), 1);
+		take(h, &record, 1);
+		assert_int_equal(record.op, EXPIRY_OP_CLOCK_SET);
+		assert_int_equal(record.cookie, cookie);
+		assert_int_equal(expiry_pending(h), 0);
+	}
+	fake_end(&server, h);
+}
+
+#define FULL	4
+
+/* All at once: a reply to what was posted, what credit is for, a clock's step. */
+static void fill_the_handle(int fd)
+{
+	struct expiry_record records[FULL], record;
+	int i;
+
+	greet(fd, FULL);
+	while (get(fd, &record, 1) && record.op == EXPIRY_OP_CREDIT)
+		;
+	records[0] = record;
+	get(fd, records + 1, FULL - 1);
+	put_event(fd, EXPIRY_OP_CLOCK_SET, 100);
+	for (i = 0; i < FULL; i++) {
+		put(fd, records + i, 1);
+		put_event(fd, EXPIRY_OP_EXPIRED, i);
+	}
+	while (get(fd, &record, 1))
+		if (record.op != EXPIRY_OP_CREDIT)
+			put(fd, &record, 1);
+}
+
+/* What a call meets on the way to its own reply is kept, as much as there can be:
+ * the window, the credit and one more. Then it comes, as much as is asked for.
+ */
+static void all_that_can_wait_is_kept(void **state)
+{
+	struct expiry_record posted[FULL], record = { .op = EXPIRY_OP_QUERY };
+	struct expiry_record got[2 * FULL + 1];
+	int i, replies = 0, expired = 0;
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	h = fake_open(&server, fill_the_handle, EXPIRY_OPEN_CONSUME, FULL);
+	fill_arm(posted, FULL);
+	assert_int_equal(expiry_post(h, posted, FULL), FULL);
+	while (expiry_flush(h))
+		;
+	/* It sends its request only when one of those has been answered. */
+	record.cookie = 77;
+	assert_int_equal(expiry_submit(h, &record, 1), 1);
+	assert_int_equal(record.cookie, 77);
+	assert_int_equal(expiry_pending(h), 2 * FULL + 1);
+	assert_int_equal(expiry_next(h, got, 1), 1);
+	assert_int_equal(expiry_next(h, got + 1, 2 * FULL), 2 * FULL);
+	assert_int_equal(got[0].op, EXPIRY_OP_CLOCK_SET);
+	for (i = 1; i <= 2 * FULL; i++) {
+		if (got[i].op == EXPIRY_OP_EXPIRED)
+			assert_int_equal(got[i].cookie, expired++);
+		else
+			assert_int_equal(got[i].cookie, replies++);
+	}
+	assert_int_equal(replies, FULL);
+	assert_int_equal(expired, FULL);
+	fake_end(&server, h);
+}
+
 static void credit_is_topped_up(void **state)
 {
 	struct expiry_record got[200];
@@ -400,6 +553,9 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(expirations_between_replies),
+		cmocka_unit_test(options_have_limits),
+		cmocka_unit_test(the_last_step_of_the_clock_is_kept),
+		cmocka_unit_test(all_that_can_wait_is_kept),
 		cmocka_unit_test(credit_is_topped_up),
 		cmocka_unit_test(credit_by_hand),
 		cmocka_unit_test(protocol_broken),
