@@ -122,6 +122,10 @@ $(B)/tests/lib/test-memory-limit: $(call objects,p12,\
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
+$(B)/tests/lib/test-arena: $(call objects,p12,tests/lib/test-arena.c daemon/arena.c)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
+
 # The daemon as ThreadSanitizer watches it. What the kernel writes by the ring
 # it does not see, nor what liburing does; what threads do to each other it does.
 $(B)/obj/tsan/%.o: %.c VERSION

@@ -3,8 +3,8 @@
 """What is refused is counted once, and where it belongs."""
 
 import tap
-from client import (ACKING, CONSUME, MONOTONIC, VERSION, Connection, attach,
-                    wait_for)
+from client import (ACKING, CONSUME, HELLO, MONOTONIC, VERSION, Connection,
+                    Record, attach, wait_for)
 from daemon import Daemon
 
 
@@ -28,6 +28,16 @@ def test_wrong_hellos_are_errors_of_the_protocol():
             assert stat.closed_protocol == before.closed_protocol + count, hello
         assert stat.refused_connections == before.refused_connections
         assert stat.refused_queues == before.refused_queues
+
+
+def test_what_breaks_the_protocol_later_is_counted_once():
+    with Daemon() as daemon, attach(daemon.path, "q") as watched:
+        for count in (1, 2, 3):
+            with attach(daemon.path, "q") as connection:
+                connection.send(bytes(Record(HELLO, id=VERSION)))
+                connection.ended()
+            assert wait_for(lambda: watched.stat().connections == 1)
+            assert watched.stat().closed_protocol == count
 
 
 def test_what_is_asked_rightly_and_refused_is_none():
