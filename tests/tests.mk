@@ -82,8 +82,8 @@ $(B)/tests/lib/fixed-time.so: tests/lib/fixed-time.c
 	$(call say,LINK,$@)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -shared \
 		-fPIC -o $@ $<
 
-# Preloaded into the daemon by two of them.
-$(B)/tests/socket/%-calls.so: tests/socket/%-calls.c
+# Preloaded into the daemon by some of them.
+$(B)/tests/socket/%.so: tests/socket/%.c
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -shared \
 		-fPIC -o $@ $< -ldl
@@ -156,7 +156,8 @@ $(B)/asan/%: $(B)/obj/asan/tests/lib/%.o \
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE) -o $@ $^ \
 		-lcmocka -lpthread
 
-CALLS := $(B)/tests/socket/count-calls.so $(B)/tests/socket/fail-calls.so
+CALLS := $(B)/tests/socket/count-calls.so $(B)/tests/socket/fail-calls.so \
+	$(B)/tests/socket/step-clock.so
 
 # For any number of threads: all but the tests of several; and what of the
 # library's is a daemon's client.
@@ -245,7 +246,7 @@ check-socket: all $(CALLS) \
 
 # What was freed is kept for long, but not so much of it that memory is measured
 # as the daemon's.
-check-asan: all $(B)/slow/expiryd $(B)/asan/expiryd $(ASAN_LIB) ## daemon and library under ASan, UBSan and LeakSanitizer
+check-asan: all $(CALLS) $(B)/slow/expiryd $(B)/asan/expiryd $(ASAN_LIB) ## daemon and library under ASan, UBSan and LeakSanitizer
 	@EXPIRYD=$(CURDIR)/$(B)/asan/expiryd EXPIRY_TEST_SHADOW=1; \
 		ASAN_OPTIONS=quarantine_size_mb=1; \
 		export EXPIRYD EXPIRY_TEST_SHADOW ASAN_OPTIONS; \

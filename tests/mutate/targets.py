@@ -20,6 +20,7 @@ OF_DAEMON = ["test-memory-limit", "test-arena"]
 # What programs are preloaded with.
 PRELOADED = ["build/tests/socket/count-calls.so",
              "build/tests/socket/fail-calls.so",
+             "build/tests/socket/step-clock.so",
              "build/tests/lib/fixed-time.so"]
 
 # Seconds that a program takes, if more than one: the quick are asked first.

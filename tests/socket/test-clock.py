@@ -1,15 +1,20 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The three clocks; and CLOCK_REALTIME stepped, only where
-EXPIRY_TEST_SETTIME=1 says that this machine's clock may be set."""
+"""The three clocks; and CLOCK_REALTIME stepped: really where EXPIRY_TEST_SETTIME=1
+says that this machine's clock may be set, elsewhere for the daemon alone, which is
+told so by step-clock.c."""
 
 import contextlib
 import os
+import tempfile
 import time
 
 import tap
 from client import (BOOTTIME, CLOCK_SET, CONSUME, EXPIRED, HOUR, MONOTONIC,
                     OBSERVE, REALTIME, SECOND, arm, attach)
+from daemon import ROOT, Daemon
+
+STEPPER = os.path.join(ROOT, "build", "tests", "socket", "step-clock.so")
 
 CLOCKS = {REALTIME: time.CLOCK_REALTIME, MONOTONIC: time.CLOCK_MONOTONIC,
           BOOTTIME: time.CLOCK_BOOTTIME}
@@ -30,6 +35,57 @@ def stepped():
         yield step
     finally:
         step(0)
+
+
+@contextlib.contextmanager
+def told(config=None):
+    """A daemon, and a function by which all of its threads hear of a step."""
+    with tempfile.TemporaryDirectory() as folder:
+        def step():
+            for name in os.listdir(folder):
+                with open(f"{folder}/{name}", "wb", buffering=0) as fifo:
+                    fifo.write(b"!")
+        # A sanitizer wants to be first; this replaces nothing of its own.
+        options = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
+        with Daemon(config, environment={
+                "LD_PRELOAD": STEPPER, "ASAN_OPTIONS": options,
+                "EXPIRY_STEP_CLOCK": f"{folder}/thread"}) as daemon:
+            yield daemon, step
+
+
+def test_each_step_is_told_once_to_whom_it_concerns():
+    with told() as (daemon, step), contextlib.ExitStack() as stack:
+        def open_queue(*arguments, **more):
+            return stack.enter_context(attach(daemon.path, *arguments, **more))
+        concerned = [open_queue(name, CONSUME, REALTIME)
+                     for name in ("", "one", "two")]
+        for queue in concerned[1:]:
+            queue.credit(5)
+            queue.request(arm(HOUR, 1))
+        others = [open_queue("", CONSUME, MONOTONIC),
+                  open_queue("", CONSUME, BOOTTIME),
+                  open_queue("one", 0, REALTIME)]
+        for _ in range(5):
+            before = time.time_ns()
+            step()
+            for queue in concerned:
+                record = queue.record()
+                assert record.op == CLOCK_SET, record
+                assert before <= record.deadline <= time.time_ns(), record
+        assert all(queue.quiet() for queue in concerned + others)
+
+
+def test_a_step_is_told_to_more_than_there_are_buffers_for():
+    with told("buffers = 4\n") as (daemon, step), \
+            contextlib.ExitStack() as stack:
+        queues = [stack.enter_context(attach(daemon.path, flags=CONSUME,
+                                             clock=REALTIME))
+                  for _ in range(60)]
+        for _ in range(3):
+            step()
+            for queue in queues:
+                assert queue.record().op == CLOCK_SET
+        assert queues[0].quiet() and queues[-1].quiet()
 
 
 def test_absolute_and_relative_deadlines_on_each_clock(daemon):

@@ -1,0 +1,42 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Preloaded into the daemon by test-clock.py: the timer by which a thread hears that
+ * CLOCK_REALTIME was set is a FIFO, EXPIRY_STEP_CLOCK with the thread's number behind
+ * it. A byte in it is a step, of a clock that stays as it is.
+ */
+#include <errno.h>
+#include <fcntl.h>
+#include <stdatomic.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+int timerfd_create(int clock, int flags)
+{
+	static atomic_int nr;
+	char path[256];
+
+	(void)clock;
+	(void)flags;
+	snprintf(path, sizeof(path), "%s%d", getenv("EXPIRY_STEP_CLOCK"), nr++);
+	if (mkfifo(path, 0600))
+		return -1;
+	return open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
+}
+
+/* As the kernel has it: -ECANCELED when the clock was set since it was watched. */
+int timerfd_settime(int fd, int flags, const struct itimerspec *at,
+		    struct itimerspec *before)
+{
+	char bytes[64];
+
+	(void)flags;
+	(void)at;
+	(void)before;
+	if (read(fd, bytes, sizeof(bytes)) <= 0)
+		return 0;
+	errno = ECANCELED;
+	return -1;
+}
