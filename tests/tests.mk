@@ -126,6 +126,11 @@ $(B)/tests/lib/test-arena: $(call objects,p12,tests/lib/test-arena.c daemon/aren
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
+$(B)/tests/lib/test-directory: $(call objects,tsan,\
+		tests/lib/test-directory.c daemon/directory.c daemon/pool.c)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) -fsanitize=thread -o $@ $^ -lcmocka
+
 # The daemon as ThreadSanitizer watches it. What the kernel writes by the ring
 # it does not see, nor what liburing does; what threads do to each other it does.
 $(B)/obj/tsan/%.o: %.c VERSION

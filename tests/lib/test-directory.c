@@ -1,0 +1,161 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Where queues are, under ThreadSanitizer: a queue of one name is in one thread for
+ * as long as somebody has a reference, and threads have equally many.
+ */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <cmocka.h>
+
+#include "daemon/directory.h"
+#include "daemon/queue.h"
+
+#define THREADS	4
+#define NAMES	8
+#define ROUNDS	20000
+
+static struct directory directory;
+
+/* Many in one bucket. */
+uint32_t queue_hash(uint64_t seed, const char *name)
+{
+	return seed + name[1];
+}
+
+static struct place *get(uint32_t number)
+{
+	char name[EXPIRY_NAME_MAX] = "";
+
+	if (number)
+		snprintf(name, sizeof(name), "q%u", number);
+	return place_get(&directory, name);
+}
+
+/* ------------------------------------------------------------------------
+ * One after the other
+ */
+
+/**
+ * struct model - what there should be
+ * @named: of each name its thread; @references to it, 0 = it is nowhere
+ * @nr: by thread, of named ones and of anonymous ones
+ */
+struct model {
+	uint32_t thread[100];
+	uint32_t references[100];
+	struct place *place[100];
+	uint32_t nr[2][THREADS];
+};
+
+static uint32_t draw(uint32_t below)
+{
+	static uint64_t chance = 1;
+
+	chance = chance * 6364136223846793005ULL + 1442695040888963407ULL;
+	return (chance >> 33) % below;
+}
+
+/* The thread with the fewest of its kind, of these that with the fewest others. */
+static uint32_t fewest(const struct model *model, bool anonymous)
+{
+	const uint32_t *kind = model->nr[anonymous], *other = model->nr[!anonymous];
+	uint32_t i, best = 0;
+
+	for (i = 1; i < THREADS; i++)
+		if (kind[i] * 1000 + other[i] < kind[best] * 1000 + other[best])
+			best = i;
+	return best;
+}
+
+/* Numbers from 50 on are anonymous: each of these is a place of its own. */
+static void as_the_model(void **state)
+{
+	static struct model model;
+	uint32_t i, round, thread;
+
+	(void)state;
+	assert_int_equal(directory_init(&directory, THREADS, 1), 0);
+	for (round = 0; round < ROUNDS; round++) {
+		i = 1 + draw(99);
+		if (!model.references[i] || (i < 50 && draw(2))) {
+			thread = model.references[i] ? model.thread[i] :
+				 fewest(&model, i >= 50);
+			if (!model.references[i])
+				model.nr[i >= 50][thread]++;
+			model.thread[i] = thread;
+			if (model.references[i] && draw(2))
+				place_hold(&directory, model.place[i]);
+			else
+				model.place[i] = get(i < 50 ? i : 0);
+			model.references[i]++;
+			assert_non_null(model.place[i]);
+			assert_int_equal(model.place[i]->thread, thread);
+		} else {
+			place_put(&directory, model.place[i]);
+			if (!--model.references[i])
+				model.nr[i >= 50][model.thread[i]]--;
+		}
+		for (thread = 0; thread < THREADS; thread++) {
+			assert_int_equal(directory.named[thread],
+					 model.nr[0][thread]);
+			assert_int_equal(directory.anonymous[thread],
+					 model.nr[1][thread]);
+		}
+	}
+	assert_null(place_hold(&directory, NULL));
+	place_put(&directory, NULL);
+	directory_deinit(&directory);
+}
+
+/* ------------------------------------------------------------------------
+ * At the same time
+ */
+
+static void *come_and_go(void *arg)
+{
+	struct place *place, *again;
+	uint32_t i;
+
+	(void)arg;
+	for (i = 0; i < ROUNDS / 10; i++) {
+		place = get(i % NAMES);
+		again = place_hold(&directory, place);
+		place_put(&directory, place);
+		place_put(&directory, again);
+	}
+	return NULL;
+}
+
+static void threads_do_not_meet(void **state)
+{
+	pthread_t threads[THREADS];
+	int i;
+
+	(void)state;
+	assert_int_equal(directory_init(&directory, THREADS, 1), 0);
+	for (i = 0; i < THREADS; i++)
+		pthread_create(&threads[i], NULL, come_and_go, NULL);
+	for (i = 0; i < THREADS; i++)
+		pthread_join(threads[i], NULL);
+	for (i = 0; i < THREADS; i++) {
+		assert_int_equal(directory.named[i], 0);
+		assert_int_equal(directory.anonymous[i], 0);
+	}
+	assert_int_equal(directory.pool.nr, 0);
+	directory_deinit(&directory);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(as_the_model),
+		cmocka_unit_test(threads_do_not_meet),
+	};
+
+	return cmocka_run_group_tests_name("directory", tests, NULL, NULL);
+}
