@@ -214,6 +214,65 @@ static void refreshed_while_held(void **state)
 	}
 }
 
+/* The same where a redelivery was taken, and the times after it, too: it comes again
+ * at once, what the timer was refreshed to at its time, and nothing between.
+ */
+static void redelivery_refreshed_while_held(void **state)
+{
+	struct expiry_record records[5];
+	struct test_queue queue;
+	u64 id;
+	int nr;
+
+	(void)state;
+	test_queue_init(&queue, ACK, 10, test_seed);
+	id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
+	assert_int_equal(one(&queue, records, 15 * MS), 1);
+	test_rewind_at(&queue, 15 * MS);
+	nr = timers_deliver(&queue.timers, records, 5, 45 * MS, true);
+	assert_in_range(nr, 2, 4);
+	assert_int_equal(records[0].flags, EXPIRY_F_REDELIVERED);
+	test_refresh(&queue, id, 90 * MS, 0);
+	assert_int_equal(timers_restore(&queue.timers, records, nr), 0);
+	assert_int_equal(timers_validate(&queue.timers), 0);
+	assert_int_equal(test_deliver(&queue, records, 5, 89 * MS), 1);
+	assert_int_equal(records[0].flags, EXPIRY_F_REDELIVERED);
+	assert_int_equal(one(&queue, records, 90 * MS), 1);
+	expect(&records[0], id, 90 * MS, 10, 0);
+	test_queue_free(&queue);
+}
+
+/* At most so many are held, whatever there is room for; each is counted as what it
+ * was: armed in the past, or late.
+ */
+static void not_more_are_held_than_can_be(void **state)
+{
+	static struct expiry_record records[2 * TIMERS_HELD_MAX];
+	u32 count, i, nr = 2 * TIMERS_HELD_MAX;
+	struct expiry_record record;
+	struct test_queue queue;
+
+	(void)state;
+	for (count = TIMERS_HELD_MAX - 1; count <= 2 * TIMERS_HELD_MAX; count++) {
+		test_queue_init(&queue, 0, 1000, test_seed);
+		for (i = 0; i < nr; i++) {
+			record = (struct expiry_record){
+				.op = EXPIRY_OP_ARM,
+				.deadline_ns = 10 + i,
+			};
+			assert_int_equal(test_submit(&queue, &record,
+						     i % 2 ? 500 : 0), 0);
+		}
+		i = timers_deliver(&queue.timers, records, count, 1000, true);
+		assert_int_equal(i, count < TIMERS_HELD_MAX ? count :
+				 TIMERS_HELD_MAX);
+		assert_int_equal(timers_release(&queue.timers, records, i), 0);
+		assert_int_equal(queue.timers.stat.delivered, i);
+		assert_int_equal(queue.timers.stat.past, i / 2);
+		test_queue_free(&queue);
+	}
+}
+
 /* Whether or not the reader's copy failed: the counts agree. */
 static void counts_agree_after_restore(void **state)
 {
@@ -235,6 +294,7 @@ static void counts_agree_after_restore(void **state)
 	assert_true(stat.delivered - stat.redelivered == late);
 	test_queue_free(&queue);
 }
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -245,6 +305,8 @@ int main(int argc, char **argv)
 		test_with_layouts(overtaken_while_held),
 		test_with_layouts(settled_after_restore),
 		test_with_layouts(refreshed_while_held),
+		test_with_layouts(redelivery_refreshed_while_held),
+		test_with_layouts(not_more_are_held_than_can_be),
 		test_with_layouts(counts_agree_after_restore),
 	};
 
