@@ -185,6 +185,35 @@ static void settled_after_restore(void **state)
 	test_queue_free(&queue);
 }
 
+/* The same where sweeps go over it: what is later than its timer's deadline is a
+ * redelivery, not a stale node.
+ */
+static void swept_after_restore(void **state)
+{
+	struct expiry_record records[2];
+	struct test_queue queue;
+	u64 id;
+	u32 i;
+
+	(void)state;
+	test_queue_init(&queue, ACK, 10000, test_seed);
+	id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
+	assert_int_equal(one(&queue, records, 10 * MS), 1);
+	test_rewind(&queue);
+	assert_int_equal(timers_deliver(&queue.timers, records, 1, 10 * MS,
+					true), 1);
+	test_refresh(&queue, id, 5 * MS, 0);
+	assert_int_equal(timers_restore(&queue.timers, records, 1), 0);
+	for (i = 0; i < 5000; i++)
+		test_op(&queue, EXPIRY_OP_CANCEL,
+			test_arm(&queue, 0, SECOND + i, 0, 0).id);
+	assert_true(queue.timers.stat.swept > 0);
+	assert_int_equal(test_deliver(&queue, records, 2, 10 * MS), 2);
+	expect(&records[0], id, 10 * MS, 10, EXPIRY_F_REDELIVERED);
+	expect(&records[1], id, 5 * MS, 10, 0);
+	test_queue_free(&queue);
+}
+
 /* A refresh while a reader has the timer's expiration is not undone when the
  * reader's copy fails.
  */
@@ -304,6 +333,7 @@ int main(int argc, char **argv)
 		test_with_layouts(restored_periodic),
 		test_with_layouts(overtaken_while_held),
 		test_with_layouts(settled_after_restore),
+		test_with_layouts(swept_after_restore),
 		test_with_layouts(refreshed_while_held),
 		test_with_layouts(redelivery_refreshed_while_held),
 		test_with_layouts(not_more_are_held_than_can_be),

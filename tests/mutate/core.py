@@ -2,15 +2,19 @@
 """Mutants of core/: compiled into one shared object, tried on tests/core/."""
 
 import glob
+import hashlib
+import multiprocessing
 import os
 import resource
 import shutil
 import subprocess
 import sys
+import time
 
-BUILD = "build/mutate/core"
+ROOT = "build/mutate/core"
+BUILD = f"{ROOT}/{os.getpid()}"         # of each process that tries mutants
 FLAGS = ["-std=gnu11", "-O1", "-fPIC", "-w", "-fno-strict-aliasing",
-         "-D_GNU_SOURCE", "-Iinclude/uapi", "-Iinclude", "-I" + BUILD + "/core"]
+         "-D_GNU_SOURCE", "-Iinclude/uapi", "-Iinclude"]
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 CPU_SECONDS = 2         # at least, a program; more if the original takes long
 CPU_TIMES = 4           # what the original takes
@@ -65,7 +69,8 @@ class Build:
     def __init__(self, shift, sources, names, sanitize=()):
         self.where = f"{BUILD}/p{shift}{'s' if sanitize else ''}"
         self.sanitize = list(sanitize)
-        self.flags = [*FLAGS, f"-DCORE_PAGE_SHIFT={shift}", *sanitize]
+        self.flags = [*FLAGS, f"-I{BUILD}/core", f"-DCORE_PAGE_SHIFT={shift}",
+                      *sanitize]
         self.sources = sources
         os.makedirs(self.where + "/base")
         os.makedirs(self.where + "/new")
@@ -126,17 +131,17 @@ class Build:
 
 
 class Bench:
-    """What is built once, and what one mutant takes."""
+    """What a process builds once, and what one mutant takes."""
 
     def __init__(self, with_heap):
-        shutil.rmtree(BUILD, ignore_errors=True)
         os.makedirs(BUILD + "/core")
         for path in glob.glob("core/*.[ch]"):
             shutil.copy(path, BUILD + "/core")
         sources = sorted(glob.glob("core/*.c"))
         self.depends = {}
         for path in sources:
-            out = must(["gcc", *FLAGS, "-MM", f"{BUILD}/{path}"])
+            out = must(["gcc", *FLAGS, f"-I{BUILD}/core", "-MM",
+                        f"{BUILD}/{path}"])
             self.depends[path] = {os.path.relpath(name, BUILD) for name in
                                   out.replace("\\\n", " ").split()[1:]
                                   if BUILD in name}
@@ -194,3 +199,54 @@ class Bench:
             return self.watch(mutant, paths) or "survived"
         finally:
             shutil.copy(mutant.path, f"{BUILD}/core")
+
+
+class Worker:
+    """One of the processes that try mutants at the same time."""
+    bench = None
+    trouble = None
+
+    @classmethod
+    def begin(cls, with_heap, until):
+        global BUILD
+        BUILD = f"{ROOT}/{os.getpid()}"
+        cls.until = until
+        try:
+            cls.bench = Bench(with_heap)
+        except SystemExit:
+            cls.trouble = "core/ or its tests fail without a mutation"
+
+    @classmethod
+    def judge(cls, mutant):
+        if cls.trouble:
+            raise RuntimeError(cls.trouble)
+        if cls.until and time.monotonic() >= cls.until:
+            return mutant, None
+        return mutant, cls.bench.judge(mutant)
+
+
+def key_of(mutant):
+    return hashlib.sha256(f"{mutant.path}\n{mutant.source()}".encode()).hexdigest()
+
+
+def judge_all(mutants, report, until, jobs, cache, stamp):
+    """report(mutant, verdict) for each. A verdict holds as long as core/ and its
+    tests are the same."""
+    keys = {str(mutant): key_of(mutant) for mutant in mutants}
+    todo = []
+    for mutant in mutants:
+        known = cache.get(keys[str(mutant)], [stamp])
+        if known:
+            report(mutant, known)
+        else:
+            todo.append(mutant)
+    if not todo:
+        return
+    shutil.rmtree(ROOT, ignore_errors=True)
+    with multiprocessing.Pool(
+            min(jobs, len(todo)), Worker.begin,
+            (any(is_heap(mutant.path) for mutant in todo), until)) as pool:
+        for mutant, verdict in pool.imap_unordered(Worker.judge, todo):
+            if verdict:
+                cache.put(keys[str(mutant)], stamp, verdict)
+            report(mutant, verdict)
