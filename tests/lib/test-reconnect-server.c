@@ -222,6 +222,14 @@ static void armed_timers_are_missed(void **state)
 	assert_int_equal(expiry_submit(h, &record, 1), 1);
 	assert_int_equal(expiry_submit(h, &record, 1), -ESTALE);
 	lasting_end(&server, h);
+
+	/* Nor is a single one that was posted. */
+	record = lasting_request(EXPIRY_OP_ARM, 1);
+	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	assert_int_equal(expiry_post(h, &record, 1), 1);
+	take(h, &record, 1);
+	assert_int_equal(expiry_submit(h, &record, 1), -ESTALE);
+	lasting_end(&server, h);
 }
 
 static void refuse_arm_and_go(int fd)

@@ -300,6 +300,20 @@ static void expire_and_go(int fd)
 	put_event(fd, EXPIRY_OP_CLOCK_SET, 3);
 }
 
+/* Read credit until it is so much. */
+static void get_credit(int fd, uint32_t wanted)
+{
+	struct expiry_record record;
+	uint32_t sum = 0;
+
+	while (sum < wanted && get(fd, &record, 1))
+		if (record.op == EXPIRY_OP_CREDIT)
+			sum += record.period_ms;
+	script_expect(sum == wanted, "there is more credit");
+}
+
+static sem_t credited;
+
 static void expire_again(int fd)
 {
 	struct expiry_record record = { .op = EXPIRY_OP_EXPIRED };
@@ -314,7 +328,20 @@ static void expire_again(int fd)
 		record.flags = EXPIRY_F_REDELIVERED;
 		put(fd, &record, 1);
 	}
+	get_credit(fd, 8);
+	sem_post(&credited);
 	drain(fd);
+}
+
+/* Waits until the server has the credit that it waits for. */
+static void wait_for_credit(void)
+{
+	struct timespec end;
+
+	clock_gettime(CLOCK_REALTIME, &end);
+	end.tv_sec += WAIT_MS / 1000;
+	assert_int_equal(sem_timedwait(&credited, &end), 0);
+	sem_destroy(&credited);
 }
 
 static void steps_and_go(int fd)
@@ -359,8 +386,6 @@ static void steps_on_two_connections_are_one(void **state)
 	lasting_end(&server, h);
 }
 
-static sem_t credited;
-
 static void go_before_the_answer(int fd)
 {
 	struct expiry_record records[2];
@@ -389,7 +414,6 @@ static void credit_follows_the_answer(void **state)
 		go_before_the_answer, answer_and_wait_for_credit
 	};
 	struct expiry_record record = lasting_request(EXPIRY_OP_ARM, 77);
-	struct timespec end;
 	struct fake server;
 	struct expiry *h;
 
@@ -397,10 +421,7 @@ static void credit_follows_the_answer(void **state)
 	sem_init(&credited, 0, 0);
 	h = lasting_open(&server, scripts, KEYED | ACKING, WAIT_MS);
 	assert_int_equal(expiry_submit(h, &record, 1), 1);
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += WAIT_MS / 1000;
-	assert_int_equal(sem_timedwait(&credited, &end), 0);
-	sem_destroy(&credited);
+	wait_for_credit();
 	lasting_end(&server, h);
 }
 
@@ -448,6 +469,37 @@ static void answered_before_a_list_broke_off(void **state)
 	lasting_end(&server, h);
 }
 
+static void answer_three_at_once(int fd)
+{
+	struct expiry_record records[3];
+
+	greet(fd, 1000);
+	get(fd, records, 3);
+	put(fd, records, 3);
+	drain(fd);
+}
+
+/* What has arrived is told: who waits for the descriptor would wait for more. */
+static void what_has_arrived_is_pending(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { answer_three_at_once };
+	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 5);
+	struct fake server;
+	struct expiry *h;
+	int i;
+
+	(void)state;
+	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	for (i = 0; i < 3; i++)
+		assert_int_equal(expiry_post(h, &record, 1), 1);
+	assert_int_equal(expiry_pending(h), 0);
+	for (i = 0; i < 3; i++) {
+		take(h, &record, 1);
+		assert_int_equal(expiry_pending(h), 2 - i);
+	}
+	lasting_end(&server, h);
+}
+
 static void relative_and_go(int fd)
 {
 	struct expiry_record record;
@@ -489,9 +541,11 @@ static void held_expirations_come_once(void **state)
 	int i;
 
 	(void)state;
+	sem_init(&credited, 0, 0);
 	h = lasting_open(&server, scripts, KEYED | ACKING, WAIT_MS);
 	assert_int_equal(expiry_submit(h, &record, 1), 1);
 	take(h, got, 9);
+	wait_for_credit();
 	assert_int_equal(got[0].op, EXPIRY_OP_CLOCK_SET);
 	for (i = 1; i < 9; i++) {
 		assert_int_equal(got[i].cookie, i);
@@ -611,6 +665,7 @@ int main(void)
 		cmocka_unit_test(steps_on_two_connections_are_one),
 		cmocka_unit_test(credit_follows_the_answer),
 		cmocka_unit_test(answered_before_a_list_broke_off),
+		cmocka_unit_test(what_has_arrived_is_pending),
 		cmocka_unit_test(relative_the_first_time),
 		cmocka_unit_test(consumer_receives_on),
 	};
