@@ -12,10 +12,14 @@ MUTATE = tests/mutate/mutate $(if $(SEED),--seed $(SEED)) \
 check-mutants: ## break the sources in 8000 places, see each noticed; SAMPLE=N
 	@$(MUTATE) $(if $(SAMPLE),--sample $(SAMPLE)) $(FOLDERS)
 
+# Others with each commit: its hash is the seed.
+COMMIT = $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo 1)
+
 # A test that is missing is no reason to stop what else is tested: it is shown.
 check-mutants-sample: ## as many as there is time for in three minutes, by SEED
-	@$(MUTATE) --sample $(or $(SAMPLE),60) --seconds 150 \
-		$(or $(FOLDERS),daemon lib tools)
+	@tests/mutate/mutate --seed $(or $(SEED),$(COMMIT)) \
+		$(if $(JOBS),--jobs $(JOBS)) --sample $(or $(SAMPLE),60) \
+		--seconds 150 $(or $(FOLDERS),core)
 
 check-mutants-kmod: ## the module's, in User Mode Linux; SAMPLE=N
 	@$(MUTATE) --sample $(or $(SAMPLE),20) kmod
