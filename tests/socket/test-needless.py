@@ -225,17 +225,24 @@ def sleeping(pid):
 
 
 class Calls:
-    """A daemon whose calls for memory are counted."""
+    """A daemon whose calls for memory are counted; @slow_ms: likewise, whose engine
+    takes so long for each batch."""
 
-    def __init__(self):
+    def __init__(self, config=None, slow_ms=None):
         if not os.path.exists(COUNTER):
             raise tap.Skip("no %s: make check-socket builds it"
                            % os.path.basename(COUNTER))
         self.file = tempfile.NamedTemporaryFile()
         self.file.truncate(8 * len(CALLS))
         self.map = mmap.mmap(self.file.fileno(), 8 * len(CALLS))
-        self.daemon = Daemon(environment={
-            "LD_PRELOAD": COUNTER, "EXPIRY_COUNT_CALLS": self.file.name})
+        environment = {"LD_PRELOAD": COUNTER,
+                       "EXPIRY_COUNT_CALLS": self.file.name}
+        if slow_ms is None:
+            self.daemon = Daemon(config, environment=environment)
+        else:
+            tap.need_slow()
+            self.daemon = Daemon(config, program=tap.SLOW, threads=1, environment={
+                **environment, "EXPIRY_SLOW_MS": str(slow_ms)})
 
     def counts(self):
         return dict(zip(CALLS, struct.unpack("%dQ" % len(CALLS), self.map)))
@@ -293,6 +300,22 @@ def test_connections_in_turns_take_no_memory():
         assert not calls.since(before), calls.since(before)
         for one in traffic:
             one.connection.close()
+
+
+def test_buffers_that_an_engine_had_are_used_again():
+    """Many more batches than there are buffers, one after the other: none of them
+    has to be copied because the engine has too many."""
+    calls = Calls("buffers = 8\n", slow_ms=1)
+    with calls.daemon as daemon, attach(daemon.path) as connection:
+        def batch():
+            connection.send(*[arm(HOUR)] * 4)
+            assert all(reply.status == 0 for reply in connection.replies(4))
+        for _ in range(4):
+            batch()
+        before = calls.counts()
+        for _ in range(40):
+            batch()
+        assert not calls.since(before), calls.since(before)
 
 
 def test_what_it_was_given_it_keeps_for_the_next():
