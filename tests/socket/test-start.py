@@ -4,6 +4,7 @@
 
 import os
 import resource
+import shutil
 import subprocess
 import tempfile
 
@@ -35,6 +36,31 @@ def test_folder_of_the_socket_is_made():
         with Daemon(path=os.path.join(inner, "socket")) as daemon:
             assert os.stat(inner).st_mode & 0o7777 == 0o755, os.stat(inner)
             accepted(daemon.path).close()
+
+
+def test_a_device_of_others_is_tried_once_where_no_manager_waits():
+    """With a manager it may be about to become ours (test-manager.py)."""
+    tap.need_root()
+    if not shutil.which("strace"):
+        raise tap.Skip("no strace")
+    with tempfile.TemporaryDirectory() as folder:
+        os.chmod(folder, 0o755)
+        device, calls = (os.path.join(folder, name) for name in ("device", "calls"))
+        with open(device, "wb"):
+            os.chmod(device, 0o600)
+        program = shutil.copy(PROGRAM, folder)
+        variables = {name: value for name, value in os.environ.items()
+                     if name != "NOTIFY_SOCKET"}
+        run = subprocess.run(
+            ["strace", "-u", "nobody", "-f", "-e", "trace=openat", "-o", calls,
+             program, "--engine", "kernel", "--device", device, "--socket",
+             os.path.join(folder, "socket")], stdin=subprocess.DEVNULL,
+            stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
+            timeout=WAIT, check=False, env=variables)
+        assert run.returncode not in (0, 2) and device in run.stderr, run
+        with open(calls, encoding="utf-8") as file:
+            tries = [line for line in file if '"%s"' % device in line]
+        assert len(tries) == 1 and "EACCES" in tries[0], tries
 
 
 def test_as_many_files_as_it_may_have():
