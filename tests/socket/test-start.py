@@ -9,7 +9,7 @@ import subprocess
 import tempfile
 
 import tap
-from client import WAIT, accepted
+from client import WAIT, accepted, wait_for
 from daemon import PROGRAM, Daemon
 
 
@@ -36,6 +36,31 @@ def test_folder_of_the_socket_is_made():
         with Daemon(path=os.path.join(inner, "socket")) as daemon:
             assert os.stat(inner).st_mode & 0o7777 == 0o755, os.stat(inner)
             accepted(daemon.path).close()
+
+
+def test_where_it_listens_by_default():
+    """In a mount namespace with a /run of its own, so as not to meet another."""
+    tap.need_root()
+    command = ["unshare", "--mount", "--propagation", "private", "sh", "-c",
+               'mount -t tmpfs none /run && exec "$@"', "sh"]
+    if subprocess.run([*command, "true"], stderr=subprocess.DEVNULL,
+                      check=False).returncode:
+        raise tap.Skip("no mount namespace of its own")
+    run = subprocess.Popen([*command, PROGRAM, "--engine", "embedded"],
+                           stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def served():
+        try:
+            return accepted("/proc/%d/root/run/expiryd/socket" % run.pid)
+        except OSError:     # not yet
+            return None
+    try:
+        wait_for(served).close()
+        run.terminate()
+        assert run.wait(WAIT) == 0
+    finally:
+        run.kill()
+        run.wait()
 
 
 def test_a_device_of_others_is_tried_once_where_no_manager_waits():
