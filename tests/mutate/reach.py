@@ -65,7 +65,8 @@ class Reach:
     """@lines: {path: its lines when it was recorded}
     @code: {path: lines with code}
     @hit: {program: {path: lines that it reaches}}
-    @times: {program: its longest silence and duration, None if it failed}
+    @times: {program: its longest silence and duration, None if it failed, so that
+        it may reach any line}
     """
 
     def __init__(self, data):
@@ -114,6 +115,7 @@ class Reach:
             return None
         return {program for program in stamps
                 if self.stamps.get(program) != stamps[program] or
+                not self.times[program] or
                 wanted & self.hit[program].get(path, set())}
 
 
@@ -179,12 +181,13 @@ def record(copy, programs, run, jobs):
 
 
 def reach_of(path, stamps, make):
-    """What is kept in this file. Programs that are new or others now are
-    run for it, if the sources are the same; else they may reach every line."""
+    """What is kept in this file. Programs that are new, are others now or failed
+    are run for it, if the sources are the same; else they may reach any line."""
     data = None
     if os.path.exists(path):
         data = json.loads(read(path))
-        new = [name for name in stamps if data["stamps"].get(name) != stamps[name]]
+        new = [name for name in stamps if not data["times"].get(name) or
+               data["stamps"].get(name) != stamps[name]]
         same = all(os.path.exists(name) and read(name).split("\n") == lines
                    for name, lines in data["lines"].items())
         if new and same:
