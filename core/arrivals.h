@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
- * A small heap in one page: 4-ary, siblings in a cache line. Element e has the
- * children 4e + 4 to 4e + 7; the first four have no parent.
+ * A small heap in one page: 4-ary, with siblings in one cache line. The
+ * children of element e are 4e + 4 to 4e + 7; the first four have no parent.
  */
 #ifndef CORE_ARRIVALS_H
 #define CORE_ARRIVALS_H
@@ -10,13 +10,13 @@
 
 #define ARRIVALS_GROUP	4U
 
-/* @b if its node is less, else @a. Said so that no compiler makes a branch. */
+/* Returns @b if its node is less, else @a, without a branch. */
 static inline u32 arrivals_less(const struct bheap_node *page, u32 a, u32 b)
 {
 	return a + ((b - a) & -(u32)node_less(page + b, page + a));
 }
 
-/* The least of the siblings from @from on, the last of all being @end - 1. */
+/* Returns the least of the siblings from @from on, below @end. */
 static inline u32 arrivals_least(const struct bheap_node *page, u32 from,
 				 u32 end)
 {
@@ -30,7 +30,7 @@ static inline u32 arrivals_least(const struct bheap_node *page, u32 from,
 	return least;
 }
 
-/* Put @node where there is none, at @elem or above. Returns where. */
+/* Puts @node into the gap at @elem or above it; returns its position. */
 static inline u32 arrivals_up(struct bheap_node *page, u32 elem,
 			      const struct bheap_node *node)
 {
@@ -46,7 +46,7 @@ static inline u32 arrivals_up(struct bheap_node *page, u32 elem,
 	return elem;
 }
 
-/* The same, at @elem or below, with elements up to @end. */
+/* Puts @node into the gap at @elem or below it, among elements up to @end. */
 static inline void arrivals_down(struct bheap_node *page, u32 elem, u32 end,
 				 const struct bheap_node *node)
 {
@@ -62,8 +62,8 @@ static inline void arrivals_down(struct bheap_node *page, u32 elem, u32 end,
 	page[elem] = *node;
 }
 
-/* Fill the place of @elem with the last, of @nr. Returns true if that went
- * further up, so that what stood above is at @elem now.
+/* Removes @elem by moving the last of @nr elements into its gap. Returns true
+ * if that element moved up: its former ancestor is then at @elem.
  */
 static inline bool arrivals_remove(struct bheap_node *page, u32 elem, u32 nr)
 {

@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
- * The B-heap: a heap of timers whose nodes are laid out by pages.
+ * The B-heap: a heap of timers with nodes laid out by pages.
  *
- * A node carries its key, so that comparing touches nothing else, and the heap
- * never tells anybody where a node is: a timer that is cancelled or refreshed
- * leaves its node behind, stale, to be dropped when it surfaces or is swept.
+ * A node carries its key, so comparing touches nothing else. The heap does not
+ * report where a node is. Cancelling or refreshing a timer leaves its node
+ * stale; the node is dropped when it reaches the top or is swept.
  *
- * The layouts (bheap_layout) are interchangeable and share this contract.
- * Every function that can fail returns 0 or the pages' error and has then
- * neither added nor removed a node. Work is O(log n) a call unless said
- * otherwise. docs/bheap.md draws them and compares what they cost.
+ * The layouts (bheap_layout) are interchangeable and share this contract. A
+ * function that fails returns the pages' error and leaves all nodes in place;
+ * else it returns 0. Work is O(log n) a call unless stated otherwise.
+ * docs/bheap.md draws the layouts and compares their cost.
  */
 #ifndef CORE_BHEAP_H
 #define CORE_BHEAP_H
@@ -25,7 +25,7 @@ struct bheap_node {
 };
 #else
 /*
- * The paper's element has 8 bytes: for bench/paper, which compiles the layouts
+ * The paper's 8-byte element, for bench/paper, which compiles the layouts
  * alone.
  */
 struct bheap_node {
@@ -37,14 +37,13 @@ struct bheap_node {
 struct bheap_layout;
 
 /**
- * struct bheap_sorted_state - what sorted pages keep besides their pages
+ * struct bheap_sorted_state - state of sorted pages outside the pages
  * @arrivals: nodes in the arrivals page
  * @tree: pages in the tree, the hole included
  * @head: nodes already taken from the tree's first page
- * @hole: the page of the tree that is empty and on its way down; 0 = none
- * @run: nodes left of the pages that were taken out for the sweep, the surplus
- *	included
- * @unswept: of @arrivals, those that the sweep has still to look at
+ * @hole: the tree's empty page, sinking; 0 = none
+ * @run: nodes left of the swept pages, surplus included
+ * @unswept: arrivals that the sweep has not checked
  */
 struct bheap_sorted_state {
 	u32 arrivals;
@@ -57,13 +56,14 @@ struct bheap_sorted_state {
 
 /**
  * struct bheap - a heap
- * @first: the least node, valid when @nr > 0: outside the pages, so that the
- *	next deadline is known without touching them
+ * @first: the least node, valid when @nr > 0
  * @nr: nodes, live and stale
- * @sweep: where the sweep goes on; 0 = no sweep under way
+ * @sweep: where the sweep continues; 0 = no sweep in progress
  * @pages: the other nodes
  * @layout: const after bheap_init()
- * @sorted: of the layout of that name; all zero in an empty heap
+ * @sorted: state of sorted pages; all zero if empty
+ *
+ * @first is outside the pages: reading the next deadline touches no page.
  */
 struct bheap {
 	struct bheap_node first;
@@ -74,42 +74,43 @@ struct bheap {
 	struct bheap_sorted_state sorted;
 };
 
-/* Whether a node no longer stands for its timer; says no when it cannot tell
- * for want of a page.
+/* Returns whether a node is stale: no longer the node of its timer. Returns
+ * false if a missing page prevents the check.
  */
 typedef bool bheap_stale_t(void *context, const struct bheap_node *node);
 
-/* How soon a node's timer will be looked at. A layout that knows long before
- * calls with each of them in turn, one that does not with BHEAP_SOON alone.
+/* How soon a node's timer will be read. A layout that knows early passes each
+ * value in turn; one that does not passes BHEAP_SOON alone.
  */
 enum bheap_when {
-	BHEAP_FAR,	/* send for what tells where the timer is */
-	BHEAP_SOON,	/* for the timer */
-	BHEAP_NEXT,	/* for what the timer refers to */
+	BHEAP_FAR,	/* prefetch the timer's address */
+	BHEAP_SOON,	/* prefetch the timer */
+	BHEAP_NEXT,	/* prefetch what the timer refers to */
 };
 
-/* Sends for what it takes to look at a node's timer. */
+/* Prefetches the memory that describes a node's timer. */
 typedef void bheap_ahead_t(void *context, const struct bheap_node *node,
 			   enum bheap_when when);
 
-/* Is shown a node. */
+/* Receives one node. */
 typedef void bheap_visit_t(void *context, const struct bheap_node *node);
 
 /**
  * struct bheap_layout - one way to lay nodes out in pages
- * @name: as configuration and reports have it
+ * @name: its name in configuration and reports
  * @push: add a node
  * @pop: remove the first
- * @replace: put another node in place of the first
- * @top: call @ahead for the nodes that may come first after the first
- * @sweep: look at up to @steps nodes, or at a page of them every so many steps,
- *	remove the stale ones among them; one sweep after another looks at every
- *	node that did not move meanwhile.
- *	Returns false when a sweep came to its end. Calls @ahead some nodes
- *	before @stale.
- * @validate: walk everything (unbounded; for tests and debugging) and show
- *	each node to @visit unless that is NULL: 0, a page's error, or -EIO
- *	where the layout's order is broken
+ * @replace: replace the first by another node
+ * @top: call @ahead for candidates for the next first
+ * @sweep: check up to @steps nodes and remove stale ones
+ * @validate: check the whole heap, for tests and debugging
+ *
+ * @sweep may check a page of nodes every so often instead. It returns false
+ * when it has reached its end, and calls @ahead some nodes before @stale. One
+ * complete sweep after another checks every node that did not move meanwhile.
+ *
+ * @validate is unbounded. It passes each node to @visit unless that is NULL. It
+ * returns 0, a page's error, or -EIO if the layout's order is broken.
  */
 struct bheap_layout {
 	const char *name;
@@ -127,15 +128,15 @@ struct bheap_layout {
 /* Kamp's B-heap: each page holds a subtree (bheap_subtree.c). */
 extern const struct bheap_layout bheap_subtree;
 
-/* A heap of pages, each of which is sorted (bheap_sorted.c). */
+/* A heap of sorted pages (bheap_sorted.c). */
 extern const struct bheap_layout bheap_sorted;
 
 #define BHEAP_NODES_PER_PAGE	(CORE_PAGE_SIZE / (u32)sizeof(struct bheap_node))
 
-/* Pages that a layout may use beyond those that its nodes would fill. */
+/* Pages that a layout may use beyond those that its nodes fill. */
 #define BHEAP_PAGES_SPARE	5U
 
-/* Most pages that @nodes nodes take in any layout. */
+/* Returns the most pages that @nodes nodes take in any layout. */
 static inline u32 bheap_pages_max(u64 nodes)
 {
 	return nodes / BHEAP_NODES_PER_PAGE + 1 + BHEAP_PAGES_SPARE;

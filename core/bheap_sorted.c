@@ -2,36 +2,36 @@
 /*
  * Sorted pages: the B-heap whose node is a whole page.
  *
- * N. Deo and S. Prasad, "Parallel heap: an optimal parallel priority queue",
- * J. Supercomputing 6 (1992), with a page where they have a processor each:
- * a binary heap of sorted pages, none of whose nodes is greater than any in
- * the two pages below. Pages, not nodes, move up and down, a page's worth of
- * operations apart, so that a node costs a few comparisons in sequential
- * memory and no page to itself.
+ * N. Deo and S. Prasad, "Parallel heap: an optimal parallel priority queue", J.
+ * Supercomputing 6 (1992). They give each processor a node; here each page is
+ * one. The pages form a binary heap. Each page is sorted, and none of its nodes
+ * is greater than any in the two pages below. Pages move up and down, not
+ * nodes, and only once in a page's worth of operations. So a node costs a few
+ * comparisons in sequential memory, and no page of its own.
  *
- *	page 0		arrivals: what was pushed last, a small heap
- *	page 1		the run: what lives of the pages that the sweep has taken
+ *	page 0		arrivals: the nodes pushed last, a small heap
+ *	page 1		the run: live nodes of the pages that the sweep took
  *			out, sorted
- *	page 2		the surplus: a full page of that, no less than the run
- *	page 3		scratch for merging, of no meaning between operations
+ *	page 2		the surplus: a full page of them, no less than the run
+ *	page 3		scratch for merging, undefined between operations
  *	page 3 + t	page t of the tree, t from 1: children 2t and 2t + 1
  *
- * Every page of the tree is full, but for the first (t = 1), whose beginning
- * has been taken already (head), and the hole, which is empty. The least node
- * is that of arrivals, run or the tree's first page, outside of which the
- * heap's first one stands (struct bheap).
+ * Every page of the tree is full, with two exceptions. The beginning of the
+ * first page (t = 1) may have been taken already (head). The hole is empty. The
+ * heap's first node stands outside the pages (struct bheap). The next one is
+ * the least of the arrivals, the run and the tree's first page.
  *
- * A page leaves a hole when it is used up or taken out. The hole sinks: its
- * children's lesser half becomes the page, the greater half stays where the
- * greatest was, and the other child is the hole. Without children, it is filled
- * with the surplus, or else the last page, which then rises: as long as its
- * parent has something greater, the greater half of both stays below. Either
- * merges two pages into two others from both ends at once. One half goes to the
- * empty place, the other to a page kept for it (scratch) and from there to
- * where it belongs.
+ * A page that is used up or taken out leaves a hole. The hole sinks. The lesser
+ * half of both children fills it. The greater half stays in the child that had
+ * the greatest node, and the other child is the new hole. A hole without
+ * children is filled with the surplus, or else with the last page. That page
+ * then rises: while its parent has a greater node, the greater half of both
+ * stays below. Both steps merge two pages into two others, from both ends at
+ * once. One half goes to the empty page, the other to the scratch page and from
+ * there to its destination.
  *
- * The hole sinks one page an operation, and is all the way down before the next
- * one begins. A page rises in one go: its path is known before it starts.
+ * The hole sinks one page an operation and reaches the bottom before the next
+ * hole begins. A page rises at once: its path is known before it starts.
  *
  * "Node" is a struct bheap_node, @pos the number of a page in the tree.
  */
@@ -41,7 +41,7 @@
 
 #define NODES		SORTED_NODES
 
-/* How many nodes before its own turn a node's timer is sent for, by and by. */
+/* Distances, in nodes, at which a node's timer is prefetched in steps. */
 #define FAR_AHEAD	48U
 #define SOON_AHEAD	24U
 #define NEXT_AHEAD	8U
@@ -72,10 +72,10 @@ int sorted_append_arrivals(struct bheap *heap)
 enum origin { ARRIVALS, RUN, TREE };
 
 /**
- * struct next - what comes after the heap's first node
- * @node: it; NULL = nothing does
- * @page: where it is
- * @surplus: what follows the run when this is its last
+ * struct next - the successor of the heap's first node
+ * @node: the successor; NULL = none
+ * @page: its page
+ * @surplus: follows the run if this is its last node
  * @origin: what page @page is
  */
 struct next {
@@ -95,7 +95,7 @@ static inline void propose(struct next *next, struct bheap_node *page,
 	next->origin = origin;
 }
 
-/* The tree's first page must not be the hole. */
+/* Finds the next node. The tree's first page must not be the hole. */
 static int find_next(struct bheap *heap, struct next *next)
 {
 	const struct bheap_sorted_state *s = &heap->sorted;
@@ -129,7 +129,7 @@ static int find_next(struct bheap *heap, struct next *next)
 	return 0;
 }
 
-/* Make it the heap's first; cannot fail. */
+/* Makes it the heap's first; cannot fail. */
 static void take_next(struct bheap *heap, const struct next *next)
 {
 	struct bheap_sorted_state *s = &heap->sorted;
@@ -141,7 +141,7 @@ static void take_next(struct bheap *heap, const struct next *next)
 				s->arrivals--);
 		break;
 	case RUN:
-		/* The surplus is next; the hole is left to the last page. */
+		/* The surplus is next; the last page fills the hole. */
 		if (--s->run == NODES)
 			memcpy(next->page, next->surplus, CORE_PAGE_SIZE);
 		break;
@@ -178,7 +178,7 @@ static int sorted_push(struct bheap *heap, const struct bheap_node *node)
 	if (unlikely(!page))
 		return heap->pages->error;
 
-	/* What does not come first goes into the pages. */
+	/* A node that does not come first goes into the pages. */
 	if (node_less(node, &first)) {
 		heap->first = *node;
 		arrivals_up(page, heap->sorted.arrivals++, &first);
@@ -242,8 +242,8 @@ static int sorted_replace(struct bheap *heap, const struct bheap_node *node)
 	return 0;
 }
 
-/* Of the tree's first page, the node that is @distance after the next; at the
- * beginning of the page, all of them up to there.
+/* Prefetches the node @distance after the next in the tree's first page. At the
+ * beginning of the page, prefetches all nodes up to there.
  */
 static inline void send_ahead(const struct bheap_node *page, u32 head,
 			      u32 distance, bheap_ahead_t *ahead, void *context,
@@ -281,11 +281,11 @@ static void sorted_top(const struct bheap *heap, bheap_ahead_t *ahead,
  */
 
 /**
- * struct census - what has been seen
- * @visit: is shown each node, with @context, unless it is NULL
- * @context: the visitor's
+ * struct census - counts of visited nodes
+ * @visit: receives each node, unless NULL
+ * @context: the first argument of @visit
  * @nr: nodes
- * @least: and the least of them
+ * @least: the least of them
  */
 struct census {
 	bheap_visit_t *visit;

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
- * What sorted pages share among bheap_sorted.c, which tells what they are, and
+ * Internal interface of sorted pages: bheap_sorted.c, which describes them, and
  * the sweep.
  */
 #ifndef CORE_BHEAP_SORTED_H
@@ -8,7 +8,7 @@
 
 #include "bheap_sorted_tree.h"
 
-/* The pages before the tree, or NULL with pages->error set. */
+/* Return the pages before the tree, or NULL with pages->error set. */
 static inline struct bheap_node *sorted_arrivals(const struct bheap *heap)
 {
 	return core_page(heap->pages, 0);
@@ -19,15 +19,15 @@ static inline struct bheap_node *sorted_run(const struct bheap *heap)
 	return core_page(heap->pages, 1);
 }
 
-/* Where the run begins in its page. */
+/* Returns where the run begins in its page. */
 static inline u32 sorted_run_begin(const struct bheap_sorted_state *s)
 {
 	return SORTED_NODES -
 	       (s->run - (sorted_has_surplus(s) ? SORTED_NODES : 0));
 }
 
-/* Arrivals are a page full: they become the last page of the tree. Returns 0 or
- * the pages' error.
+/* Makes a full arrivals page the last page of the tree. Returns 0 or the pages'
+ * error.
  */
 int sorted_append_arrivals(struct bheap *heap);
 

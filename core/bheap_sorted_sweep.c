@@ -2,15 +2,15 @@
 /*
  * The sweep of sorted pages.
  *
- * The arrivals first, then the tree's pages from the last to the first, so that
- * what fills a hole has been looked at. A page is looked at as a whole, once
- * what that takes has been sent for, a few nodes a call. Without a stale node,
- * it stays. Otherwise it is taken out, and what lives keeps its order: merged
- * with what lives of others, it comes back by the page.
+ * The sweep checks the arrivals first, then the tree's pages from last to
+ * first, so that the page that fills a hole has been checked. It prefetches a
+ * page's timers a few nodes a call, then checks the page as a whole. A page
+ * without stale nodes stays. Otherwise the page is taken out; its live nodes
+ * keep their order, are merged with those of other pages and return as full
+ * pages.
  *
- * A page that rises, filling the hole or having been arrivals, sends down as
- * many nodes as it sends up, some of them past the sweep unseen, a page's worth
- * at most; the next sweep finds them.
+ * A page that rises sends down as many nodes as it sends up. Some of them, a
+ * page at most, pass the sweep unchecked; the next sweep finds them.
  *
  * In heap->sweep, node e of page t of the tree is t * NODES + e + 1.
  */
@@ -20,9 +20,9 @@
 
 #define NODES		SORTED_NODES
 #define AHEAD		8U
-#define SWEPT		1	/* where an error may stand: to the end */
+#define SWEPT		1	/* to the end; a negative value is an error */
 
-/* Look at one of the arrivals, from the last to the first. */
+/* Checks one of the arrivals, from the last to the first. */
 static int sweep_arrivals(struct bheap *heap, bheap_stale_t *stale,
 			  bheap_ahead_t *ahead, void *context)
 {
@@ -48,7 +48,7 @@ static int sweep_arrivals(struct bheap *heap, bheap_stale_t *stale,
 	return 0;
 }
 
-/* The sweep is at its end: the run goes where new ones go. */
+/* Ends the sweep: the run joins the arrivals or the tree. */
 static int empty_run(struct bheap *heap)
 {
 	struct bheap_sorted_state *s = &heap->sorted;
@@ -70,8 +70,8 @@ static int empty_run(struct bheap *heap)
 	return 0;
 }
 
-/* Look at page @pos of the tree. Unless all of it lives, take it out: what
- * lives is merged with the run, and what is too much for that is the surplus.
+/* Checks page @pos of the tree. A page with stale nodes is taken out: its live
+ * nodes are merged with the run, and the excess becomes the surplus.
  */
 static int sweep_page(struct bheap *heap, u32 pos, bheap_stale_t *stale,
 		      void *context)
@@ -101,7 +101,7 @@ static int sweep_page(struct bheap *heap, u32 pos, bheap_stale_t *stale,
 		return 0;
 	heap->nr -= NODES - begin - nr;
 
-	/* The greatest first, as far as they fill a page. */
+	/* Merge the greatest first, until they fill a page. */
 	all = run_nr + nr;
 	run += NODES - run_nr;
 	if (all > NODES) {
@@ -120,8 +120,8 @@ static int sweep_page(struct bheap *heap, u32 pos, bheap_stale_t *stale,
 	return 0;
 }
 
-/* Send for what it takes to look at a page of the tree, from its last node to
- * its first, then look at all of it. Takes a step a node.
+/* Prefetches the timers of a page of the tree, from its last node to its first,
+ * then checks the whole page. Takes a step a node.
  */
 static int sweep_tree(struct bheap *heap, u32 *steps, bheap_stale_t *stale,
 		      bheap_ahead_t *ahead, void *context)
@@ -133,7 +133,7 @@ static int sweep_tree(struct bheap *heap, u32 *steps, bheap_stale_t *stale,
 
 	if (unlikely(!page))
 		return heap->pages->error;
-	/* One step has been paid for. */
+	/* One step is already counted. */
 	for (left++; left && elem > begin; left--) {
 		ahead(context, page + elem--, BHEAP_SOON);
 		heap->sweep--;

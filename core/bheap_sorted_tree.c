@@ -10,15 +10,15 @@
 /* Nodes of one cache line. */
 #define LINE		4U
 
-/* Pages from the first to the last of 2^31 nodes, four to a page. */
+/* Levels for 2^31 nodes at four to a page. */
 #define LEVELS_MAX	32
 
 /**
- * struct way - the pages that a rising page goes through
- * @page: the empty place where it begins, and those above that change
+ * struct way - the path of a rising page
+ * @page: the empty page, then the pages above that change
  * @nr: how many
- * @taken: nodes of the last that have been taken already
- * @scratch: of no meaning before and after
+ * @taken: nodes already taken from the last page
+ * @scratch: undefined before and after
  */
 struct way {
 	struct bheap_node *page[LEVELS_MAX];
@@ -27,7 +27,9 @@ struct way {
 	struct bheap_node *scratch;
 };
 
-/* Get what it takes for a page whose first node is @least to rise from @pos. */
+/* Gets the pages that a page whose first node is @least passes when rising from
+ * @pos.
+ */
 static int find_way(struct bheap *heap, struct way *way, u32 pos,
 		    const struct bheap_node *least)
 {
@@ -43,7 +45,7 @@ static int find_way(struct bheap *heap, struct way *way, u32 pos,
 	way->nr = 1;
 	way->taken = 0;
 
-	/* What is merged into it is greater than all that is further up. */
+	/* The node merged into it is greater than all nodes further up. */
 	while (pos /= 2) {
 		page = sorted_tree_page(heap, pos);
 		if (unlikely(!page))
@@ -60,9 +62,9 @@ static int find_way(struct bheap *heap, struct way *way, u32 pos,
 }
 
 /*
- * Page @x, which is in no place of the tree, rises; @y is another. Both are left
- * as scratch. After a merge the greater half is in the place below, the lesser
- * in @x or @y, which take turns, and the parent's page is empty.
+ * Lets page @x rise, which is outside the tree. Leaves @x and @y as scratch.
+ * After a merge the greater half is in the page below, the lesser half in @x or
+ * @y in turn, and the parent's page is empty.
  */
 static void rise(const struct way *way, struct bheap_node *x,
 		 struct bheap_node *y)
@@ -70,7 +72,7 @@ static void rise(const struct way *way, struct bheap_node *x,
 	struct bheap_node *last = way->page[way->nr - 1], *swap;
 	u32 i;
 
-	/* What was taken stays in its place, before all others. */
+	/* Nodes already taken stay in place, before all others. */
 	for (i = 0; i < way->taken; i++)
 		last[i].deadline = 0;
 
@@ -83,7 +85,7 @@ static void rise(const struct way *way, struct bheap_node *x,
 	memcpy(last, x, CORE_PAGE_SIZE);
 }
 
-/* Fill the hole, which has no children, with the surplus or the last page. */
+/* Fills the hole, which has no children, with the surplus or the last page. */
 static int fill(struct bheap *heap)
 {
 	struct bheap_sorted_state *s = &heap->sorted;
@@ -111,7 +113,7 @@ static int fill(struct bheap *heap)
 	return 0;
 }
 
-/* The children of @pos will be merged next. */
+/* Prefetches the children of @pos, which are merged next. */
 static void prefetch_children(const struct bheap *heap, u32 pos)
 {
 	u64 child = 2ULL * pos;
@@ -136,7 +138,7 @@ int sorted_tree_sink(struct bheap *heap)
 	u64 left = 2ULL * s->hole;
 	u32 next = left;
 
-	/* An only child is the last page, and would fill the hole. */
+	/* An only child is the last page, and would itself fill the hole. */
 	if (left > s->tree || (left == s->tree && !sorted_has_surplus(s)))
 		return fill(heap);
 
@@ -158,8 +160,8 @@ int sorted_tree_sink(struct bheap *heap)
 	if (unlikely(!high))
 		return heap->pages->error;
 
-	/* The greater half stays where the greatest is: no greater than what
-	 * is below there.
+	/* The greater half stays where the greatest node is: it is no greater
+	 * than any node below.
 	 */
 	if (node_less(high + NODES - 1, low + NODES - 1)) {
 		struct bheap_node *page = low;
@@ -182,7 +184,7 @@ int sorted_tree_sink(struct bheap *heap)
 
 void sorted_tree_vacate(struct bheap *heap, u32 pos)
 {
-	/* What comes to be the first page will be whole. */
+	/* The new first page is whole. */
 	if (pos == 1)
 		heap->sorted.head = 0;
 	if (pos == heap->sorted.tree && !sorted_has_surplus(&heap->sorted)) {
@@ -235,7 +237,7 @@ static int validate_page(struct bheap *heap, u32 pos,
 
 	if (from >= end || !runs_is_sorted(from, end))
 		return -EIO;
-	/* Above the hole is what stands over the pages below it. */
+	/* If the hole is above, compare with the page above the hole. */
 	if (above && above == heap->sorted.hole)
 		above /= 2;
 	if (!above)

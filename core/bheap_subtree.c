@@ -2,29 +2,28 @@
 /*
  * Subtree pages: Kamp's B-heap, aware of cache lines inside the page.
  *
- * P.-H. Kamp, "You're Doing It Wrong", ACM Queue 8 (2010): fill pages
- * vertically, so that a walk up or down the heap stays in a page for several
- * levels, and let a page that is entered from above begin with the siblings
- * that are compared there, side by side.
+ * P.-H. Kamp, "You're Doing It Wrong", ACM Queue 8 (2010). Pages are filled
+ * vertically, so a walk up or down the heap stays in a page for several levels.
+ * A page entered from above begins with the siblings that are compared there,
+ * side by side.
  *
- * Here siblings are four, and share a cache line of four 16-byte nodes: a
- * page of N nodes holds N / 4 such groups. Element q of a page has group q + 1
- * of the same page as its children while there is one (q < INNER); each of the
- * other OUTER elements has a page of its own below it, whose group 0 are its
- * children:
+ * Here four siblings share a cache line of four 16-byte nodes. A page of N
+ * nodes holds N / 4 such groups. Element q of a page has group q + 1 of the
+ * same page as its children if that group exists (q < INNER). Each of the other
+ * OUTER elements has a page of its own below it, and group 0 of that page as
+ * its children:
  *
  *	page p, element q >= INNER  ->  page p * OUTER + (q - INNER) + 1
  *
  * With 4 KiB pages N = 256, INNER = 63, OUTER = 193. The heap's first node
- * stands outside the pages (struct bheap) and has group 0 of page 0 as its
- * children. Positions count through the pages from 0; a parent's position is
- * always less than its children's, so any number of positions from 0 makes a
- * heap.
+ * stands outside the pages (struct bheap); its children are group 0 of page 0.
+ * Positions count through the pages from 0. A parent's position is always less
+ * than its children's, so any number of positions from 0 makes a heap.
  *
- * Every change first walks its path, collecting pointers, and only then moves
- * nodes along it: a page that cannot be had on the way leaves the heap as it
- * was. "Node" is a struct bheap_node, @pos its position, @page a page's
- * number, @elem the position within the page.
+ * Every change first walks its path and collects pointers, and only then moves
+ * nodes. A page that is missing leaves the heap unchanged. "Node" is a struct
+ * bheap_node, @pos its position, @page a page's number, @elem the position
+ * within the page.
  */
 #include "bheap.h"
 
@@ -37,7 +36,7 @@
 /* Levels: 16 for 2^30 nodes in 4 KiB pages, 15 in 64-byte pages. */
 #define LEVELS_MAX	24
 
-/* The nodes along a path, from where it starts. */
+/* The nodes along a path, from its start. */
 struct path {
 	struct bheap_node *node[LEVELS_MAX];
 	u32 nr;
@@ -54,7 +53,7 @@ static inline struct bheap_node *page_get(const struct bheap *heap, u32 page)
 	return core_page(heap->pages, page);
 }
 
-/* How many nodes are in the pages. */
+/* Returns the number of nodes in the pages. */
 static inline u32 positions(const struct bheap *heap)
 {
 	return heap->nr ? heap->nr - 1 : 0;
@@ -66,8 +65,8 @@ static void set_nr(struct bheap *heap, u32 nr)
 	heap->pages->nr = (positions(heap) + NODES - 1) / NODES;
 }
 
-/* The position of the parent; not for group 0 of page 0, whose parent is the
- * heap's first node.
+/* Returns the position of the parent. Not for group 0 of page 0, whose parent
+ * is the heap's first node.
  */
 static inline u32 parent_of(u32 pos)
 {
@@ -79,7 +78,8 @@ static inline u32 parent_of(u32 pos)
 	return page / OUTER * NODES + INNER + page % OUTER;
 }
 
-/* The position of the first child; may lie beyond any position in use. */
+/* Returns the position of the first child; may lie beyond any position in use.
+ */
 static inline u64 child_of(u32 pos)
 {
 	u32 page = pos / NODES, elem = pos % NODES;
@@ -89,7 +89,7 @@ static inline u64 child_of(u32 pos)
 	return ((u64)page * OUTER + (elem - INNER) + 1) * NODES;
 }
 
-/* The children of the four siblings from @pos on will be looked at next. */
+/* Prefetches the children of the four siblings from @pos on. */
 static inline void prefetch_children(const struct bheap *heap, u32 pos,
 				     const struct bheap_node *group, u32 end)
 {
@@ -115,9 +115,9 @@ static inline void prefetch_children(const struct bheap *heap, u32 pos,
 }
 
 /*
- * Walk down from below the hole at @pos (or from the top: @pos < 0) as long as
- * a child is less than @node, among the positions below @end. Adds one pointer
- * a level to @path.
+ * Walks down from below the hole at @pos (or from the top: @pos < 0) while a
+ * child is less than @node, among the positions below @end. Adds one pointer a
+ * level to @path.
  */
 static int walk_down(struct bheap *heap, struct path *path, s64 pos, u32 end,
 		     const struct bheap_node *node)
@@ -149,9 +149,9 @@ static int walk_down(struct bheap *heap, struct path *path, s64 pos, u32 end,
 }
 
 /*
- * Walk up from @pos as long as the parent is greater than @node; the pointer
- * to @pos itself comes first in @path. Never reaches the heap's first node,
- * which the caller knows to be no greater.
+ * Walks up from @pos while the parent is greater than @node. @path begins with
+ * the pointer to @pos itself. Never reaches the heap's first node; the caller
+ * has checked that it is no greater.
  */
 static int walk_up(struct bheap *heap, struct path *path, u32 pos,
 		   const struct bheap_node *node)
@@ -181,8 +181,8 @@ static int walk_up(struct bheap *heap, struct path *path, u32 pos,
 	return 0;
 }
 
-/* Move every node of the path one place towards its start, which is lost, and
- * put @node in the last.
+/* Moves every node of the path one place towards its start, overwriting the
+ * first, and puts @node in the last.
  */
 static void shift_path(const struct path *path, const struct bheap_node *node)
 {
@@ -207,7 +207,7 @@ static int subtree_push(struct bheap *heap, const struct bheap_node *node)
 	if (unlikely(heap->nr == ~0U))
 		return -ENOSPC;
 
-	/* What does not come first goes into the pages. */
+	/* A node that does not come first goes into the pages. */
 	if (node_less(node, &first)) {
 		err = walk_up(heap, &path, positions(heap), &first);
 		if (err)
@@ -224,7 +224,7 @@ static int subtree_push(struct bheap *heap, const struct bheap_node *node)
 	return 0;
 }
 
-/* Put @node into the heap in place of the first, among positions below @end. */
+/* Replaces the first node by @node, among positions below @end. */
 static int replace_first(struct bheap *heap, const struct bheap_node *node,
 			 u32 end)
 {
@@ -264,8 +264,8 @@ static int subtree_pop(struct bheap *heap)
 	return 0;
 }
 
-/* Remove the node at @pos by putting the last one in its place. *@upp: that
- * one went up, and a node that stood above is now at @pos.
+/* Removes the node at @pos by moving the last node there. Sets *@upp if that
+ * node went up: a node from above is then at @pos.
  */
 static int remove_at(struct bheap *heap, u32 pos, bool *upp)
 {
@@ -297,9 +297,9 @@ static int remove_at(struct bheap *heap, u32 pos, bool *upp)
 }
 
 /*
- * From the last position to the first, so that the node which fills a hole has
- * been looked at before. A push meanwhile can carry one node over the place
- * where the sweep is; the next sweep finds it.
+ * Checks from the last position to the first, so that the node that fills a
+ * hole has been checked. A push meanwhile can move one node past the sweep's
+ * position; the next sweep finds it.
  */
 static bool subtree_sweep(struct bheap *heap, u32 steps, bheap_stale_t *stale,
 			  bheap_ahead_t *ahead, void *context)

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
- * The seam between core/ and the world it is compiled into: the only file here
- * that knows whether this is the kernel.
+ * The seam between core/ and its environment: the only file here that tests for
+ * the kernel.
  *
  * core/ takes no lock, allocates nothing, reads no clock and does no I/O. Its
- * callers serialize all calls on one object, supply pages (pages.h) and pass
+ * callers serialize all calls on one object, supply pages (pages.h), and pass
  * limits and the time in.
  */
 #ifndef CORE_CORE_H
@@ -23,7 +23,7 @@
 #include <linux/string.h>
 #include <linux/types.h>
 
-/* True when the invariant is broken: said once, then refused, never fatal. */
+/* True when the invariant is broken: warns once, never fatal. */
 #define core_broken(x)	WARN_ON_ONCE(!(x))
 
 #else
@@ -35,7 +35,7 @@
 #include <stdint.h>
 #include <string.h>
 
-/* As the kernel has them, so that one printf format serves both. */
+/* The kernel's types, so that one printf format serves both. */
 typedef unsigned char u8;
 typedef unsigned short u16;
 typedef unsigned int u32;
@@ -45,9 +45,7 @@ typedef long long s64;
 
 #define likely(x)	__builtin_expect(!!(x), 1)
 #define unlikely(x)	__builtin_expect(!!(x), 0)
-/* The compiler takes a function that does nothing but send for memory for one
- * without effect, and leaves out its calls. An empty statement that it must keep
- * tells it otherwise.
+/* GCC drops calls to a function that only prefetches; the empty asm keeps them.
  */
 #define prefetch_at(p, write) \
 	do { __builtin_prefetch(p, write); __asm__ volatile(""); } while (0)
@@ -56,7 +54,7 @@ typedef long long s64;
 #define static_assert	_Static_assert
 #define fallthrough	__attribute__((__fallthrough__))
 
-/* Position of the most significant bit set, from 1; 0 if none is. */
+/* Returns the most significant bit set, counted from 1; 0 if none is set. */
 static inline int fls64(u64 x)
 {
 	return x ? 64 - __builtin_clzll(x) : 0;
@@ -71,8 +69,8 @@ static inline bool core_broken_at(bool broken)
 
 #endif /* __KERNEL__ */
 
-/* Tests build a second copy with 64-byte pages, where a hundred timers cross
- * many of them. A -D for it must reach every object linked together.
+/* Tests build a second copy with 64-byte pages: a hundred timers then cross
+ * many pages. A -D for it must reach every object linked together.
  */
 #ifndef CORE_PAGE_SHIFT
 #define CORE_PAGE_SHIFT	12

@@ -1,17 +1,15 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
-/*
- * Deliveries: what is due leaves the heap in order, and may have to come back.
- */
+/* Deliveries: due timers leave the heap in order, and may return to it. */
 #include "life.h"
 
-/* Nodes that may come to the top and prove stale, for each delivery asked. */
+/* Possibly stale nodes to check at the top, for each requested delivery. */
 #define DELIVER_STEPS		8U
 #define DELIVER_STEPS_MIN	64U
 
-/* Slots looked at by one call of timers_rewind(). */
+/* Slots checked by one call of timers_rewind(). */
 #define REWIND_STEPS		512U
 
-/* Compiled out by `make bench-instruments` alone, to see what it costs. */
+/* Compiled out only by `make bench-instruments`, which measures its cost. */
 static void count_lateness(struct timers *timers, u64 late_ns)
 {
 #ifndef WITHOUT_INSTRUMENTS
@@ -25,7 +23,7 @@ static void count_lateness(struct timers *timers, u64 late_ns)
 #endif
 }
 
-/* @past: its deadline had passed when it was given. */
+/* Counts one delivery. @past: its deadline had passed when it was set. */
 static void count_delivery(struct timers *timers,
 			   const struct expiry_record *record, u64 now_ns,
 			   bool past)
@@ -46,7 +44,7 @@ static void count_delivery(struct timers *timers,
 	}
 }
 
-/* Take the live node on top, which is due. */
+/* Takes the live node at the top, which is due. */
 static int deliver_first(struct timers *timers, struct expiry_record *record,
 			 struct slot *slot, bool keep)
 {
@@ -76,7 +74,9 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 			timers->unacked++;
 		}
 	} else {
-		/* For timers_release() too, so that it need not wait. */
+		/* Needed by timers_release() too: fetch it now, so that it need
+		 * not wait.
+		 */
 		hash = life_hash(timers, slot->id);
 		err = life_prepare_end(timers, nr, hash);
 		if (!err)
@@ -95,8 +95,8 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 	return 0;
 }
 
-/* Put the top right: 1 = its node is live (*@slotp is its slot) or the heap is
- * empty, 0 = look again, or a page error.
+/* Makes the top node a live one. Returns 1 if it is live (*@slotp is its slot)
+ * or the heap is empty, 0 to try again, or a page error.
  */
 static int settle_step(struct timers *timers, struct slot **slotp)
 {
@@ -172,7 +172,7 @@ int timers_deliver(struct timers *timers, struct expiry_record *records,
 		err = deliver_first(timers, &records[nr], slot, keep);
 		if (err)
 			break;
-		/* A periodic one catches up with the time. */
+		/* A periodic timer catches up with the present. */
 		if (unlikely(past) && records[nr].period_ms &&
 		    slot->deadline >= now_ns)
 			slot->tag &= ~SLOT_PAST;
@@ -218,9 +218,9 @@ int timers_release(struct timers *timers, const struct expiry_record *records,
 	return 0;
 }
 
-/* Find what an armed, periodic timer was armed for when the first of @records was
- * taken, which is its own; others of them may be, too. Returns false if a
- * refresh has moved it since.
+/* Finds what an armed, periodic timer was armed for before its first record of
+ * @records was taken; later records may be its own, too. Returns false if a
+ * refresh has moved the timer since.
  */
 static bool next_before(const struct slot *slot,
 			const struct expiry_record *records, u32 count,
@@ -252,7 +252,7 @@ static int restore_one(struct timers *timers, u32 nr, struct slot *slot,
 	if (slot->tag & SLOT_ARMED &&
 	    !next_before(slot, records, count, &next)) {
 		if (!state) {
-			/* What was due is what the refresh moved. */
+			/* The refresh moved what was due. */
 			slot->tag &= ~SLOT_UNACKED;
 			timers->unacked--;
 			return 0;
@@ -276,7 +276,7 @@ int timers_restore(struct timers *timers, const struct expiry_record *records,
 				  life_hash(timers, records[i].id),
 				  SLOT_UNACKED, &slot);
 		if (nr == -ENOENT)
-			continue;	/* cleared or armed anew meanwhile */
+			continue;	/* cleared or armed anew since then */
 		if (nr < 0)
 			return nr;
 		err = restore_one(timers, nr, slot, records + i, count - i);
@@ -300,7 +300,8 @@ int timers_rewind(struct timers *timers, u64 *cursor, u64 now_ns)
 		if (!slot)
 			return timers->slots.pages->error;
 		if (slot->tag & SLOT_UNACKED) {
-			/* A periodic one is armed for its next time already. */
+			/* A periodic timer is already armed for its next time.
+			 */
 			due = slot->tag & SLOT_ARMED ?
 			      slot_again_ns(slot, now_ns) : slot->deadline;
 			err = life_undeliver(timers, *cursor + 1, slot, due,

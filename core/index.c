@@ -2,18 +2,18 @@
 /*
  * The index of a keyed queue: see index.h.
  *
- * An entry's home is given by the top bits of its hash, so a table of twice
- * the size keeps the order and a walk from end to end moves it. Probing is
- * linear and wraps around. The current table removes by shifting back, so its
- * probes end at the first empty entry; the old one is only ever marked, since
- * it is on its way out.
+ * The top bits of an entry's hash give its home. So a table of twice the size
+ * keeps the order, and a walk from end to end moves it. Probing is linear and
+ * wraps around. The current table removes entries by shifting back, so its
+ * probes end at the first empty entry. The old table only marks removed
+ * entries, since it is about to be freed.
  *
- * Growth in two phases, a step with each change. Clearing: the other table's
- * pages are made empty one by one, while this one serves alone. Moving: the
- * new table takes what comes, the old one's entries follow. With MOVE entries
- * and CLEAR pages a step the old table of S entries is gone after S / MOVE
- * changes and the new one cleared after S / 512 at 4 KiB pages, long before
- * the limits below are met again.
+ * Growth has two phases, with a step at each change. Clearing: the other
+ * table's pages are emptied one by one while this one serves alone. Moving: the
+ * new table takes additions, and the old one's entries follow. A step moves
+ * MOVE entries or clears CLEAR pages. So an old table of S entries is empty
+ * after S / MOVE changes, and a new one cleared after S / 512 at 4 KiB pages.
+ * Both come long before the limits below are reached again.
  */
 #include "index.h"
 #include "siphash.h"
@@ -25,7 +25,7 @@ static_assert(sizeof(struct index_entry) == 8, "eight entries a cache line");
 #define MOVE		8U
 #define CLEAR		2U
 
-/* Steps that one change may make up for, after pages could not be had. */
+/* Steps that one change may catch up after pages were missing. */
 #define CATCH_UP	64U
 
 /* Grow when three quarters are in use, halve at an eighth. */
@@ -72,9 +72,9 @@ static inline struct index_table *other_table(struct index *index)
 }
 
 /*
- * Refuse to add when 15 of 16 entries are taken, by what is in the table and by
- * what still has to move into it: happens only if pages for a larger one could
- * not be had. One entry at least stays empty, where probes end.
+ * Refuses additions when 15 of 16 entries are taken, counting entries still to
+ * be moved into the table. Happens only if pages for a larger table were
+ * missing. At least one entry stays empty: probes end there.
  */
 static bool current_full(struct index *index)
 {
@@ -86,7 +86,7 @@ static bool current_full(struct index *index)
 	return nr >= size - size / 16 - 1;
 }
 
-/* Bits of a table that holds @limit without being crowded. */
+/* Returns the bits of a table that holds @limit without being crowded. */
 static u32 bits_for(u64 limit)
 {
 	u32 bits = BITS_MIN;
@@ -153,7 +153,7 @@ void index_prefetch(const struct index *index, u32 hash)
 		prefetchw(entry);
 }
 
-/* Looks no further than the line that index_prefetch() sent for. */
+/* Reads only the cache line that index_prefetch() prefetched. */
 u32 index_guess(const struct index *index, u32 hash)
 {
 	const struct index_entry *entry = peek_home(index, hash);
@@ -170,7 +170,7 @@ u32 index_guess(const struct index *index, u32 hash)
 	return 0;
 }
 
-/* Probe one table for @id; entries below @from do not count. */
+/* Probes one table for @id; entries below @from do not count. */
 static s64 table_find(struct index_table *table, struct slots *slots, u64 id,
 		      u32 hash, u32 from, struct slot **slotp)
 {
@@ -210,7 +210,9 @@ s64 index_find(struct index *index, struct slots *slots, u64 id, u32 hash,
 			  slotp);
 }
 
-/* Where @hash can be added: its pages are in memory from its home to there. */
+/* Returns the entry for a new @hash. All pages from its home to there are in
+ * memory.
+ */
 static struct index_entry *table_room(struct index_table *table, u32 hash)
 {
 	u32 mask = table_mask(table), pos = table_home(table, hash);
@@ -223,7 +225,7 @@ static struct index_entry *table_room(struct index_table *table, u32 hash)
 	return entry;
 }
 
-/* Make and empty one more page of @table. */
+/* Makes and empties one more page of @table. */
 static int clear_page_of(struct index_table *table, u32 number)
 {
 	void *page = core_page(table->pages, number);
@@ -285,8 +287,8 @@ static int move_step(struct index *index)
 	return 0;
 }
 
-/* A bounded step towards a table of the right size. A page that cannot be had
- * now only delays it.
+/* Takes a bounded step towards a table of the right size. A missing page only
+ * delays it.
  */
 static int resize_step(struct index *index)
 {
@@ -349,8 +351,8 @@ void index_add(struct index *index, u32 hash, u32 slot)
 	table->nr++;
 }
 
-/* The position of an entry at or above @from, or a page error; beyond the table
- * if it is not there.
+/* Returns the position of an entry at or above @from, or a page error; beyond
+ * the table if there is none.
  */
 static s64 table_locate(struct index_table *table, u32 hash, u32 slot, u32 from)
 {
@@ -369,8 +371,8 @@ static s64 table_locate(struct index_table *table, u32 hash, u32 slot, u32 from)
 	return (s64)mask + 1;
 }
 
-/* Close the gap at @hole by moving back what was displaced over it (D. Knuth,
- * TAOCP vol. 3, 6.4, algorithm R).
+/* Closes the gap at @hole by moving back the entries displaced over it (D.
+ * Knuth, TAOCP vol. 3, 6.4, algorithm R).
  */
 static void table_close(struct index_table *table, u32 hole)
 {
@@ -402,7 +404,7 @@ int index_prepare_remove(struct index *index, u32 hash, u32 slot)
 	if (pos > table_mask(table) && index->phase == INDEX_MOVING)
 		pos = table_locate(other_table(index), hash, slot, index->done);
 	else
-		/* What may move back stands before the next empty entry. */
+		/* Only entries before the next empty one may move back. */
 		while (pos >= 0 && pos <= table_mask(table)) {
 			entry = table_entry(table, pos);
 			if (unlikely(!entry))

@@ -1,27 +1,28 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
 /*
- * The life of a timer in terms of heap, slots and index.
+ * The life of a timer in heap, slots and index.
  *
- * An armed timer has exactly one live node in the heap: the one whose stamp is
- * the slot's. Its deadline is never later than the slot's, unless it is of a
- * delivery that comes again: then the node alone has that one's deadline, and
- * the slot a periodic timer's next. So
+ * An armed timer has exactly one live node in the heap: the one with the slot's
+ * stamp. The node's deadline is never later than the slot's, with one
+ * exception. When a delivery is to be repeated, the node has the delivery's
+ * deadline, and the slot has a periodic timer's next one. So
  *
  *   refresh to later, cancel	change the slot alone; the node goes stale and
- *				is put right or dropped when it surfaces
+ *				is corrected or dropped when it reaches the top
  *   refresh to earlier		pushes a node with a new stamp; the old one is
  *				stale
  *
- * and the heap never has to find a node. Stamps come from one counter a queue;
- * one that comes round again after 2^28 pushes could only make a stale node
- * look live, which is harmless: nothing is delivered before the slot's own
- * deadline, and not twice, since the slot is disarmed by the first.
+ * and the heap never has to find a node. Stamps come from one counter a queue,
+ * which wraps around after 2^28 pushes. A reused stamp can only make a stale
+ * node look live, and that is harmless. Nothing is delivered before the slot's
+ * own deadline. Nor is it delivered twice: the first delivery disarms the slot.
  *
- * What is stale is swept out in proportion to the work done, so that the nodes
- * stay within twice the limit and soon return within twice what is armed.
+ * The sweep removes stale nodes in proportion to the work done. So the nodes
+ * stay within twice the limit, and soon return to within twice the armed
+ * timers.
  *
- * An operation that needs a page which cannot be had fails before it changes
- * anything; the functions below therefore get every page first.
+ * An operation that misses a page fails before it changes anything. So the
+ * functions below get every page first.
  */
 #include "life.h"
 
@@ -39,7 +40,7 @@ int life_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp)
 		return err;
 	timers->stamp = stamp;
 	*tagp = stamp << SLOT_STAMP_SHIFT;
-	/* It came first: a live node is on top, whatever was there before. */
+	/* The new node came first: a live node is now on top. */
 	if (timers->heap.first.slot == nr && timers->heap.first.stamp == stamp)
 		timers->settled = true;
 	return 0;
@@ -57,7 +58,7 @@ void life_free(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
 	if (is_keyed(timers))
 		index_remove(&timers->index, hash, nr);
 	slots_put(&timers->slots, nr, slot);
-	/* The last timer takes all stale nodes and all pages with it. */
+	/* With the last timer, drop all stale nodes and all pages. */
 	if (!timers->slots.used)
 		timers_reset(timers);
 }
@@ -70,7 +71,7 @@ int life_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
 		return err;
 	if (slot->tag & SLOT_ARMED) {
 		timers->armed--;
-		/* What may be the node on top is stale now. */
+		/* The top node may be stale now. */
 		if (timers->heap.first.slot == nr)
 			timers->settled = false;
 	}
@@ -96,7 +97,7 @@ int life_undeliver(struct timers *timers, u32 nr, struct slot *slot, u64 due,
 	u32 tag;
 	int err;
 
-	/* A periodic one's node for its next time goes stale. */
+	/* A periodic timer's node for its next time goes stale. */
 	if (timers->heap.nr && timers->heap.first.slot == nr)
 		timers->settled = false;
 	err = life_push(timers, nr, due, &tag);
@@ -123,8 +124,8 @@ enum node_state life_node(const struct bheap_node *node,
 	return node->deadline == slot->deadline ? NODE_LIVE : NODE_MOVED;
 }
 
-/* As life_node() has it, but without branches: during a sweep it is as good as
- * chance which nodes are stale.
+/* Computes life_node() == NODE_STALE without branches: a sweep meets stale
+ * nodes in random order.
  */
 static bool node_is_stale(void *context, const struct bheap_node *node)
 {
@@ -161,8 +162,8 @@ void life_ahead(void *context, const struct bheap_node *node,
 	}
 }
 
-/* Work off what is stale, in proportion to @work just done: a sweep begins
- * when three in seven of the nodes are, and goes on to its end.
+/* Sweeps stale nodes in proportion to @work just done. A sweep begins when
+ * three in seven nodes are stale, and runs to its end.
  */
 void life_sweep(struct timers *timers, u32 work)
 {

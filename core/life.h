@@ -1,20 +1,20 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
- * The life of one timer, as requests.c and deliver.c bring it about: found,
- * pushed, acknowledged, ended. Private to core/; life.c tells how it goes.
+ * The steps in the life of one timer, for requests.c and deliver.c: find, push,
+ * acknowledge, end. Private to core/; life.c describes them.
  */
 #ifndef CORE_LIFE_H
 #define CORE_LIFE_H
 
 #include "timers.h"
 
-/* Nodes looked at by the sweep for each record or delivery. */
+/* Nodes that the sweep checks for each record or delivery. */
 #define SWEEP_STEPS		8U
 #define SWEEP_EVERY		32U
 
 #define NSEC_PER_MSEC_64	1000000ULL
 
-/* What the sweep and the deliveries know of a node. */
+/* State of a node, for the sweep and the deliveries. */
 enum node_state {
 	NODE_STALE,
 	NODE_MOVED,	/* its timer was refreshed to a later deadline */
@@ -31,8 +31,8 @@ static inline u64 slot_period_ns(const struct slot *slot)
 	return slot->period_ms * NSEC_PER_MSEC_64;
 }
 
-/* When a periodic timer that is armed for its next time was last due; a refresh
- * may have put that next time anywhere.
+/* Returns when a periodic timer, now armed for its next time, was last due. A
+ * refresh may have moved that next time anywhere.
  */
 static inline u64 slot_last_ns(const struct slot *slot)
 {
@@ -53,8 +53,8 @@ static inline bool is_acking(const struct timers *timers)
 	return timers->mode & EXPIRY_MODE_ACK;
 }
 
-/* What the last delivery of such a timer is due for when it comes again: what it
- * was due for then or, where a refresh put the next time far away, now.
+/* Returns the deadline for repeating such a timer's last delivery. That is its
+ * old deadline or, if a refresh moved the next time far away, now.
  */
 static inline u64 slot_again_ns(const struct slot *slot, u64 now_ns)
 {
@@ -63,23 +63,24 @@ static inline u64 slot_again_ns(const struct slot *slot, u64 now_ns)
 	return last_ns < now_ns ? last_ns : now_ns;
 }
 
-/* Whether the node is a delivery's that comes again, and @deadline is what the
- * timer is armed for after it.
+/* Returns whether the node is a repeated delivery's: the timer is armed for
+ * @deadline after it.
  */
 static inline bool slot_is_behind(const struct slot *slot)
 {
 	return slot->tag & SLOT_REDELIVER && slot->period_ms;
 }
 
-/* What the functions below want to know of an id, so that none works it out
- * again: its hash on a keyed queue, of no meaning on a plain one.
+/* Returns an id's hash on a keyed queue, undefined on a plain one. Passed to
+ * the functions below, so that none computes it again.
  */
 static inline u32 life_hash(const struct timers *timers, u64 id)
 {
 	return is_keyed(timers) ? index_hash(&timers->index, id) : 0;
 }
 
-/* The slot of @id: its number, 0 if there is no such timer, or a page error. */
+/* Returns the slot number of @id, 0 if there is no such timer, or a page error.
+ */
 static inline s64 life_find(struct timers *timers, u64 id, u32 hash,
 			    struct slot **slotp)
 {
@@ -96,7 +97,7 @@ static inline s64 life_find(struct timers *timers, u64 id, u32 hash,
 	return (*slotp)->id == id ? nr : 0;
 }
 
-/* The same for a timer in one of the states of @mask, else -ENOENT. */
+/* Returns the same for a timer in one of the states of @mask, else -ENOENT. */
 static inline s64 life_find_in(struct timers *timers, u64 id, u32 hash,
 			       u32 mask, struct slot **slotp)
 {
@@ -110,7 +111,7 @@ static inline s64 life_find_in(struct timers *timers, u64 id, u32 hash,
 	return (*slotp)->tag & mask ? nr : -ENOENT;
 }
 
-/* Send for the slot of a timer that will be looked at soon. */
+/* Prefetches the slot of a timer that will be read soon. */
 static inline void life_send_for(const struct timers *timers, u32 nr)
 {
 	const struct slot *slot = slots_peek(&timers->slots, nr);
@@ -119,39 +120,41 @@ static inline void life_send_for(const struct timers *timers, u32 nr)
 		prefetchw(slot);
 }
 
-/* A bheap_ahead_t for the heap's nodes; @context is the struct timers. */
+/* Prefetches for the heap's nodes: a bheap_ahead_t; @context is the struct
+ * timers.
+ */
 void life_ahead(void *context, const struct bheap_node *node,
 		enum bheap_when when);
 
 enum node_state life_node(const struct bheap_node *node,
 			  const struct slot *slot);
 
-/* Push a node for @deadline; *@tagp is the stamp to put into the slot's tag. */
+/* Pushes a node for @deadline; *@tagp is the stamp for the slot's tag. */
 int life_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp);
 
-/* Get what it takes to give the slot back: 0 or a page error. */
+/* Gets the pages for freeing the slot: 0 or a page error. */
 int life_prepare_end(struct timers *timers, u32 nr, u32 hash);
 
-/* Give the slot back; the caller has put @armed and @unacked right. */
+/* Frees the slot; the caller has updated @armed and @unacked. */
 void life_free(struct timers *timers, u32 nr, struct slot *slot, u32 hash);
 
-/* Nothing more is to come of the timer: 0 or a page error. */
+/* Ends a timer: 0 or a page error. */
 int life_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash);
 
-/* A delivery is over: acknowledged, or read on a plain queue. */
+/* Ends a delivery: acknowledged, or read on a plain queue. */
 int life_acknowledge(struct timers *timers, u32 nr, struct slot *slot,
 		     u32 hash);
 
-/* Make what was delivered due again, for @due and with @state; after that the
- * timer is armed for @next, if it is periodic.
+/* Makes a delivered timer due again, for @due and with @state. A periodic timer
+ * is armed for @next after that.
  */
 int life_undeliver(struct timers *timers, u32 nr, struct slot *slot, u64 due,
 		   u64 next, u32 state);
 
-/* Work off what is stale, in proportion to @work just done. */
+/* Sweeps stale nodes in proportion to @work just done. */
 void life_sweep(struct timers *timers, u32 work);
 
-/* Forget everything; ids given before stay stale, for the generation goes on. */
+/* Drops everything. The generation continues, so earlier ids never match. */
 void timers_reset(struct timers *timers);
 
 #endif /* CORE_LIFE_H */

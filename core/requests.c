@@ -1,12 +1,10 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
-/*
- * Requests: what ARM, REFRESH, CANCEL, ACK, QUERY and CLEAR do.
- */
+/* Requests: ARM, REFRESH, CANCEL, ACK, QUERY and CLEAR. */
 #include "life.h"
 
 static_assert(sizeof(struct expiry_record) == 32, "one record, one half line");
 
-/* Records whose memory is sent for while one is handled. */
+/* How many records ahead memory is prefetched. */
 #define AHEAD			8U
 
 static u64 absolute(const struct expiry_record *record, u64 now_ns)
@@ -21,7 +19,7 @@ static u32 past(u64 deadline, u64 now_ns)
 	return deadline < now_ns ? SLOT_PAST : 0;
 }
 
-/* Give an armed timer another deadline. */
+/* Gives an armed timer another deadline. */
 static int move(struct timers *timers, u32 nr, struct slot *slot, u64 deadline)
 {
 	u32 tag;
@@ -41,7 +39,7 @@ static int move(struct timers *timers, u32 nr, struct slot *slot, u64 deadline)
 	return 0;
 }
 
-/* ARM of an id that is known: an upsert. */
+/* Handles ARM of a known id: an upsert. */
 static int arm_again(struct timers *timers, struct expiry_record *record,
 		     u32 nr, struct slot *slot, u64 deadline, u64 now_ns)
 {
@@ -64,7 +62,7 @@ static int arm_again(struct timers *timers, struct expiry_record *record,
 		slot->deadline = deadline;
 		timers->armed++;
 	}
-	/* The client has said anew what it wants of this id. */
+	/* A new ARM replaces the delivered one. */
 	if (slot->tag & SLOT_UNACKED)
 		timers->unacked--;
 	slot->tag &= ~(SLOT_UNACKED | SLOT_REDELIVER | SLOT_PAST);
@@ -156,13 +154,13 @@ static int refresh(struct timers *timers, struct expiry_record *record,
 	if (record->flags & EXPIRY_F_LATER && deadline < slot->deadline)
 		deadline = slot->deadline;
 	if (slot_is_behind(slot)) {
-		/* What was delivered before comes again all the same. */
+		/* The delivery to be repeated stays due. */
 		slot->deadline = deadline;
 	} else {
 		err = move(timers, nr, slot, deadline);
 		if (err)
 			return err;
-		/* What it expires for is not what was delivered before. */
+		/* The new expiration is no redelivery. */
 		slot->tag &= ~SLOT_REDELIVER;
 	}
 	slot->tag = (slot->tag & ~SLOT_PAST) | past(deadline, now_ns);
@@ -184,8 +182,8 @@ static int cancel(struct timers *timers, struct expiry_record *record, u32 hash,
 		return nr;
 	had = *slot;
 	if (slot->tag & SLOT_UNACKED) {
-		/* A periodic one whose last delivery awaits its ACK: that
-		 * delivery is what is left of it.
+		/* A periodic timer whose last delivery awaits its ACK: only
+		 * that delivery is left of it.
 		 */
 		slot->deadline = slot_again_ns(slot, now_ns);
 		slot->period_ms = 0;
@@ -203,7 +201,7 @@ static int cancel(struct timers *timers, struct expiry_record *record, u32 hash,
 	return 0;
 }
 
-/* A late ACK: the timer is armed to be delivered again. */
+/* Handles a late ACK: the timer is armed to be delivered again. */
 static int acknowledge_rewound(struct timers *timers, u32 nr, struct slot *slot,
 			       u32 hash)
 {
@@ -296,8 +294,8 @@ static int apply(struct timers *timers, struct expiry_record *record, u32 hash,
 	}
 }
 
-/* Send for what @record will touch first: the bucket of its id, or its slot.
- * *@hash is the id's, as life_hash() has it.
+/* Prefetches what @record will touch first: the bucket of its id, or its slot.
+ * Sets *@hash to the hash of the id, as life_hash().
  */
 static void send_for(const struct timers *timers,
 		     const struct expiry_record *record, u32 *hash)
@@ -319,7 +317,7 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
 		send_for(timers, &records[i], &hash[i]);
 
 	for (i = 0; i < count; i++) {
-		/* Half way to a record's turn its bucket is here. */
+		/* Half way to its turn, a record's bucket is in the cache. */
 		if (is_keyed(timers) && i + AHEAD / 2 < count)
 			life_send_for(timers,
 				      index_guess(&timers->index,

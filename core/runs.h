@@ -1,14 +1,13 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
- * Merging sorted runs of nodes, and sorting a page of them.
+ * Merge sorted runs of nodes, and sort a page of nodes.
  *
- * Two runs of n nodes each are merged from both ends at once: n steps find the
- * n least, beginning at the least, and in each of them one of the n greatest is
- * found, too, beginning at the greatest. Neither way can come to the end of a
- * run before its last step, so that the loop asks nothing but which of two nodes
- * is less. That is as good as chance, and chosen without a branch; what waits
- * for it is the next step of the same way only, and the other way fills the
- * time.
+ * Two runs of n nodes each are merged from both ends at once. n steps find the
+ * n least from one end and the n greatest from the other. Neither direction can
+ * reach the end of a run before its last step, so the loop only compares two
+ * nodes. That comparison is unpredictable and is made without a branch. Only
+ * the next step in the same direction depends on it; the other direction fills
+ * the latency.
  */
 #ifndef CORE_RUNS_H
 #define CORE_RUNS_H
@@ -21,7 +20,7 @@ static inline bool node_less(const struct bheap_node *a,
 	return a->deadline < b->deadline;
 }
 
-/* @b if @is_b, else @a. Said so that no compiler makes a branch of it. */
+/* Returns @b if @is_b, else @a, without a branch. */
 static inline const struct bheap_node *
 runs_either(const struct bheap_node *a, const struct bheap_node *b, bool is_b)
 {
@@ -31,9 +30,9 @@ runs_either(const struct bheap_node *a, const struct bheap_node *b, bool is_b)
 }
 
 /*
- * Merge the sorted runs @a and @b of @nr nodes each: the least @nr go to @least,
- * the others to @greatest, where nothing of @a and @b may lie. Of equals, those
- * of @a are the lesser, seen from either end.
+ * Merges the sorted runs @a and @b of @nr nodes each. The least @nr go to
+ * @least, the others to @greatest; neither may overlap @a or @b. Of equal
+ * nodes, those of @a are the lesser, seen from either end.
  */
 static inline void runs_merge(const struct bheap_node *a,
 			      const struct bheap_node *b, u32 nr,
@@ -42,7 +41,7 @@ static inline void runs_merge(const struct bheap_node *a,
 {
 	const struct bheap_node *a_last = a + nr - 1, *b_last = b + nr - 1;
 
-	/* Runs that do not overlap are common: deadlines tend to be in order. */
+	/* Runs often do not overlap: deadlines tend to be in order. */
 	if (!node_less(b, a_last)) {
 		memcpy(least, a, nr * sizeof(*a));
 		memcpy(greatest, b, nr * sizeof(*b));
@@ -62,9 +61,9 @@ static inline void runs_merge(const struct bheap_node *a,
 }
 
 /*
- * Move the @count greatest of the sorted runs @a and @b, of *@a_nr and *@b_nr
- * nodes, to below @end, and leave in those how many were not. The place of @a
- * may be moved to where it is not read any more.
+ * Moves the @count greatest of the sorted runs @a and @b to below @end. Updates
+ * *@a_nr and *@b_nr to the nodes left. May overwrite the nodes of @a that were
+ * already read.
  */
 static inline void runs_merge_greatest(const struct bheap_node *a, u32 *a_nr,
 				       const struct bheap_node *b, u32 *b_nr,
@@ -96,8 +95,8 @@ static inline bool runs_is_sorted(const struct bheap_node *node,
 	return true;
 }
 
-/* Sort four nodes into another place. Each goes where its rank says, which is
- * how many come before it: no branch here either.
+/* Sorts four nodes into another place. A node's rank is the number of nodes
+ * before it, computed without a branch.
  */
 static inline void runs_sort_four(const struct bheap_node *from,
 				  struct bheap_node *to)
@@ -116,8 +115,8 @@ static inline void runs_sort_four(const struct bheap_node *from,
 	to[3 - less30 - less31 - less32] = from[3];
 }
 
-/* Sort @page, which is full; @scratch is another. Returns the one of them where
- * the nodes are then.
+/* Sorts the full page @page, with @scratch as second page. Returns the one that
+ * holds the result.
  */
 static inline struct bheap_node *runs_sort_page(struct bheap_node *page,
 						struct bheap_node *scratch)

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
- * SipHash-1-3 of one 64-bit word: J.-P. Aumasson and D. J. Bernstein,
- * "SipHash: a fast short-input PRF" (2012), with the shorter rounds that hash
- * tables use. The kernel's own is not to be had in userspace.
+ * SipHash-1-3 of one 64-bit word: J.-P. Aumasson and D. J. Bernstein, "SipHash:
+ * a fast short-input PRF" (2012), with the shorter rounds of hash tables. The
+ * kernel's own is not available in userspace.
  */
 #ifndef CORE_SIPHASH_H
 #define CORE_SIPHASH_H

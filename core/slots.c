@@ -42,7 +42,7 @@ u32 slots_offer(struct slots *slots, struct slot **slotp)
 	return nr + 1;
 }
 
-/* The next one is wanted soon, and nobody knows its number before. */
+/* Prefetches the next free slot; its number is known only now. */
 static void send_next(const struct slots *slots)
 {
 	const struct slot *slot = slots_peek(slots, slots->free);

@@ -8,25 +8,27 @@
 #include "core.h"
 #include "pages.h"
 
-/* State of a slot, in the low bits of its tag; none of them = free. */
+/* State of a slot, in the low bits of its tag; no bit set = free. */
 #define SLOT_ARMED		0x1U	/* has one live node in the heap */
-#define SLOT_UNACKED		0x2U	/* was delivered, is not settled */
-#define SLOT_REDELIVER		0x4U	/* its node is a delivery's that comes again */
+#define SLOT_UNACKED		0x2U	/* delivered, not yet acknowledged */
+#define SLOT_REDELIVER		0x4U	/* its node is a repeated delivery's */
 #define SLOT_STATE		0x7U
 
-/* Not a state: the deadline had passed when the timer was given it. */
+/* Not a state: the deadline had passed when it was set. */
 #define SLOT_PAST		0x8U
 #define SLOT_STAMP_SHIFT	4
 
 /**
  * struct slot - one timer
- * @deadline: nanoseconds on the queue's clock, of the next time where a delivery
- *	of a periodic timer comes again; free: number of the next free
- *	slot, 0 = none
+ * @deadline: nanoseconds on the queue's clock
  * @cookie: the client's
- * @id: the whole of it, so that a stale one never matches
+ * @id: complete, so that a stale one never matches
  * @period_ms: 0 = once
  * @tag: stamp of its live node << SLOT_STAMP_SHIFT | SLOT_PAST | state
+ *
+ * While a periodic timer's delivery is to be repeated, @deadline is the next
+ * time after it. In a free slot it is the number of the next free one; 0 =
+ * none.
  */
 struct slot {
 	u64 deadline;
@@ -40,10 +42,10 @@ struct slot {
 
 /**
  * struct slots - the table
- * @pages: where they are; slot number n is element n - 1
- * @nr: slots ever used since the last reset
- * @free: the first free one below that, 0 = none
- * @used: how many are not free
+ * @pages: its pages; slot number n is element n - 1
+ * @nr: slots used since the last reset
+ * @free: first free slot among them, 0 = none
+ * @used: slots that are not free
  */
 struct slots {
 	struct core_pages *pages;
@@ -55,10 +57,10 @@ struct slots {
 u32 slots_pages_max(u64 limit);
 void slots_init(struct slots *slots, struct core_pages *pages);
 
-/* Forget every slot; O(1). */
+/* Frees every slot; O(1). */
 void slots_reset(struct slots *slots);
 
-/* Slot @nr from 1, or NULL: out of range (error 0) or pages->error. */
+/* Returns slot @nr from 1, or NULL: out of range (error 0) or pages->error. */
 static inline struct slot *slots_get(struct slots *slots, u32 nr)
 {
 	struct slot *page;
@@ -72,7 +74,7 @@ static inline struct slot *slots_get(struct slots *slots, u32 nr)
 	return likely(page) ? page + nr % SLOTS_PER_PAGE : NULL;
 }
 
-/* The same without waiting, NULL if its page is not in memory. */
+/* Returns the slot without waiting, NULL if its page is not in memory. */
 static inline struct slot *slots_peek(const struct slots *slots, u32 nr)
 {
 	struct slot *page;
@@ -84,20 +86,20 @@ static inline struct slot *slots_peek(const struct slots *slots, u32 nr)
 	return page ? page + nr % SLOTS_PER_PAGE : NULL;
 }
 
-/* Send for what slots_peek() needs. */
+/* Prefetches what slots_peek() reads. */
 static inline void slots_send_far(const struct slots *slots, u32 nr)
 {
 	if (nr && nr <= slots->nr)
 		core_page_send(slots->pages, (nr - 1) / SLOTS_PER_PAGE);
 }
 
-/* A free slot's number to be taken with slots_take(), which then cannot fail;
- * 0 with pages->error when there is none to be had.
+/* Returns a free slot's number, or 0 with pages->error set. slots_take() then
+ * cannot fail.
  */
 u32 slots_offer(struct slots *slots, struct slot **slotp);
 void slots_take(struct slots *slots, u32 nr, struct slot *slot);
 
-/* Give a slot back. */
+/* Frees a slot. */
 void slots_put(struct slots *slots, u32 nr, struct slot *slot);
 
 #endif /* CORE_SLOTS_H */

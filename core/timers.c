@@ -1,14 +1,12 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
-/*
- * Timers as a whole: made, emptied, listed, counted, checked.
- */
+/* Timers as a whole: create, clear, list, count, validate. */
 #include "life.h"
 
-/* Slots looked at by one call of timers_scan(). */
+/* Slots checked by one call of timers_scan(). */
 #define SCAN_STEPS		4096U
 
-/* Nodes are kept below this: what is live, as much again, and what a sweep may
- * leave behind.
+/* Returns the bound on nodes: the live ones, as many again, and the rest of a
+ * sweep.
  */
 static u64 nodes_max(u64 limit)
 {
@@ -164,6 +162,8 @@ int timers_validate(struct timers *timers)
 	err = timers->heap.layout->validate(&timers->heap, count_live, &live);
 	if (err)
 		return err;
-	/* Every armed timer has one live node, and there are no others. */
+	/* Every armed timer has one live node, and there are no other live
+	 * nodes.
+	 */
 	return live.nr == armed ? 0 : -EIO;
 }

@@ -1,9 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
- * Timers: heap, slots and index joined into one queue's worth of them.
+ * Timers: heap, slots and index of one queue.
  *
- * Callers serialize every call on one struct timers, pass the time of the
- * queue's own clock, and take back pages above pages->nr at their leisure.
+ * Callers serialize all calls on one struct timers and pass the time of the
+ * queue's own clock. They may free pages above pages->nr at any time between
+ * calls.
  */
 #ifndef CORE_TIMERS_H
 #define CORE_TIMERS_H
@@ -14,20 +15,20 @@
 #include "pages.h"
 #include "slots.h"
 
-/* The runs of pages a queue is made of. */
+/* The page arrays of a queue. */
 enum timers_pages {
 	TIMERS_PAGES_HEAP,
 	TIMERS_PAGES_SLOTS,
-	TIMERS_PAGES_INDEX_0,	/* keyed queues only; the second is in use */
-	TIMERS_PAGES_INDEX_1,	/* while the index changes its size */
+	TIMERS_PAGES_INDEX_0,	/* keyed queues only; the second is used */
+	TIMERS_PAGES_INDEX_1,	/* while the index is resized */
 	TIMERS_PAGES_NR,
 };
 
 /**
- * struct timers_config - what a queue is, for its whole life
+ * struct timers_config - constants of a queue
  * @mode: EXPIRY_MODE_*
- * @limit: most timers, armed and unacknowledged together, 1 to TIMERS_MAX
- * @seed: secret randomness for the index, so that nobody can aim at a bucket
+ * @limit: most timers, armed and unacknowledged, up to TIMERS_MAX
+ * @seed: secret of the index, against chosen collisions
  * @layout: of the heap
  */
 struct timers_config {
@@ -39,7 +40,7 @@ struct timers_config {
 
 #define TIMERS_MAX	(1ULL << 30)
 
-/* Most deliveries that are held at a time: one bit each of @held_past. */
+/* Most deliveries held at a time: one bit each of @held_past. */
 #define TIMERS_HELD_MAX	64U
 
 /**
@@ -49,14 +50,15 @@ struct timers_config {
  * @stamp: of the last node pushed
  * @armed: slots with SLOT_ARMED
  * @unacked: slots with SLOT_UNACKED
- * @settled: the heap's first node is live: next_ns is the truth
- * @held_ns: when the deliveries held last were taken; @held_past: bit n: the
- *	deadline of the n-th had passed when it was given
- * @taken_ns: since when there is somebody who takes what is due: what was due
- *	before is counted as held, not as late (the owner's; 0 = always)
- * @late_ns: most that a delivery of the last timers_deliver() was late, or 0
- * @stat: counters, filled in as in struct expiry_stat; @swept: stale nodes
- *	that a sweep found
+ * @settled: the heap's first node is live: next_ns is exact
+ * @held_ns: when the held deliveries were taken
+ * @held_past: bit n: the n-th deadline had passed when set
+ * @taken_ns: since when a consumer takes timers (owner's; 0 = always)
+ * @late_ns: most lateness in the last timers_deliver(), or 0
+ * @stat: counters, filled in as in struct expiry_stat
+ *
+ * @stat.swept counts the stale nodes that sweeps found. A timer that was due
+ * before @taken_ns counts as held, not as late.
  */
 struct timers {
 	u32 mode;
@@ -90,17 +92,19 @@ struct timers {
 	} stat;
 };
 
-/* Most pages of run @which that a queue of this kind can come to use: what
- * nr_max must be.
+/* Returns the most pages that run @which of such a queue can use: its nr_max.
  */
 u32 timers_pages_max(const struct timers_config *config,
 		     enum timers_pages which);
 
-/* @pages: TIMERS_PAGES_NR runs, empty. -EINVAL: mode or limit. */
+/* Sets a queue up with @pages: TIMERS_PAGES_NR empty runs. -EINVAL: mode or
+ * limit.
+ */
 int timers_setup(struct timers *timers, const struct timers_config *config,
 		 struct core_pages *pages[TIMERS_PAGES_NR]);
 
-/* Timers in the queue: what limit is held against and CLEAR counts. */
+/* Returns the timers in the queue: compared with the limit, counted by CLEAR.
+ */
 static inline u64 timers_nr(const struct timers *timers)
 {
 	return timers->slots.used;
@@ -110,89 +114,91 @@ static inline u64 timers_nr(const struct timers *timers)
  * timers_submit - process records in place
  * @now_ns: now on the queue's clock
  *
- * Returns how many were processed, each having its reply and status. Fewer
- * than @count only if a page could not be had without waiting (-EAGAIN from
- * the owner): the rest is untouched and may be submitted again. Bounded work a
- * record.
+ * Returns how many were processed, each with its reply and status. Returns
+ * fewer than @count only if the owner reports -EAGAIN for a page. The rest is
+ * unchanged and may be submitted again. The work a record is bounded.
  */
 u32 timers_submit(struct timers *timers, struct expiry_record *records,
 		  u32 count, u64 now_ns);
 
 /**
- * timers_deliver - take what is due, in order of deadline
+ * timers_deliver - take due timers, in order of deadline
  * @records: room for @count expirations
- * @hold: keep each as unacknowledged even on a plain queue, and count none,
- *	until timers_release() or timers_restore() says how the copy to its
- *	reader went; one delivery at a time can be held, of up to
- *	TIMERS_HELD_MAX records
+ * @hold: keep each as unacknowledged, even on a plain queue
  *
- * Returns the number of expirations, or, if that is 0, an error of the pages.
- * Bounded work: may return fewer than are due, even 0; timers_due() tells
- * whether there is more.
+ * With @hold, no delivery is counted yet: timers_release() or timers_restore()
+ * reports whether the copy to the reader succeeded. One call's deliveries can
+ * be held at a time, up to TIMERS_HELD_MAX records.
+ *
+ * Returns the number of expirations or, if that is 0, a page error. The work is
+ * bounded: the result may be less than is due, even 0. timers_due() tells
+ * whether more are due.
  */
 int timers_deliver(struct timers *timers, struct expiry_record *records,
 		   u32 count, u64 now_ns, bool hold);
 
 /**
- * timers_release - the records delivered with @hold reached their reader
+ * timers_release - release held records that reached their reader
  *
- * They are forgotten, unless the queue is an acknowledging one. If only the
- * first of them did, timers_restore() the others before: a periodic timer may
+ * Ends the timers, except on an acknowledging queue. If only the first records
+ * reached the reader, timers_restore() the others first: a periodic timer may
  * be in both parts.
  *
- * Returns 0 or the error of a page, which timers_deliver() made unlikely by
- * touching it; the records not released stay unacknowledged.
+ * Returns 0 or a page error; timers_deliver() has read those pages, so an error
+ * is unlikely. Records not released stay unacknowledged.
  */
 int timers_release(struct timers *timers, const struct expiry_record *records,
 		   u32 count);
 
 /**
- * timers_restore - they did not: they are due again, as if never delivered
+ * timers_restore - undo held deliveries that did not reach their reader
  *
- * A periodic timer that was refreshed meanwhile is armed for that instead; what
- * was marked as delivered before is due again in any case. Records of one timer
- * are restored by one call.
+ * A periodic timer that was refreshed meanwhile keeps its new deadline instead.
+ * A record marked as delivered before is due again in any case. One call
+ * restores all records of one timer.
  *
- * Returns 0 or the error of a page; those not restored stay unacknowledged and
- * timers_rewind() brings them back.
+ * Returns 0 or a page error. Records not restored stay unacknowledged;
+ * timers_rewind() makes them due again.
  */
 int timers_restore(struct timers *timers, const struct expiry_record *records,
 		   u32 count);
 
 /**
- * timers_rewind - make what was delivered and not acknowledged due again
- * @cursor: 0 to start with; where to go on
+ * timers_rewind - make unacknowledged deliveries due again
+ * @cursor: 0 at first; where to continue
  * @now_ns: now on the queue's clock
  *
- * A periodic timer's last delivery comes again at once, whatever the timer was
- * refreshed to since: that is its next time. Bounded work a call. Returns 1: call
- * again, 0: done, or a page error (may be called again with the same cursor).
+ * A periodic timer's last delivery is due at once, even if the timer was
+ * refreshed since: the refresh sets its next time. The work of a call is
+ * bounded. Returns 1: call again, 0: done, or a page error (call again with the
+ * same cursor).
  */
 int timers_rewind(struct timers *timers, u64 *cursor, u64 now_ns);
 
 /**
  * timers_scan - list timers
- * @count: room for so many, at least 1
- * @cursor: 0 to start with; where to go on, 0 again at the end
+ * @count: room in @records, at least 1
+ * @cursor: 0 at first; where to continue, 0 again at the end
  *
- * A timer that is delivered and not acknowledged is listed too, with
- * EXPIRY_F_REDELIVERED. Returns the number of records written (bounded work: may be 0 before the
- * end), or a page error.
+ * A delivered, unacknowledged timer is listed too, with EXPIRY_F_REDELIVERED.
+ * Returns the number of records written or a page error. The work is bounded:
+ * the result may be 0 before the end.
  */
 int timers_scan(struct timers *timers, struct expiry_record *records,
 		u32 count, u64 *cursor);
 
 /**
  * timers_settle - drop stale nodes from the top of the heap
- * @steps: most nodes to look at
+ * @steps: most nodes to check
  *
  * Returns 1 if the first node is live or there is none, 0 if more steps are
  * needed, or a page error.
  */
 int timers_settle(struct timers *timers, u32 steps);
 
-/* The earliest deadline, EXPIRY_NEVER if there is none. Without timers_settle()
- * returning 1 before, the truth may be later but is never earlier.
+/* Returns the earliest deadline, EXPIRY_NEVER if there is none. Unless
+ * timers_settle() returned 1 before, the true one may be later but is never
+ * earlier.
  */
 static inline u64 timers_next_ns(const struct timers *timers)
 {
@@ -206,10 +212,10 @@ static inline bool timers_due(const struct timers *timers, u64 now_ns)
 	return next_ns <= now_ns && next_ns != EXPIRY_NEVER;
 }
 
-/* Fill in what the core knows; the rest of @stat is left alone. */
+/* Fills in the core's part of @stat and leaves the rest unchanged. */
 void timers_stat(const struct timers *timers, struct expiry_stat *stat);
 
-/* Walk everything (unbounded): 0 or -EIO if an invariant is broken. */
+/* Walks everything (unbounded): 0, or -EIO if an invariant is broken. */
 int timers_validate(struct timers *timers);
 
 #endif /* CORE_TIMERS_H */
