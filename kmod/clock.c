@@ -13,7 +13,7 @@
 #include "queue.h"
 
 /**
- * expiry_clock_valid - whether a queue can run on this clock
+ * expiry_clock_valid - check whether a queue can run on a clock
  * @clock_id: as userspace gave it
  */
 bool expiry_clock_valid(u32 clock_id)
@@ -29,7 +29,7 @@ bool expiry_clock_valid(u32 clock_id)
 }
 
 /**
- * expiry_clock_name - a clock's name for people
+ * expiry_clock_name - get a clock's readable name
  * @clock_id: a valid one
  */
 const char *expiry_clock_name(clockid_t clock_id)
@@ -61,9 +61,9 @@ u64 expiry_clock_now(const struct expiry_queue *queue)
 }
 
 /*
- * Changes when CLOCK_REALTIME is stepped (also by a leap second), but neither
- * when it is slewed, which moves both clocks, nor by a suspend, which both
- * count.
+ * Returns CLOCK_REALTIME minus CLOCK_BOOTTIME. Changes when CLOCK_REALTIME is
+ * stepped (also by a leap second). Slewing moves both clocks, and both count
+ * suspend.
  */
 static s64 clock_offset_ns(void)
 {
@@ -72,8 +72,8 @@ static s64 clock_offset_ns(void)
 }
 
 /**
- * expiry_clock_start - steps of the clock are seen from here on
- * @queue: that is being configured
+ * expiry_clock_start - detect steps of the clock from here on
+ * @queue: being configured
  */
 void expiry_clock_start(struct expiry_queue *queue)
 {
@@ -82,12 +82,12 @@ void expiry_clock_start(struct expiry_queue *queue)
 }
 
 /**
- * expiry_clock_look_locked - see whether the clock was stepped
+ * expiry_clock_look_locked - check whether the clock was stepped
  * @queue: a configured one
  *
- * The kernel tells modules nothing when the clock is set, but moves hrtimers
- * itself; so it is enough to look when somebody reads. Sets queue->clock_set
- * if the clock was stepped since the last look.
+ * The kernel notifies no module when the clock is set, but moves hrtimers
+ * itself. So checking at each read is enough. Sets queue->clock_set if the
+ * clock was stepped since the last check.
  */
 void expiry_clock_look_locked(struct expiry_queue *queue)
 {

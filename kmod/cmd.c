@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Commands, by ioctl and by io_uring: what userspace hands in is copied once,
- * checked, and only then acted upon. User memory is never touched under the
- * queue's lock.
+ * Commands, by ioctl and by io_uring. Input from userspace is copied once,
+ * checked, then used. User memory is never accessed under the queue's lock.
  */
 #include <linux/align.h>
 #include <linux/build_bug.h>
@@ -23,7 +22,7 @@
 #include "bheap_binary.h"
 #endif
 
-/* The limit that a configuration asks for, or an error. */
+/* Returns the limit that a configuration requests, or an error. */
 static s64 limit_of(const struct expiry_config *config)
 {
 	u64 most = READ_ONCE(expiry_param_timers_max);
@@ -51,7 +50,9 @@ static int cmd_config(struct expiry_queue *queue, void __user *arg)
 		return limit;
 	config.limit = limit;
 
-	/* Told before it is so: afterwards it would be too late to fail. */
+	/* Copy the limit out first: after configuring it would be too late to
+	 * fail.
+	 */
 	if (expiry_queue_is_configured(queue))
 		return -EBUSY;
 	if (copy_to_user(arg, &config, sizeof(config)))
@@ -89,16 +90,17 @@ static struct expiry_record __user *user_records(u64 addr)
 	return u64_to_user_ptr(addr);
 }
 
-/* Write a byte back where it was just read from: whether it can be written. */
+/* Returns whether a byte can be written, by writing back the value just read.
+ */
 static bool is_writable(void __user *user, const void *kernel)
 {
 	return !put_user(*(const u8 *)kernel, (u8 __user *)user);
 }
 
 /*
- * Copy records in whose replies can be copied out. Returns how many: fewer than
- * @count where the memory ends. They lie in at most two pages, so that looking
- * at the first byte and the last is enough.
+ * Copies in the records whose replies can be copied out. Returns how many:
+ * fewer than @count where the memory ends. The records are in at most two
+ * pages, so checking the first byte and the last is enough.
  */
 static u32 copy_in(struct expiry_record *records,
 		   struct expiry_record __user *user, u32 count)
@@ -120,9 +122,9 @@ static u32 copy_in(struct expiry_record *records,
 }
 
 /*
- * Process records @done and up of a batch, up to one chunk. Returns how many
- * were processed, or an error: nothing was done then. -EAGAIN: it would have to
- * wait for the lock or a page (@nowait), or is worth trying again at once.
+ * Processes up to one chunk of a batch from record @done on. Returns how many
+ * were processed, or an error if none were. -EAGAIN: it would have to wait for
+ * the lock or a page (@nowait), or an immediate retry may succeed.
  */
 static int submit_chunk(struct expiry_queue *queue,
 			const struct expiry_batch *batch, u32 done, bool nowait)
@@ -145,7 +147,7 @@ static int submit_chunk(struct expiry_queue *queue,
 	if (!count)
 		return -EAGAIN;
 
-	/* Can fail only where another thread took the memory away just now. */
+	/* Fails only if another thread has just unmapped the memory. */
 	left = copy_to_user(user, records, count * sizeof(*records));
 	count -= DIV_ROUND_UP(left, sizeof(*records));
 	return count ?: -EFAULT;
@@ -155,10 +157,10 @@ static int submit_chunk(struct expiry_queue *queue,
  * submit - process a batch
  * @queue: a configured one
  * @batch: checked, in kernel memory
- * @done: in: where to begin; out: where it ended
+ * @done: in: first record; out: first record left
  * @nowait: return rather than wait
  *
- * Returns 0 when it came to the end of the batch, else why it did not.
+ * Returns 0 at the end of the batch, else the error that stopped it.
  */
 static int submit(struct expiry_queue *queue, const struct expiry_batch *batch,
 		  u32 *done, bool nowait)
@@ -224,8 +226,8 @@ static int cmd_rewind(struct expiry_queue *queue)
 }
 
 /*
- * List up to one chunk of timers. Returns how many, or an error; *@cursor moves
- * on only when they have reached the caller.
+ * Lists up to one chunk of timers. Returns how many, or an error. Advances
+ * *@cursor only after they have reached the caller.
  */
 static int scan_chunk(struct expiry_queue *queue,
 		      struct expiry_record __user *user, u32 count, u64 *cursor)
@@ -268,7 +270,8 @@ static int cmd_scan(struct expiry_queue *queue, void __user *arg)
 		else if (ret && ret != -EAGAIN)
 			break;
 		cond_resched();
-		/* A signal ends it early, with what has been listed so far. */
+		/* A signal ends the scan early, with the timers listed so far.
+		 */
 	} while (ret == -EAGAIN || (done < scan.count && scan.cursor &&
 				    !signal_pending(current)));
 
@@ -278,12 +281,12 @@ static int cmd_scan(struct expiry_queue *queue, void __user *arg)
 }
 
 /**
- * expiry_cmd_ioctl - a command by ioctl
+ * expiry_cmd_ioctl - run a command by ioctl
  * @queue: the file's
  * @cmd: EXPIRY_IOC_*
- * @arg: its argument, an address or, of LAYOUT, a number
+ * @arg: its argument: an address or, for LAYOUT, a number
  *
- * Returns what the command returns, -ENOTTY if there is no such command.
+ * Returns the command's result, -ENOTTY if there is no such command.
  */
 long expiry_cmd_ioctl(struct expiry_queue *queue, unsigned int cmd,
 		      void __user *arg)
@@ -312,22 +315,23 @@ long expiry_cmd_ioctl(struct expiry_queue *queue, unsigned int cmd,
 	}
 }
 
-/* A batch by io_uring, kept in its command while a worker takes over. */
+/* A batch by io_uring, stored in its command while a worker continues it. */
 struct uring_batch {
 	struct expiry_batch batch;
 	u32 done;
 };
 
 /**
- * expiry_cmd_uring - a command by io_uring
+ * expiry_cmd_uring - run a command by io_uring
  * @queue: the file's
  * @cmd: its area of 16 bytes holds a struct expiry_batch
  * @issue_flags: of io_uring
  *
- * First issued in the submitter's context, where it must not wait: what has to
- * is handed to a worker by -EAGAIN, which goes on where this ended.
+ * First issued in the submitter's context, where it must not wait. If it would
+ * wait, -EAGAIN passes it to a worker, which continues from there.
  *
- * Returns -EAGAIN, -EIOCBQUEUED (completed), or -EOPNOTSUPP, -EINVAL, -ENOTCONN.
+ * Returns -EAGAIN, -EIOCBQUEUED (completed), or -EOPNOTSUPP, -EINVAL,
+ * -ENOTCONN.
  */
 int expiry_cmd_uring(struct expiry_queue *queue, struct io_uring_cmd *cmd,
 		     unsigned int issue_flags)

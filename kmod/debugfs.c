@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * All queues at a glance: /sys/kernel/debug/expiry/queues, for root, and beside
- * it how many have been created and destroyed. What is known of a single one is
- * in its holder's fdinfo.
+ * All queues: /sys/kernel/debug/expiry/queues, for root, and the numbers of
+ * queues created and destroyed. The fdinfo of a queue's file describes that
+ * queue.
  */
 #include <linux/atomic.h>
 #include <linux/compiler.h>
@@ -18,14 +18,14 @@
 #include "debugfs.h"
 #include "queue.h"
 
-static atomic_t created, destroyed;	/* queues, since the loading */
+static atomic_t created, destroyed;	/* queues since loading */
 static LIST_HEAD(queues);
 static DEFINE_MUTEX(queues_lock);	/* @queues; innermost of the mutexes */
 static struct dentry *dir;
 
 /**
- * expiry_debugfs_add - a queue was made
- * @queue: that stays until expiry_debugfs_remove(). May sleep.
+ * expiry_debugfs_add - list a new queue
+ * @queue: stays until expiry_debugfs_remove(). May sleep.
  */
 void expiry_debugfs_add(struct expiry_queue *queue)
 {
@@ -36,8 +36,8 @@ void expiry_debugfs_add(struct expiry_queue *queue)
 }
 
 /**
- * expiry_debugfs_remove - it is about to go
- * @queue: that was added. May sleep.
+ * expiry_debugfs_remove - unlist a queue before it is freed
+ * @queue: a listed one. May sleep.
  */
 void expiry_debugfs_remove(struct expiry_queue *queue)
 {
@@ -47,7 +47,7 @@ void expiry_debugfs_remove(struct expiry_queue *queue)
 }
 
 /**
- * expiry_debugfs_gone - what it had has been freed
+ * expiry_debugfs_gone - count a queue as freed
  */
 void expiry_debugfs_gone(void)
 {
@@ -71,9 +71,8 @@ static void queues_stop(struct seq_file *m, void *item)
 }
 
 /*
- * Read without the queue's lock, so that nobody who uses a queue waits for who
- * looks, or the other way round: each number was true a moment ago, all of them
- * at one moment perhaps never.
+ * Prints a queue without taking its lock: neither waits for the other. The
+ * values may be inconsistent with each other.
  */
 static int queues_show(struct seq_file *m, void *item)
 {
@@ -115,9 +114,9 @@ static const struct seq_operations queues_sops = {
 DEFINE_SEQ_ATTRIBUTE(queues);
 
 /**
- * expiry_debugfs_init - at the loading of the module
+ * expiry_debugfs_init - create the files when the module is loaded
  *
- * A kernel without debugfs goes without.
+ * A kernel without debugfs has no such files.
  */
 void expiry_debugfs_init(void)
 {
@@ -128,7 +127,7 @@ void expiry_debugfs_init(void)
 }
 
 /**
- * expiry_debugfs_exit - at its unloading
+ * expiry_debugfs_exit - remove the files when the module is unloaded
  */
 void expiry_debugfs_exit(void)
 {

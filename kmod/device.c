@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * /dev/expiry as a file: each opening is a queue, shared by all who hold the
- * open file.
+ * /dev/expiry as a file: each open file is a queue, shared by all processes
+ * that have it.
  */
 #include <linux/compat.h>
 #include <linux/err.h>
@@ -24,7 +24,7 @@ static int device_open(struct inode *inode, struct file *file)
 
 	if (IS_ERR(queue))
 		return PTR_ERR(queue);
-	/* The misc device left itself there. */
+	/* The misc device stored a pointer to itself there. */
 	file->private_data = queue;
 	/* io_uring may read and poll in the submitter's context. */
 	file->f_mode |= FMODE_NOWAIT;

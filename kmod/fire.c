@@ -1,13 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Telling readers that something is due, and what is done for a queue while
- * nobody calls: one hrtimer set for the earliest deadline, one work item that
- * waits for pages in the place of callers who must not, one that lets go of
- * memory.
+ * Wake readers when timers are due, and maintain a queue between calls. A queue
+ * has one hrtimer, set for the earliest deadline. One work item waits for pages
+ * on behalf of callers that must not wait. Another frees memory.
  *
- * The hrtimer only wakes. Timers are taken in the reader's context, where a
- * page may have to come back from swap and where a reader that does not read
- * costs nobody anything.
+ * The hrtimer only wakes. Timers are taken in the reader's context: a page may
+ * have to be swapped in. A reader that does not read costs the others nothing.
  */
 #include <linux/jiffies.h>
 #include <linux/ktime.h>
@@ -23,7 +21,7 @@
 #include "shrink.h"
 #include "trace.h"
 
-/* Stale nodes dropped from the top of the heap under one hold of the lock. */
+/* Stale nodes dropped from the top of the heap in one critical section. */
 #define SETTLE_STEPS	64U
 
 static struct workqueue_struct *fire_wq;
@@ -34,7 +32,7 @@ static void wake(struct expiry_queue *queue)
 	wake_up_poll(&queue->wait, EPOLLIN | EPOLLRDNORM);
 }
 
-/* In hard interrupt context. */
+/* Runs in hard interrupt context. */
 static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 {
 	struct expiry_queue *queue =
@@ -53,7 +51,7 @@ static bool is_due(const struct expiry_queue *queue)
 	       timers_due(&queue->timers, expiry_clock_now(queue));
 }
 
-/* Make @due and the hrtimer tell the earliest deadline. */
+/* Updates @due and the hrtimer for the earliest deadline. */
 static void program_locked(struct expiry_queue *queue)
 {
 	u64 next_ns = timers_next_ns(&queue->timers);
@@ -66,8 +64,8 @@ static void program_locked(struct expiry_queue *queue)
 	if (READ_ONCE(queue->due)) {
 		WRITE_ONCE(queue->due, false);
 		/*
-		 * Pairs with nothing: the interrupt may have set it between
-		 * our look at the clock and our store, so look again.
+		 * Unpaired: the interrupt may set @due between our clock read
+		 * and our store, so check again.
 		 */
 		smp_mb();
 		if (is_due(queue)) {
@@ -79,7 +77,7 @@ static void program_locked(struct expiry_queue *queue)
 		hrtimer_try_to_cancel(&queue->timer);
 		return;
 	}
-	/* One that fired before the clock was set back is to be set again. */
+	/* Set the timer again if it fired before the clock was set back. */
 	if (next_ns == queue->programmed_ns && hrtimer_is_queued(&queue->timer))
 		return;
 	queue->programmed_ns = next_ns;
@@ -88,11 +86,11 @@ static void program_locked(struct expiry_queue *queue)
 }
 
 /**
- * expiry_fire_update_locked - the queue was used: tell when to look next
+ * expiry_fire_update_locked - update the hrtimer after a use of the queue
  * @queue: a configured one
  *
- * Never waits: where it would have to, it leaves that to the work item, and
- * until then nothing can be read.
+ * Never waits. If it would have to, the work item does it, and nothing can be
+ * read until then.
  */
 void expiry_fire_update_locked(struct expiry_queue *queue)
 {
@@ -109,9 +107,9 @@ void expiry_fire_update_locked(struct expiry_queue *queue)
 }
 
 /*
- * Bring in the page that a caller could not wait for, and put the top of the
- * heap right: 1 = done, 0 = go on, or the error of a page. -EAGAIN: not while
- * records are on their way to a reader, whose unlock will see to it again.
+ * Brings in the page that a caller could not wait for, and makes the top node a
+ * live one. Returns 1 if done, 0 to continue, or a page error. -EAGAIN: records
+ * are being copied to a reader, whose unlock will try again.
  */
 static int settle_locked(struct expiry_queue *queue)
 {
@@ -137,8 +135,8 @@ static void settle_work(struct work_struct *work)
 		mutex_lock(&queue->lock);
 		ret = settle_locked(queue);
 		/*
-		 * An error is the next reader's to hear; what is on top may be
-		 * stale then, but is never later than the truth.
+		 * The next reader gets the error. The top node may be stale
+		 * then, but is never later than the true one.
 		 */
 		if (ret < 0 && ret != -EAGAIN)
 			queue->error = ret;
@@ -156,7 +154,7 @@ static unsigned long tend_delay(void)
 	return max(msecs_to_jiffies(READ_ONCE(expiry_param_unpin_ms)), 1UL);
 }
 
-/* One bounded step of letting go; true: there is more to do now. */
+/* Unpins or frees a bounded amount; returns true if there is more to do now. */
 static bool tend_locked(struct expiry_queue *queue)
 {
 	if (expiry_memory_trim(&queue->memory))
@@ -185,8 +183,8 @@ static void tend_work(struct work_struct *work)
 }
 
 /**
- * expiry_fire_tend_locked - see to it that memory no longer used is let go of
- * @queue: that was just used
+ * expiry_fire_tend_locked - schedule freeing of unused memory
+ * @queue: just used
  */
 void expiry_fire_tend_locked(struct expiry_queue *queue)
 {
@@ -198,7 +196,7 @@ void expiry_fire_tend_locked(struct expiry_queue *queue)
 }
 
 /**
- * expiry_fire_open - make ready what can be closed again
+ * expiry_fire_open - initialize what expiry_fire_close() stops
  * @queue: a new one
  */
 void expiry_fire_open(struct expiry_queue *queue)
@@ -210,7 +208,7 @@ void expiry_fire_open(struct expiry_queue *queue)
 
 /**
  * expiry_fire_configure - put the hrtimer on the queue's clock
- * @queue: whose clock is known
+ * @queue: has its clock
  */
 void expiry_fire_configure(struct expiry_queue *queue)
 {
@@ -219,8 +217,8 @@ void expiry_fire_configure(struct expiry_queue *queue)
 }
 
 /**
- * expiry_fire_close - nothing happens to the queue by itself any more
- * @queue: that nobody else knows any more. May sleep.
+ * expiry_fire_close - stop the hrtimer and the work items
+ * @queue: no longer reachable by others. May sleep.
  */
 void expiry_fire_close(struct expiry_queue *queue)
 {
@@ -232,7 +230,7 @@ void expiry_fire_close(struct expiry_queue *queue)
 }
 
 /**
- * expiry_fire_init - at the loading of the module
+ * expiry_fire_init - create the workqueue when the module is loaded
  *
  * Returns 0 or -ENOMEM.
  */
@@ -243,7 +241,7 @@ int expiry_fire_init(void)
 }
 
 /**
- * expiry_fire_exit - at its unloading, when there are no queues left
+ * expiry_fire_exit - destroy it at unloading, when there are no queues
  */
 void expiry_fire_exit(void)
 {

@@ -17,13 +17,13 @@
 #include "memory.h"
 
 /*
- * Pages kept above what is in use, and one in so many more, so that a queue
- * which breathes does not give back and take again.
+ * Pages kept above those in use, and one more in SPARE_SHARE. The hysteresis
+ * avoids freeing and allocating again when the size varies.
  */
 #define SPARE_PAGES	4U
 #define SPARE_SHARE	8U
 
-/* A module that leaks pages and tables, for `make check-debug` to find out. */
+/* Leaks pages and tables on purpose: `make check-debug` must detect it. */
 #define FORGETFUL	IS_ENABLED(CONFIG_EXPIRY_CANARY)
 
 static inline struct page *page_of(void *address)
@@ -36,15 +36,15 @@ static u32 tables_of(const struct core_pages *pages)
 	return DIV_ROUND_UP(pages->nr_max, CORE_DIR_SIZE);
 }
 
-/* Whether unpinning could help the current call, now or a moment later. */
+/* Returns whether unpinning could help the current call, now or soon. */
 static bool can_relieve(const struct expiry_memory *memory)
 {
 	return memory->file && memory->pinned && !memory->relieved;
 }
 
 /*
- * The last attempt tries hard, short of the OOM killer: the caller can be told
- * that there is no memory, its innocent neighbours cannot.
+ * The last attempt tries hard, short of the OOM killer: the caller can handle
+ * -ENOMEM, a killed process cannot.
  */
 static gfp_t gfp_of(const struct expiry_memory *memory)
 {
@@ -60,7 +60,7 @@ static struct page *file_page(const struct expiry_run *run, u32 index)
 	struct address_space *mapping = memory->file->f_mapping;
 	pgoff_t offset = run->offset + index;
 
-	/* What is neither in memory nor in swap is made without waiting. */
+	/* A page neither in memory nor in swap is created without waiting. */
 	if (memory->nowait && xa_is_value(xa_load(&mapping->i_pages, offset)))
 		return ERR_PTR(-EAGAIN);
 	return shmem_read_mapping_page_gfp(mapping, offset,
@@ -74,7 +74,7 @@ static struct page *plain_page(const struct expiry_run *run)
 	return page ?: ERR_PTR(-ENOMEM);
 }
 
-/* The page, pinned, with a table to enter it in. */
+/* Returns the page, pinned, and ensures that its table exists. */
 static struct page *get_page_and_table(struct expiry_run *run, u32 index)
 {
 	void ***table = &run->pages.dir[index >> CORE_DIR_SHIFT];
@@ -88,22 +88,24 @@ static struct page *get_page_and_table(struct expiry_run *run, u32 index)
 	return run->memory->file ? file_page(run, index) : plain_page(run);
 }
 
-/* What the core is told for what went wrong. */
+/* Converts an error to one that the core understands. */
 static int page_error(struct expiry_memory *memory, int err)
 {
 	switch (err) {
 	case -EAGAIN:
 		return err;
 	case -ENOMEM:
-	case -ENOSPC:	/* the kernel's limit of all memory */
-		/* Let the caller see what can be done and come again. */
+	case -ENOSPC:	/* the kernel's limit for all memory */
+		/* Let the caller unpin pages and try again. */
 		return memory->nowait || can_relieve(memory) ? -EAGAIN : -ENOMEM;
 	default:
 		return -EIO;
 	}
 }
 
-/* core_page_in_t; may sleep, and wait for I/O unless memory->nowait is set. */
+/* Brings a page in: a core_page_in_t. May sleep, and wait for I/O unless
+ * memory->nowait is set.
+ */
 static void *page_in(struct core_pages *pages, u32 index)
 {
 	struct expiry_run *run = container_of(pages, struct expiry_run, pages);
@@ -135,8 +137,9 @@ static void *page_in(struct core_pages *pages, u32 index)
 }
 
 /*
- * The reference that page_in() took. What is pinned may have been written at
- * any time, and a clean page would be dropped instead of swapped out.
+ * Drops the reference of page_in(). Mark the page dirty: a pinned page may have
+ * been written at any time, and a clean one would be dropped instead of swapped
+ * out.
  */
 static void put_address(struct expiry_memory *memory, void *address)
 {
@@ -152,8 +155,8 @@ static void put_address(struct expiry_memory *memory, void *address)
 }
 
 /*
- * Unpin pages @from and up of one table of a run. Returns how many. Plain pages
- * are thereby freed.
+ * Unpins the pages of one table of a run, from @from on. Returns how many.
+ * Frees plain pages.
  */
 static u32 put_table(struct expiry_run *run, u32 nr, u32 from)
 {
@@ -179,10 +182,10 @@ static void free_table(struct expiry_run *run, u32 nr)
 }
 
 /**
- * expiry_memory_unpin - let go of the pages of one table
+ * expiry_memory_unpin - unpin the pages of one table
  * @memory: of a queue with pageable memory
  *
- * Goes round: each call takes the next table that has pages. Bounded by
+ * Round-robin: each call takes the next table that has pages. Bounded by
  * CORE_DIR_SIZE pages. Returns how many were unpinned, 0 when none are pinned.
  */
 u32 expiry_memory_unpin(struct expiry_memory *memory)
@@ -208,14 +211,13 @@ u32 expiry_memory_unpin(struct expiry_memory *memory)
 }
 
 /**
- * expiry_memory_relieve - make room after a call that returned -EAGAIN
+ * expiry_memory_relieve - free memory after a call that returned -EAGAIN
  * @memory: of the queue
  *
- * No page could be had while others were pinned: let go of them all, so that
- * the kernel can page them out. Returns whether the call is worth repeating;
- * when it fails again, it fails with -ENOMEM. If not, and the caller may wait,
- * records are on their way to a reader, which does not last: unlock, and come
- * again.
+ * A page was missing while others were pinned: unpin all of them, so that the
+ * kernel can page them out. Returns whether to repeat the call; if it fails
+ * again, it fails with -ENOMEM. If false and the caller may wait, records are
+ * being copied to a reader, which is brief: unlock and try again.
  */
 bool expiry_memory_relieve(struct expiry_memory *memory)
 {
@@ -231,8 +233,8 @@ bool expiry_memory_relieve(struct expiry_memory *memory)
  * expiry_memory_fetch - bring in the page that a call could not wait for
  * @memory: of the queue
  *
- * Returns 0 (also when no page is wanted) or the error of the page, which is
- * then no longer wanted unless that was -EAGAIN.
+ * Returns 0 (also when no page is wanted) or the error of the page. Except
+ * after -EAGAIN the page is no longer wanted.
  */
 int expiry_memory_fetch(struct expiry_memory *memory)
 {
@@ -248,13 +250,13 @@ int expiry_memory_fetch(struct expiry_memory *memory)
 	return err;
 }
 
-/* Pages of a run to be left in peace. */
+/* Returns how many pages of a run to keep. */
 static u64 keep_of(const struct expiry_run *run)
 {
 	return (u64)run->pages.nr + run->pages.nr / SPARE_SHARE + SPARE_PAGES;
 }
 
-/* Give back pages @from and up of a run, all in one table. */
+/* Frees the pages of a run from @from on, all in one table. */
 static void give_back(struct expiry_run *run, u32 from)
 {
 	struct file *file = run->memory->file;
@@ -271,7 +273,7 @@ static void give_back(struct expiry_run *run, u32 from)
 }
 
 /**
- * expiry_memory_trim - give back some of what is no longer in use
+ * expiry_memory_trim - free some of the unused pages
  * @memory: of the queue
  *
  * Bounded by CORE_DIR_SIZE pages. Returns whether it did anything: call again.
@@ -296,7 +298,7 @@ bool expiry_memory_trim(struct expiry_memory *memory)
 }
 
 /**
- * expiry_memory_idle - whether there is nothing to unpin nor to give back
+ * expiry_memory_idle - check that nothing is left to unpin or free
  * @memory: of the queue
  */
 bool expiry_memory_idle(const struct expiry_memory *memory)
@@ -312,7 +314,7 @@ bool expiry_memory_idle(const struct expiry_memory *memory)
 }
 
 /**
- * expiry_memory_resident - pages that are in memory, pinned or not
+ * expiry_memory_resident - count the pages in memory, pinned or not
  * @memory: of the queue
  */
 u64 expiry_memory_resident(const struct expiry_memory *memory)
@@ -324,7 +326,7 @@ u64 expiry_memory_resident(const struct expiry_memory *memory)
 
 /**
  * expiry_memory_destroy - free everything
- * @memory: may be half made or never made (all zero); is all zero afterwards
+ * @memory: partly made, or all zero; all zero afterwards
  */
 void expiry_memory_destroy(struct expiry_memory *memory)
 {
@@ -349,10 +351,10 @@ void expiry_memory_destroy(struct expiry_memory *memory)
 }
 
 /**
- * expiry_memory_init - make the runs of a queue, empty
+ * expiry_memory_init - make the empty runs of a queue
  * @memory: all zero
- * @config: tells how large they may become
- * @memcg: who pays, must outlive @memory; or NULL
+ * @config: gives their maximum size
+ * @memcg: charged for the pages, must outlive @memory; or NULL
  * @pageable: whether pages may be paged out
  *
  * Returns 0 or -ENOMEM, -ENFILE; then @memory is all zero again.
@@ -391,7 +393,9 @@ int expiry_memory_init(struct expiry_memory *memory,
 	if (pageable) {
 		file = compat_shmem_file("expiry", (loff_t)offset << PAGE_SHIFT);
 		if (IS_ERR(file)) {
-			/* What shmem calls a lack of memory for the inode. */
+			/* shmem returns -ENOSPC if it has no memory for the
+			 * inode.
+			 */
 			err = PTR_ERR(file) == -ENOSPC ? -ENOMEM : PTR_ERR(file);
 			goto out_destroy;
 		}

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The memory of a queue: the runs of pages that core/ works on, kept in a shmem
- * file of the queue's own, which the kernel may page out.
+ * The memory of a queue: the page arrays that core/ works on, in a shmem file
+ * of the queue's own, which the kernel may page out.
  *
- * A page is *pinned* while its address stands in the directory of its run: it
- * is held by a reference and so cannot be paged out. The core pins what it
- * touches; pages are let go of when the queue is idle (fire.c), when it holds
- * too many (queue.c) and when memory is short (shrink.c). With the module
- * parameter pageable=0 pages are plain kernel memory and always pinned.
+ * A page is *pinned* while its address is in the directory of its run: a
+ * reference holds it, so it cannot be paged out. The core pins the pages that
+ * it accesses. Pages are unpinned when the queue is idle (fire.c), when it has
+ * too many pinned (queue.c) and when memory is short (shrink.c). With the
+ * module parameter pageable=0 pages are plain kernel memory and always pinned.
  *
- * The tables of a directory stay when their pages are let go of: 8 bytes a page,
- * so that what is in memory can be used, and cancelled, where there is no more
- * to be had.
+ * The tables of a directory stay when their pages are unpinned; they take 8
+ * bytes a page. So the pages in memory can be used, and their timers cancelled,
+ * when no more memory is available.
  *
- * Everything here is called with the queue's lock held.
+ * All functions here are called with the queue's lock held.
  */
 #ifndef EXPIRY_MEMORY_H
 #define EXPIRY_MEMORY_H
@@ -30,9 +30,9 @@ struct mem_cgroup;
 /**
  * struct expiry_run - one run of pages
  * @pages: as the core sees it
- * @memory: whose it is (const)
+ * @memory: its owner (const)
  * @offset: of its first page in the file (const)
- * @made: pages from here on were never there or have been given back
+ * @made: pages from here on do not exist
  * @pins: pages in each table of the directory
  */
 struct expiry_run {
@@ -46,17 +46,19 @@ struct expiry_run {
 /**
  * struct expiry_memory - the memory of a queue
  * @run: the runs
- * @file: where the pages live; NULL: plain pages (const)
- * @memcg: who pays; NULL: whoever touches a page first (const, referenced)
+ * @file: contains the pages; NULL: plain pages (const)
+ * @memcg: charged for the pages (const, referenced)
  * @nowait: page_in must not wait for I/O nor try hard for memory
- * @held: nothing may be unpinned or given back now, nor may calls fail for
- *	what cannot be unpinned: they return -EAGAIN
- * @relieved: what can be unpinned for the sake of the current call has been
+ * @held: nothing may be unpinned or freed now
+ * @relieved: all possible unpinning for this call is done
  * @pinned: pages in the directories
  * @wanted: the run of the page that @nowait refused last; NULL = none
  * @wanted_index: which page of it
- * @hand_run: where unpinning goes on
+ * @hand_run: where unpinning continues
  * @hand_table: likewise, the table in the run's directory
+ *
+ * With a NULL @memcg the first toucher of a page is charged. With @held, calls
+ * that need a page unpinned return -EAGAIN rather than fail.
  */
 struct expiry_memory {
 	struct expiry_run run[TIMERS_PAGES_NR];

@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * The module's parameters (main.c). They can be changed at any time and then
- * hold for what happens from there on.
+ * The module's parameters (main.c). Changes at runtime affect later calls only.
  */
 #ifndef EXPIRY_PARAMS_H
 #define EXPIRY_PARAMS_H

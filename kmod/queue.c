@@ -4,45 +4,45 @@
  *
  * Locking
  *
- * queue->read_lock (mutex) makes readers and REWIND take turns. It is held
- *	while expirations that have left the heap are copied to their reader,
- *	so that nobody rewinds what is on its way, and keeps the records of two
- *	readers from mixing. Held while waiting for user memory; never while
+ * queue->read_lock (mutex) serializes readers and REWIND. It is held while
+ *	expirations that have left the heap are copied to their reader. So
+ *	REWIND does not touch records being copied, and the records of two
+ *	readers do not mix. Held while waiting for user memory; never while
  *	waiting for a timer to become due.
  *
  * queue->lock (mutex) protects the timers and their pages: all of core/ is
- *	called under it. Held for a bounded number of heap steps, during which a
- *	page may have to come back from swap; never while user memory is
- *	touched. Taken by expiry_queue_lock(), whose nowait form neither waits
- *	for the lock nor, under it, for a page. expiry_queue_unlock() makes the
- *	hrtimer and @due follow before anybody else gets in: whenever the lock
- *	is free, they tell the truth, or a work item is on its way to see to it.
+ *	called under it. Held for a bounded number of heap steps, which may
+ *	wait for a page from swap; never while user memory is accessed.
+ *	expiry_queue_lock() takes it. Its nowait form waits neither for the
+ *	lock nor, under it, for a page. expiry_queue_unlock() updates the
+ *	hrtimer and @due before it releases the lock. So whenever the lock is
+ *	free, they are correct, or a work item is queued to correct them.
  *
  * users_lock (mutex, user.c) protects the counts of queues, queues_lock (mutex,
- * debugfs.c) the list of all of them. Under neither is another mutex taken.
+ * debugfs.c) the list of all of them. No other mutex is taken under either.
  *
- * The list of queues that have pages pinned has a spinlock of its own
- * (list_lru, see shrink.c), which also keeps a queue in it from being freed.
+ * The list of queues with pinned pages has a spinlock of its own (list_lru, see
+ * shrink.c), which also keeps a queue in it from being freed.
  *
- * queue->wait.lock (spinlock) is the innermost; the hrtimer's interrupt takes
- *	it, under nothing, to wake.
+ * queue->wait.lock (spinlock) is the innermost. The hrtimer's interrupt takes
+ *	it to wake readers, with no other lock held.
  *
  * Order: read_lock, lock, the list's spinlock. The shrinker runs inside of any
- * allocation of memory, under any of the mutexes, and goes the other way: under
+ * memory allocation, under any of the mutexes. Its order is the reverse: under
  * the list's spinlock it tries lock.
  *
- * Contexts: system calls and io_uring's workers (both locks), the work items
- * of fire.c (lock), the shrinker (tries lock), the hrtimer's interrupt (sets
- * @due and wakes), poll (reads @due, takes nothing).
+ * Contexts: system calls and io_uring's workers (both locks), the work items of
+ * fire.c (lock), the shrinker (tries lock), the hrtimer's interrupt (sets @due
+ * and wakes), poll (reads @due, takes nothing).
  *
- * While records are on their way to a reader (memory.held) pages stay pinned:
- * what is to be done with the records when the copy has ended needs them.
- * That copy does not fault, so it does not last, and who needs memory that
- * only unpinning could give unlocks and comes again.
+ * While records are copied to a reader (memory.held) pages stay pinned: the
+ * release or restore after the copy needs them. The copy does not fault, so it
+ * is brief. A thread that needs memory which only unpinning could free unlocks
+ * and tries again.
  *
- * Lifetime: a queue is its open file. Whoever calls in holds the file, so that
- * release comes last; the file holds the module. What runs by itself is
- * stopped by release before anything is freed.
+ * Lifetime: a queue is its open file. Every caller holds the file, so release
+ * comes last; the file holds the module. Release stops the hrtimer and the work
+ * items before it frees anything.
  */
 #include <linux/capability.h>
 #include <linux/cred.h>
@@ -64,13 +64,13 @@
 #include "trace.h"
 #include "user.h"
 
-/* Pages unpinned at the end of a use that finds too many pinned, about. */
+/* About how many pages to unpin after a use that finds too many pinned. */
 #define UNPIN_PAGES	2048
 
 static atomic_t serials;
 
 /**
- * expiry_queue_new - make a queue for the calling process, not yet configured
+ * expiry_queue_new - make an unconfigured queue for the calling process
  *
  * Returns it, or -EMFILE (the user has too many), -ENOMEM.
  */
@@ -103,7 +103,7 @@ out_free:
 
 /**
  * expiry_queue_free - remove a queue with its timers
- * @queue: that nobody else knows any more. May sleep.
+ * @queue: no longer reachable by others. May sleep.
  */
 void expiry_queue_free(struct expiry_queue *queue)
 {
@@ -121,7 +121,7 @@ void expiry_queue_free(struct expiry_queue *queue)
 }
 
 /**
- * expiry_queue_set_layout - say how the heap is to be laid out
+ * expiry_queue_set_layout - set the layout of the heap
  * @queue: not yet configured
  * @layout: one of core/'s. May sleep.
  *
@@ -143,7 +143,7 @@ int expiry_queue_set_layout(struct expiry_queue *queue,
 	return err;
 }
 
-/* What configuring consists of; on failure nothing has happened. */
+/* Configures a queue; on failure nothing has changed. */
 static int configure_locked(struct expiry_queue *queue,
 			    const struct expiry_config *config)
 {
@@ -185,9 +185,9 @@ out_memory:
 }
 
 /**
- * expiry_queue_configure - give a queue its clock, mode, slack and limit
+ * expiry_queue_configure - set a queue's clock, mode, slack and limit
  * @queue: a new one
- * @config: checked, with the limit to be in force. May sleep.
+ * @config: checked, with the final limit. May sleep.
  *
  * Returns 0, -EBUSY (it is configured), -EINVAL, -ENOMEM, -ENFILE, -EINTR.
  */
@@ -209,7 +209,7 @@ int expiry_queue_configure(struct expiry_queue *queue,
 }
 
 /**
- * expiry_queue_relock - take the lock, whatever it takes
+ * expiry_queue_relock - take the lock, waiting uninterruptibly
  * @queue: a configured one
  */
 void expiry_queue_relock(struct expiry_queue *queue)
@@ -223,8 +223,9 @@ void expiry_queue_relock(struct expiry_queue *queue)
 /**
  * expiry_queue_lock - take the lock to use the queue
  * @queue: a configured one
- * @nowait: do not wait for the lock, and let core/ fail with -EAGAIN where it
- *	would have to wait for a page
+ * @nowait: wait neither for the lock nor for a page
+ *
+ * With @nowait core/ returns -EAGAIN where it would wait for a page.
  *
  * Returns 0, -EAGAIN (the lock is taken), -EINTR (killed while waiting).
  */
@@ -242,7 +243,7 @@ int expiry_queue_lock(struct expiry_queue *queue, bool nowait)
 	return 0;
 }
 
-/* Let go of what is pinned beyond what may be. */
+/* Unpins some of the pages above the limit. */
 static void unpin_some(struct expiry_queue *queue)
 {
 	struct expiry_memory *memory = &queue->memory;
@@ -283,8 +284,8 @@ void expiry_queue_unlock(struct expiry_queue *queue)
  * @records: in kernel memory
  * @count: how many
  *
- * Returns how many were processed: all, unless the queue was locked not to
- * wait or it is worth unlocking and coming again (memory.held).
+ * Returns how many were processed: all, unless the queue was locked with
+ * @nowait, or the caller should unlock and try again (memory.held).
  */
 u32 expiry_queue_submit_locked(struct expiry_queue *queue,
 			       struct expiry_record *records, u32 count)
@@ -309,9 +310,9 @@ u32 expiry_queue_submit_locked(struct expiry_queue *queue,
  * @queue: a configured one
  * @records: room for @count rows, in kernel memory
  * @count: how many
- * @cursor: where to go on
+ * @cursor: where to continue
  *
- * As timers_scan(), also -EAGAIN: unlock and come again (memory.held).
+ * As timers_scan(), also -EAGAIN: unlock and try again (memory.held).
  */
 int expiry_queue_scan_locked(struct expiry_queue *queue,
 			     struct expiry_record *records, u32 count,
@@ -328,7 +329,7 @@ int expiry_queue_scan_locked(struct expiry_queue *queue,
 }
 
 /**
- * expiry_queue_rewind - all that was delivered and not acknowledged is due again
+ * expiry_queue_rewind - make unacknowledged deliveries due again
  * @queue: a configured one; the caller holds @read_lock. May sleep.
  *
  * Returns 0, or -EINTR, -ENOMEM, -EIO when only a part could be done.
@@ -358,7 +359,7 @@ int expiry_queue_rewind(struct expiry_queue *queue)
 }
 
 /**
- * expiry_queue_stat_locked - what is in the queue
+ * expiry_queue_stat_locked - get the counters of a queue
  * @queue: a configured one
  * @stat: all of it is written
  */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * A queue: what an open file of /dev/expiry is. Locking is told in queue.c.
- */
+/* A queue: an open file of /dev/expiry. queue.c describes the locking. */
 #ifndef EXPIRY_QUEUE_H
 #define EXPIRY_QUEUE_H
 
@@ -17,14 +15,14 @@
 #include "memory.h"
 #include "timers.h"
 
-/* Records handled under one hold of the lock, and kept on the stack: 1 KiB. */
+/* Records processed in one critical section, and kept on the stack: 1 KiB. */
 #define EXPIRY_CHUNK	32U
 
 /**
  * struct expiry_queue - a queue
  *
  * Const after open:
- * @owner: who opened it, charged for one queue
+ * @owner: the opener, charged for one queue
  * @serial: names it in fdinfo and debugging messages
  * @memcg: of the opener, charged for its memory; may be NULL
  * @all: in the list of all queues, see debugfs.c
@@ -35,36 +33,34 @@
  * Const once @configured:
  * @configured: the queue has a clock and timers; release and acquire
  * @clock_id: of its deadlines
- * @slack_ns: how much later than asked @timer may fire
+ * @slack_ns: how late @timer may fire
  *
  * Under @lock:
  * @timers: the core's part of the queue
- * @memory: the pages @timers lives in
+ * @memory: the pages of @timers
  * @programmed_ns: what @timer was last set to
- * @error: of a page that the work items could not bring in, for the next
- *	reader; 0 = none
- * @rewind: some timers could be neither delivered nor restored: the next
- *	reader brings them back
+ * @error: a work item's page error, for the next reader
+ * @rewind: the next reader must restore some timers
  * @listed: @pinner is in its list
  * @swept: stale nodes swept, as far as traced
- * @used: jiffies when somebody last used the queue
- * @clock_offset_ns: of REALTIME against BOOTTIME when last looked
- * @clock_set: the reader is owed a CLOCK_SET record
+ * @used: jiffies of the last use of the queue
+ * @clock_offset_ns: of REALTIME against BOOTTIME when last checked
+ * @clock_set: the reader's next record is CLOCK_SET
  * @clock_sets: steps of the clock seen
  *
- * Written under @lock and by @timer's interrupt, read by everybody:
+ * Written under @lock and by @timer's interrupt, read without:
  * @due: an expiration can be read now
  *
  * Set by the shrinker, cleared under @lock:
- * @pressed: it wanted the lock, for memory is short: leave nothing pinned
+ * @pressed: memory is short: leave nothing pinned at unlock
  *
  * With their own locking:
  * @read_lock: see queue.c
  * @wait: readers and pollers waiting for @due
  * @timer: the one hrtimer, set for the earliest deadline
- * @settle: brings in what a caller could not wait for, see fire.c
- * @tend: lets go of memory after a while of no use, see fire.c
- * @pinner: in the list of queues with pages pinned, see shrink.c
+ * @settle: brings in pages that a caller could not wait for, see fire.c
+ * @tend: frees memory after a while without use, see fire.c
+ * @pinner: in the list of queues with pinned pages, see shrink.c
  */
 struct expiry_queue {
 	kuid_t owner;
@@ -120,7 +116,7 @@ int expiry_queue_scan_locked(struct expiry_queue *queue,
 void expiry_queue_stat_locked(struct expiry_queue *queue,
 			      struct expiry_stat *stat);
 
-/* Whether the queue has been configured: all it is can be relied on then. */
+/* Returns whether the queue is configured; its constants are then valid. */
 static inline bool expiry_queue_is_configured(const struct expiry_queue *queue)
 {
 	/* Pairs with configure_locked(). */

@@ -2,10 +2,10 @@
 /*
  * Reading expirations.
  *
- * Some records at a time are taken out of the heap, held as delivered and not
- * acknowledged, copied to the reader without the queue's lock, and then let go
- * of, or put back if they did not arrive. So an expiration is never lost to a
- * bad buffer, and a reader killed at any point takes none with it.
+ * A chunk of records is taken out of the heap and held as delivered, not
+ * acknowledged. It is copied to the reader without the queue's lock. Then the
+ * records are released, or restored if the copy failed. So a bad buffer loses
+ * no expiration, nor does a reader killed at any point.
  */
 #include <linux/errno.h>
 #include <linux/fs.h>
@@ -21,15 +21,12 @@
 #include "read.h"
 #include "trace.h"
 
-/*
- * Times that memory just faulted in may have gone away again before it is
- * taken for bad.
- */
+/* Retries after a page just faulted in is gone again, before -EFAULT. */
 #define COPY_TRIES	8
 
 /*
- * Up to @room records for the reader, of which the first may be a CLOCK_SET:
- * their number, which may be 0 although something is due, or an error.
+ * Takes up to @room records for the reader; the first may be a CLOCK_SET.
+ * Returns their number, possibly 0 although a timer is due, or an error.
  */
 static int take_locked(struct expiry_queue *queue,
 		       struct expiry_record *records, u32 room)
@@ -61,7 +58,7 @@ static int take_locked(struct expiry_queue *queue,
 	return nr || ret > 0 ? nr + max(ret, 0) : ret;
 }
 
-/* The first @given of @nr records reached the reader. */
+/* Releases the first @given of @nr records, restores the others. */
 static void settle_locked(struct expiry_queue *queue,
 			  const struct expiry_record *records, u32 nr, u32 given)
 {
@@ -78,12 +75,13 @@ static void settle_locked(struct expiry_queue *queue,
 	if (given < nr &&
 	    timers_restore(&queue->timers, records + given, nr - given))
 		queue->rewind = true;
-	/* Cannot fail: the pages it needs were touched, and held since. */
+	/* Cannot fail: its pages were touched before and have been held since.
+	 */
 	timers_release(&queue->timers, records, given);
 	queue->memory.held = false;
 }
 
-/* Copy whole records without faulting; returns how many. */
+/* Copies whole records without faulting; returns how many. */
 static u32 copy_records(const struct expiry_record *records, u32 nr,
 			struct iov_iter *to)
 {
@@ -97,9 +95,9 @@ static u32 copy_records(const struct expiry_record *records, u32 nr,
 }
 
 /*
- * Give the reader up to one chunk of what is due. Returns the number of
- * records, 0 if there is more to be had by calling again, -EAGAIN if nothing
- * is due or (@nowait) it would have to wait, or another error.
+ * Copies up to one chunk of due records to the reader. Returns the number of
+ * records, or 0 if another call may return some. -EAGAIN: nothing is due or
+ * (@nowait) it would have to wait. Other errors are possible.
  */
 static int read_chunk(struct expiry_queue *queue, struct iov_iter *to,
 		      bool nowait)
@@ -129,7 +127,7 @@ static int read_chunk(struct expiry_queue *queue, struct iov_iter *to,
 			queue->clock_set = false;
 	}
 	expiry_queue_unlock(queue);
-	/* None, though one is due: the stale ones above it were too many. */
+	/* A timer is due, but too many stale nodes were above it. */
 	if (!nr)
 		return READ_ONCE(queue->due) ? 0 : -EAGAIN;
 	if (nr < 0)
@@ -144,7 +142,9 @@ static int read_chunk(struct expiry_queue *queue, struct iov_iter *to,
 	return given ?: -EFAULT;
 }
 
-/* Fill the buffer with what is due: bytes, or an error if that is none. */
+/* Fills the buffer with due records. Returns bytes, or an error if there are
+ * none.
+ */
 static ssize_t read_due(struct expiry_queue *queue, struct iov_iter *to,
 			bool nowait)
 {
@@ -166,7 +166,7 @@ static ssize_t read_due(struct expiry_queue *queue, struct iov_iter *to,
 	return done ?: ret;
 }
 
-/* The same, alone. */
+/* Calls read_due() under @read_lock. */
 static ssize_t read_in_turn(struct expiry_queue *queue, struct iov_iter *to,
 			    bool nowait)
 {
@@ -178,7 +178,7 @@ static ssize_t read_in_turn(struct expiry_queue *queue, struct iov_iter *to,
 	} else if (mutex_lock_interruptible(&queue->read_lock)) {
 		return -ERESTARTSYS;
 	}
-	/* What could not be restored, see settle_locked(). */
+	/* Some records could not be restored: see settle_locked(). */
 	if (unlikely(READ_ONCE(queue->rewind)))
 		ret = expiry_queue_rewind(queue);
 	if (!ret)
@@ -188,15 +188,15 @@ static ssize_t read_in_turn(struct expiry_queue *queue, struct iov_iter *to,
 }
 
 /**
- * expiry_read - read what is due
+ * expiry_read - read due records
  * @queue: a configured one
  * @to: the reader's buffer
  * @nonblock: do not wait for a timer to become due
- * @nowait: nor for anything else
+ * @nowait: do not wait for anything
  *
  * Returns bytes, of whole records; -EINVAL (no room for one), -EFAULT, -EAGAIN
  * (nothing is due, or @nowait), -ERESTARTSYS, -EINTR, -ENOMEM or -EIO (a page
- * cannot be had; nothing is lost).
+ * is not available; nothing is lost).
  */
 ssize_t expiry_read(struct expiry_queue *queue, struct iov_iter *to,
 		    bool nonblock, bool nowait)

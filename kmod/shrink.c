@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * When memory is short, in the machine or in a memory cgroup, queues let go of
- * what they have pinned, so that it can be paged out.
+ * When memory is short, in the machine or in a memory cgroup, the shrinker
+ * unpins pages of queues so that they can be paged out.
  *
- * Queues that have pages pinned are in a list of the memory cgroup that they
- * are charged to. The list finds that out from the queue's own memory; hence
- * the slab cache.
+ * Queues with pinned pages are in the list of the memory cgroup that they are
+ * charged to. The list_lru derives the cgroup from the queue's own memory;
+ * hence the slab cache.
  */
 #include <linux/list_lru.h>
 #include <linux/lockdep.h>
@@ -17,11 +17,11 @@
 #include "shrink.h"
 
 static struct kmem_cache *cache;	/* of queues */
-static struct list_lru pinners;		/* queues with pages pinned */
+static struct list_lru pinners;		/* queues with pinned pages */
 static struct shrinker *shrinker;
 static bool ready;			/* @pinners can be used */
 
-/* A queue counts as one table of pages, which is what it is asked for. */
+/* Counts a queue as one table of pages, the amount unpinned at a time. */
 static unsigned long count(struct shrinker *unused, struct shrink_control *sc)
 {
 	unsigned long nr;
@@ -34,10 +34,10 @@ static unsigned long count(struct shrinker *unused, struct shrink_control *sc)
 }
 
 /*
- * Under the list's spinlock, which keeps the queue from being freed, and
- * wherever memory is asked for, so also under the lock of a queue: it is tried,
- * never waited for. Who has it is asked to unpin instead: what is pinned while a
- * use of the queue waits for memory is missing to everybody who does.
+ * Unpins pages of one queue, under the list's spinlock, which keeps the queue
+ * from being freed. Runs in any allocation, so also under the lock of a queue:
+ * tries the lock and never waits for it. The lock's holder may itself wait for
+ * memory: ask it to unpin at unlock.
  */
 static enum lru_status unpin(struct list_head *item, struct list_lru_one *list,
 			     COMPAT_LIST_LRU_LOCK void *unpinned)
@@ -47,7 +47,7 @@ static enum lru_status unpin(struct list_head *item, struct list_lru_one *list,
 	enum lru_status status = LRU_ROTATE;
 
 	if (!mutex_trylock(&queue->lock)) {
-		/* Who has it may itself be waiting for memory. */
+		/* The lock's holder may itself be waiting for memory. */
 		WRITE_ONCE(queue->pressed, true);
 		return LRU_SKIP;
 	}
@@ -71,7 +71,7 @@ static unsigned long scan(struct shrinker *unused, struct shrink_control *sc)
 }
 
 /**
- * expiry_shrink_queue_new - memory for a queue, charged to the caller
+ * expiry_shrink_queue_new - allocate a queue, charged to the caller
  *
  * Returns it, all zero but for the list head, or NULL.
  */
@@ -86,7 +86,7 @@ struct expiry_queue *expiry_shrink_queue_new(void)
 }
 
 /**
- * expiry_shrink_queue_free - give it back
+ * expiry_shrink_queue_free - free a queue's memory
  * @queue: not in the list
  */
 void expiry_shrink_queue_free(struct expiry_queue *queue)
@@ -95,8 +95,8 @@ void expiry_shrink_queue_free(struct expiry_queue *queue)
 }
 
 /**
- * expiry_shrink_update_locked - have the queue asked if it has pages pinned
- * @queue: that was just used
+ * expiry_shrink_update_locked - list the queue if it has pinned pages
+ * @queue: just used
  */
 void expiry_shrink_update_locked(struct expiry_queue *queue)
 {
@@ -114,8 +114,8 @@ void expiry_shrink_update_locked(struct expiry_queue *queue)
 }
 
 /**
- * expiry_shrink_remove - the queue is not asked any more, nor being asked
- * @queue: that nobody else uses any more
+ * expiry_shrink_remove - unlist a queue and wait for its shrinking
+ * @queue: no longer used by others
  */
 void expiry_shrink_remove(struct expiry_queue *queue)
 {
@@ -123,7 +123,7 @@ void expiry_shrink_remove(struct expiry_queue *queue)
 }
 
 /**
- * expiry_shrink_init - at the loading of the module
+ * expiry_shrink_init - register the shrinker when the module is loaded
  *
  * Returns 0 or -ENOMEM.
  */
@@ -143,7 +143,7 @@ int expiry_shrink_init(void)
 }
 
 /**
- * expiry_shrink_exit - at its unloading, when there are no queues left
+ * expiry_shrink_exit - unregister it at unloading, when there are no queues
  */
 void expiry_shrink_exit(void)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * Tracepoints, /sys/kernel/tracing/events/expiry. All name the queue by its
- * serial number, as fdinfo does; times are nanoseconds on the queue's clock.
+ * Tracepoints, /sys/kernel/tracing/events/expiry. Each names the queue by its
+ * serial number, as fdinfo does. Times are nanoseconds on the queue's clock.
  */
 #undef TRACE_SYSTEM
 #define TRACE_SYSTEM expiry
@@ -24,7 +24,7 @@
 		      { EXPIRY_MODE_ACK, "ack" },	\
 		      { EXPIRY_MODE_KEYED, "keyed" })
 
-/* An open file has become a queue. */
+/* Reports a newly configured queue. */
 TRACE_EVENT(expiry_config,
 	TP_PROTO(const struct expiry_queue *queue),
 	TP_ARGS(queue),
@@ -51,8 +51,8 @@ TRACE_EVENT(expiry_config,
 		  __entry->limit, __entry->slack_ns)
 );
 
-/* Records were processed under one hold of the queue's lock: @done of @count,
- * fewer where a page was missing. @armed and @nodes are as they are afterwards.
+/* Reports records processed in one critical section: @done of @count, fewer
+ * where a page was missing. @armed and @nodes are the values afterwards.
  */
 TRACE_EVENT(expiry_submit,
 	TP_PROTO(const struct expiry_queue *queue, u32 count, u32 done),
@@ -78,7 +78,9 @@ TRACE_EVENT(expiry_submit,
 		  __entry->armed, __entry->nodes, __entry->next_ns)
 );
 
-/* The hrtimer fired, in its interrupt: @late_ns after it was set for. */
+/* Reports that the hrtimer fired, in its interrupt, @late_ns after its
+ * deadline.
+ */
 TRACE_EVENT(expiry_fire,
 	TP_PROTO(const struct expiry_queue *queue, u64 deadline_ns, s64 late_ns),
 	TP_ARGS(queue, deadline_ns, late_ns),
@@ -96,8 +98,8 @@ TRACE_EVENT(expiry_fire,
 		  __entry->queue, __entry->deadline_ns, __entry->late_ns)
 );
 
-/* A reader was given @given of @taken records, the others went back. The first
- * was taken @late_ns after its deadline (CLOCK_SET: 0).
+/* Reports that a reader got @given of @taken records; the others were restored.
+ * The first was taken @late_ns after its deadline (CLOCK_SET: 0).
  */
 TRACE_EVENT(expiry_deliver,
 	TP_PROTO(const struct expiry_queue *queue,
@@ -123,8 +125,8 @@ TRACE_EVENT(expiry_deliver,
 		  __entry->deadline_ns, __entry->late_ns)
 );
 
-/* Stale nodes left the heap under one hold of the lock: @dropped of them, with
- * @nodes left for @armed timers.
+/* Reports stale nodes that left the heap in one critical section: @dropped of
+ * them, with @nodes left for @armed timers.
  */
 TRACE_EVENT(expiry_sweep,
 	TP_PROTO(const struct expiry_queue *queue, u64 dropped),

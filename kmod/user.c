@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: GPL-2.0-only
-/*
- * How many queues each user has.
- */
+/* Counts of queues by user. */
 #include <linux/capability.h>
 #include <linux/errno.h>
 #include <linux/gfp.h>
@@ -22,11 +20,11 @@ static unsigned long count_of(kuid_t uid)
 }
 
 /**
- * expiry_user_charge - one more queue for a user
+ * expiry_user_charge - count one more queue for a user
  * @uid: the opener
  *
- * Returns 0; -EMFILE if the user has as many as one may have and the caller
- * has no CAP_SYS_RESOURCE; -ENOMEM.
+ * Returns 0; -EMFILE if the user is at the limit and the caller has no
+ * CAP_SYS_RESOURCE; -ENOMEM.
  */
 int expiry_user_charge(kuid_t uid)
 {
@@ -50,7 +48,7 @@ out_unlock:
 }
 
 /**
- * expiry_user_uncharge - one less
+ * expiry_user_uncharge - count one queue less
  * @uid: as it was charged
  */
 void expiry_user_uncharge(kuid_t uid)
@@ -61,7 +59,7 @@ void expiry_user_uncharge(kuid_t uid)
 	count = count_of(uid);
 	if (WARN_ON_ONCE(!count))
 		goto out_unlock;
-	/* Overwriting what is there allocates nothing. */
+	/* Overwriting an entry allocates nothing. */
 	if (count > 1)
 		xa_store(&users, __kuid_val(uid), xa_mk_value(count - 1),
 			 GFP_KERNEL);

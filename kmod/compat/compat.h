@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * One spelling for what kernels from 6.1 on spell differently. Kbuild.include
- * finds out which spelling the headers at hand have.
+ * One spelling for interfaces that differ between kernels from 6.1 on.
+ * Kbuild.include tests the headers for each.
  */
 #ifndef EXPIRY_COMPAT_H
 #define EXPIRY_COMPAT_H
@@ -23,7 +23,7 @@
 #endif
 
 /*
- * The 16 bytes of the SQE that are the command's. The ring is shared with its
+ * Returns the 16 bytes of the SQE for the command. The ring is shared with its
  * user: read every field once.
  */
 static inline const struct expiry_batch *
@@ -39,8 +39,8 @@ compat_cmd_batch(const struct io_uring_cmd *cmd)
 }
 
 /*
- * To be returned by the handler: on 6.1 a count returned as such would pass
- * for a failure and break the links of the request.
+ * Completes a command; the handler must return the result. On 6.1 a returned
+ * count would be taken for a failure and would break the request's links.
  */
 static inline int compat_cmd_done(struct io_uring_cmd *cmd, int ret,
 				  unsigned int issue_flags)
@@ -54,9 +54,9 @@ static inline int compat_cmd_done(struct io_uring_cmd *cmd, int ret,
 }
 
 /*
- * Whether this command was issued before and answered -EAGAIN, so that its pdu
- * holds what was left there. Nobody clears the pdu of a new command; the flags
- * are set anew for each.
+ * Returns whether this command was issued before and answered -EAGAIN: its pdu
+ * then holds the state of that attempt. The kernel does not clear a new
+ * command's pdu, but sets the flags anew for each.
  */
 #ifdef EXPIRY_HAVE_CMD_REISSUE
 static inline bool compat_cmd_resumed(const struct io_uring_cmd *cmd)
@@ -94,7 +94,7 @@ compat_hrtimer_setup(struct hrtimer *timer,
 #endif
 }
 
-/* A file of pageable memory that is paid for page by page. */
+/* Makes a file of pageable memory, charged page by page. */
 static inline struct file *compat_shmem_file(const char *name, loff_t size)
 {
 #ifdef EXPIRY_HAVE_VMA_FLAGS
@@ -105,8 +105,8 @@ static inline struct file *compat_shmem_file(const char *name, loff_t size)
 }
 
 /*
- * The caller's memory cgroup, referenced, or NULL where there is none to be
- * had: then whoever touches a page first pays for it.
+ * Returns the caller's memory cgroup, referenced, or NULL if it is not
+ * available. Without it the first toucher of a page is charged.
  */
 static inline struct mem_cgroup *compat_memcg_get_current(void)
 {
@@ -118,9 +118,9 @@ static inline struct mem_cgroup *compat_memcg_get_current(void)
 }
 
 /*
- * A shrinker that lets go of what is in a list by memory cgroup and node, made
- * and registered in one go with its list; NULL if that failed. It may be called
- * before it is returned.
+ * Makes and registers a shrinker together with its list_lru, by memory cgroup
+ * and node; NULL on failure. It may be called before this returns.
+ * compat_shrinker_t is its callback type.
  */
 typedef unsigned long compat_shrinker_t(struct shrinker *shrinker,
 					struct shrink_control *sc);
@@ -167,7 +167,7 @@ compat_shrinker_new(const char *name, struct list_lru *list,
 	shrinker->flags = SHRINKER_MEMCG_AWARE | SHRINKER_NUMA_AWARE;
 	if (register_shrinker(shrinker, "%s", name))
 		goto out_free;
-	/* The list asks for the number that the shrinker has got by that. */
+	/* The list needs the number that the shrinker was just given. */
 	if (list_lru_init_memcg(list, shrinker))
 		goto out_unregister;
 	return shrinker;
@@ -196,7 +196,7 @@ static inline void compat_shrinker_free(struct shrinker *shrinker,
 #define compat_list_lru_del	list_lru_del
 #endif
 
-/* What stands between the list and the context of a list_lru_walk_cb. */
+/* The parameters of a list_lru_walk_cb between list and context. */
 #ifdef EXPIRY_HAVE_LIST_LRU_LOCK
 #define COMPAT_LIST_LRU_LOCK	spinlock_t *lock,
 #else
