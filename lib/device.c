@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Transport: the device itself. Requests are carried out at once; the replies
- * to posted ones lie in the handle's ring, where they are carried out in place.
+ * Transport: the device itself. Requests are carried out at once. Posted
+ * requests are carried out in the handle's ring, where their replies stay.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -43,7 +43,7 @@ static void device_close(struct expiry *h)
 	close(h->fd);
 }
 
-/* How many of @count, at most EXPIRY_BATCH_MAX, were carried out. */
+/* Returns how many of @count, at most EXPIRY_BATCH_MAX, were carried out. */
 static int device_batch(struct expiry *h, struct expiry_record *records,
 			uint32_t count)
 {

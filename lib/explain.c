@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * What an errno means here, and what to do about it.
- */
+/* Explanations of errnos, and what to do about each. */
 #include <errno.h>
 #include <stddef.h>
 #include <string.h>
@@ -16,7 +14,7 @@ struct explanation {
 	const char *text;
 };
 
-/* Sorted by op; within it in the order one would look for. */
+/* Sorted by op; within an op by likelihood. */
 static const struct explanation explanations[] = {
 	{ EXPIRY_OP_HELLO, EINVAL,
 	  "the queue exists with another clock or mode, or its name is not of A-Z a-z 0-9 . _ -; attach with the clock and mode it was made with" },

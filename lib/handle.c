@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Opening and closing a handle, and what it says of itself.
- */
+/* Opening and closing a handle, and its properties. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -32,7 +30,7 @@ _Static_assert(EXPIRY_OPEN_OBSERVE == EXPIRY_HELLO_OBSERVE, "flags are HELLO's")
 _Static_assert(EXPIRY_OPEN_ACK == EXPIRY_MODE_ACK, "flags are modes");
 _Static_assert(EXPIRY_OPEN_KEYED == EXPIRY_MODE_KEYED, "flags are modes");
 
-/* What the caller gave, in the size this library knows. */
+/* Copies the caller's options into the size this library knows. */
 static int options_copy(struct expiry_options *to,
 			const struct expiry_options *from)
 {
@@ -90,7 +88,7 @@ static int options_check(const struct expiry_options *options)
 	if (options->flags & EXPIRY_OPEN_EXISTING &&
 	    options->flags & OPEN_QUEUE && !is_named(options))
 		return -EINVAL;
-	/* What a broken connection would lose cannot be promised to last. */
+	/* Reconnecting needs a queue that outlives a broken connection. */
 	if (options->flags & EXPIRY_OPEN_RECONNECT) {
 		if (!is_named(options))
 			return -EINVAL;
@@ -148,7 +146,7 @@ EXPORT int expiry_open(struct expiry **handle, const char *address,
 	if (ret)
 		goto err_close;
 	credit_top_up(h);
-	/* If this could not be sent now, a later call will find out why. */
+	/* Ignore a failure: a later call reports it. */
 	(void)h->transport->flush(h);
 	*handle = h;
 	return 0;

@@ -1,19 +1,19 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A handle and the table that makes its transports alike.
+ * A handle, and the table of functions that each transport provides.
  *
- *	handle.c	open, close, what a handle is
- *	address.c	whom a handle belongs to
+ *	handle.c	open, close, properties of a handle
+ *	address.c	addresses of the socket and the device
  *	request.c	synchronous calls
  *	post.c		non-blocking calls: sending, polling
- *	receive.c	taking what arrived, credit
+ *	receive.c	receiving, credit
  *	unix.c		transport: expiryd's protocol over stream.c's socket
- *	lasting.c	transport: the same over as many connections as it takes
- *	reconnect.c	the connection of lasting.c: lost, made anew, looked over
+ *	lasting.c	transport: the same, reconnecting
+ *	reconnect.c	the connection of lasting.c: lost, remade, checked
  *	replay.c	requests that lasting.c may have to send again
  *	device.c	transport: /dev/expiry
  *	ring.c		records that arrived and were not taken
- *	explain.c	words for errnos
+ *	explain.c	explanations of errnos
  */
 #ifndef LIB_INTERNAL_H
 #define LIB_INTERNAL_H
@@ -33,23 +33,25 @@ struct reconnect;
 /**
  * struct transport - how a handle reaches its queue
  *
- * All functions return 0, a count, or -errno. One that returns an errno after
- * which the handle is of no use has set h->error to it.
+ * All functions return 0, a count, or -errno. A function whose errno makes the
+ * handle unusable has set h->error to it.
  *
- * @open: connect to @path and attach; fills in fd, window and timers of the
- *	handle, whose options are checked. On failure nothing is left open.
- * @close: undo it.
+ * @open: connect to @path and attach
+ * @close: undo @open
  * @submit: as expiry_submit(), with @count and ops checked
  * @post: as expiry_post(), likewise
- * @flush: send what is queued, the credit included: 0, or 1 when it is full
- * @take: hand out what arrived and is not in the ring
- * @pending: how many of these could be handed out without asking the kernel
+ * @flush: send queued bytes and credit: 0, or 1 if full
+ * @take: hand out records that arrived and are not in the ring
+ * @pending: number of these available without a system call
  * @events: what to poll for
- * @scan: as expiry_scan(), the rows' op left as it came
+ * @scan: as expiry_scan(), the rows' op unchanged
  * @stat: as expiry_stat()
  * @queues: as expiry_queues()
  * @drop: as expiry_drop()
  * @rewind: as expiry_rewind()
+ *
+ * @open sets fd, window and timers of the handle, whose options are checked. On
+ * failure it leaves nothing open.
  */
 struct transport {
 	int (*open)(struct expiry *h, const char *path,
@@ -85,9 +87,9 @@ extern const struct transport transport_device;
  * @transport: its functions
  * @fd: what the program polls
  * @mode: EXPIRY_MODE_*; likewise @clock_id
- * @consume: expirations are taken here
- * @observe: copies of expirations are taken here; with @consume never
- * @manual: credit is the program's care
+ * @consume: the handle takes expirations
+ * @observe: the handle takes copies of expirations; never with @consume
+ * @manual: the program requests credit
  * @credit: most expirations granted and held together; most copies held
  * @window: most requests posted and not taken back
  * @timeout_ms: 0 = for ever
@@ -95,24 +97,23 @@ extern const struct transport transport_device;
  * @reconnect: lasting only, else NULL
  *
  * Since then:
- * @error: negative: the handle is broken, and why
- * @posted: requests posted whose replies the program has not taken
+ * @error: negative: the errno that broke the handle
+ * @posted: posted requests whose replies the program has not taken
  * @awaited: of these, those whose replies have not arrived
  * @granted: expirations the server may still send
- * @held: expirations in @kept; for an observer whatever it was sent
- * @credit_due: granted, but the server was not told yet
- * @post_short: the last expiry_post() took less than all for want of room in
- *	the socket
- * @clock_set: where in @kept a CLOCK_SET stands, if it is still there
- * @clock_set_held: it is
- * @missed: where in @kept a MISSED of the handle's own stands, if it is the last
- *	that was sent to it
- * @missed_held: it is
- * @kept: what arrived while a synchronous call waited, and on a device the
- *	replies to posted requests
- * @in_doubt: of a synchronous call that a broken connection ended: requests
- *	behind the last answer that were sent
+ * @held: expirations in @kept; for an observer all records sent to it
+ * @credit_due: granted, but not yet sent to the server
+ * @post_short: the last expiry_post() found the socket full
+ * @clock_set: position in @kept of a CLOCK_SET
+ * @clock_set_held: @clock_set is valid
+ * @missed: position in @kept of a MISSED of the handle's own
+ * @missed_held: @missed is valid: no record was sent after it
+ * @kept: records that arrived during a synchronous call
+ * @in_doubt: requests that a broken connection may have carried out
  * @stream: unix and lasting only
+ *
+ * On a device @kept has the replies to posted requests. @in_doubt counts those
+ * of a synchronous call that were sent after the last answer.
  */
 struct expiry {
 	const struct transport *transport;
@@ -144,7 +145,7 @@ struct expiry {
 	struct stream stream;
 };
 
-/* An expiration or what stands between them, not the reply to a request. */
+/* Returns whether a record is an expiration or a CLOCK_SET, not a reply. */
 static inline bool is_event(const struct expiry_record *record)
 {
 	return record->op == EXPIRY_OP_EXPIRED ||
@@ -152,10 +153,12 @@ static inline bool is_event(const struct expiry_record *record)
 	       record->op == EXPIRY_OP_MISSED;
 }
 
-/* May the program send this? The rest would upset the count of replies. */
+/* Returns whether the program may send these. Other ops would upset the count
+ * of replies.
+ */
 bool request_ok(const struct expiry_record *records, uint32_t count);
 
-/* Ask for more expirations when half of them are used up. */
+/* Requests more expirations when half of them are used up. */
 void credit_top_up(struct expiry *h);
 
 #endif /* LIB_INTERNAL_H */

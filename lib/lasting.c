@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Transport: unix.c's, over as many connections as it takes.
+ * Transport: unix.c's, reconnecting as often as needed.
  *
- * Posted requests wait in the replay ring until they are answered. Those of a
- * synchronous call are the caller's, who gets them back; the call sends again
- * what is behind the last answer.
+ * Posted requests wait in the replay ring until they are answered. The caller
+ * keeps the requests of a synchronous call. That call sends again the requests
+ * after the last answer.
  */
 #include <errno.h>
 #include <poll.h>
@@ -12,7 +12,7 @@
 #include "reconnect.h"
 #include "unix.h"
 
-/* So many posted requests are sent without being told to flush. */
+/* Posted requests that are sent without a flush. */
 #define POST_BATCH	64
 
 static int lasting_open(struct expiry *h, const char *path,
@@ -36,11 +36,10 @@ static void lasting_close(struct expiry *h)
 }
 
 /**
- * struct submission - a synchronous call on its way
+ * struct submission - a synchronous call in progress
  * @begun_ns: when it began, on the queue's clock
- * @connection: that one was there
- * @doubt: of the records that are left, those which may have been carried out
- *	without an answer
+ * @connection: the connection at that time
+ * @doubt: remaining records that may have been carried out
  */
 struct submission {
 	uint64_t begun_ns;
@@ -48,8 +47,8 @@ struct submission {
 	uint32_t doubt;
 };
 
-/* Go on, on one connection, which may break: how many of @records were answered,
- * or an errno to return.
+/* Continues on one connection, which may break. Returns how many of @records
+ * were answered, or an errno.
  */
 static int submit_once(struct expiry *h, struct submission *s,
 		       struct expiry_record *records, uint32_t count)
@@ -65,7 +64,7 @@ static int submit_once(struct expiry *h, struct submission *s,
 	if (r->count != s->connection)
 		replay_fix(records, count, s->begun_ns);
 
-	/* What is in doubt goes alone: credit comes behind it. */
+	/* Send requests in doubt alone: credit follows them. */
 	ret = transport_unix.submit(h, records, s->doubt ?: count);
 	if (ret > 0)
 		done = ret;
@@ -104,7 +103,7 @@ static int lasting_submit(struct expiry *h, struct expiry_record *records,
 			break;
 		done += ret;
 	}
-	/* Nothing is in doubt any more, or the caller knows it. */
+	/* Nothing is in doubt any more, or the caller has the errno. */
 	r->repeating = false;
 	if (r->credit)
 		reconnect_step(h);
@@ -168,8 +167,8 @@ static short lasting_events(const struct expiry *h)
 	return POLLIN;
 }
 
-/* A call of the protocol's own that returned *@ret: is it to be repeated,
- * because the connection broke before its reply was there?
+/* Returns whether to repeat a call of the protocol's own that returned *@ret:
+ * the connection broke before its reply.
  */
 static bool broke(struct expiry *h, int *ret)
 {

@@ -45,7 +45,7 @@ EXPORT int expiry_wait(struct expiry *h, int timeout_ms)
 	if (h->error)
 		return 1;
 	if (!ret && h->post_short) {
-		/* There is room again, of which nothing else would tell. */
+		/* There is room again; no event reports that. */
 		h->post_short = false;
 		return 1;
 	}

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Taking what arrived, and the credit that lets it come.
- */
+/* Receiving records, and the credit for expirations. */
 #include <errno.h>
 #include <time.h>
 
@@ -34,7 +32,7 @@ EXPORT int expiry_credit(struct expiry *h, uint32_t nr)
 	return h->error;
 }
 
-/* What waited in the handle goes to the program, and out of the books. */
+/* Hands out records of the ring and updates the counts. */
 static uint32_t take_kept(struct expiry *h, struct expiry_record *records,
 			  uint32_t max)
 {
@@ -91,7 +89,8 @@ static uint64_t now_ns(void)
 	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
 }
 
-/* Returns the milliseconds until @end_ns, rounded up: a wait is never over early. */
+/* Returns the milliseconds until @end_ns, rounded up: a wait never ends early.
+ */
 static int ms_until(uint64_t end_ns)
 {
 	uint64_t now = now_ns();

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * A connection that is made anew when it breaks.
- */
+/* A connection that is replaced when it breaks. */
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -14,12 +12,12 @@
 #include "reconnect.h"
 #include "unix.h"
 
-/* Pauses between looks for a server that is not there. */
+/* Pauses between attempts to connect. */
 #define PAUSE_MS	10
 #define PAUSE_MAX_MS	1000
 
-/* A server that refuses may not have noticed yet that the connection before is
- * gone. After so long it means it.
+/* A refusal may be temporary: the server may not yet know that the previous
+ * connection is closed. After this time it is final.
  */
 #define REFUSED_NS	(5 * 1000000000ULL)
 
@@ -54,27 +52,30 @@ static int watch(const struct expiry *h, int op, int fd, short events)
  * Down
  */
 
-/* There is no connection (any more): try again at once the first time. */
+/* Marks the connection as lost: the first time, reconnect at once. */
 static void link_down(struct expiry *h)
 {
 	struct reconnect *r = h->reconnect;
 	uint64_t pause_ns = r->pause_ms * 1000000ULL;
 
-	/* Said to the epoll file, too, lest a forked child keeps it in there. */
+	/* Remove it explicitly: a forked child may keep the socket open. */
 	if (h->stream.fd >= 0)
 		watch(h, EPOLL_CTL_DEL, h->stream.fd, 0);
 	stream_hang_up(&h->stream);
 	r->state = LINK_DOWN;
 	r->retry_ns = now_ns(CLOCK_MONOTONIC) + pause_ns;
-	/* 0 would stop it. This also wakes who is to be told of h->error. */
+	/* 0 would stop the timer. The timer also wakes a program that must get
+	 * h->error.
+	 */
 	timer_set(r, pause_ns ?: 1);
 	r->pause_ms = r->pause_ms ? 2 * r->pause_ms : PAUSE_MS;
 	if (r->pause_ms > PAUSE_MAX_MS)
 		r->pause_ms = PAUSE_MAX_MS;
 }
 
-/* Expirations that the program has not seen come again, marked; so it sees each
- * once. What it was willing to take, it still is. Copies do not come again.
+/* Drops expirations that the program has not seen; the server delivers them
+ * again, marked. So the program sees each once. Its credit stays. Copies do not
+ * come again.
  */
 static void forget_held(struct expiry *h)
 {
@@ -98,7 +99,8 @@ static void forget_held(struct expiry *h)
 	r->credit = h->granted;
 }
 
-/* Nobody is there, as long as the server is being restarted. */
+/* Returns whether the errno means that no server is running, as in a restart.
+ */
 static bool is_gone(int error)
 {
 	switch (-error) {
@@ -121,7 +123,9 @@ int reconnect_lost(struct expiry *h)
 		return error;
 	h->error = 0;
 	if (r->state == LINK_UP) {
-		/* The end is met behind all that had arrived. */
+		/* The program gets the error after all records that had
+		 * arrived.
+		 */
 		forget_held(h);
 		replay_lost(&r->replay, h->mode & EXPIRY_MODE_KEYED, &h->kept);
 		h->awaited = 0;
@@ -130,7 +134,7 @@ int reconnect_lost(struct expiry *h)
 	return error == -ETIMEDOUT ? error : 0;
 }
 
-/* Connecting or greeting failed, or what was found is not what was lost. */
+/* Handles a failed connect or HELLO, or a queue that is not the lost one. */
 static void link_failed(struct expiry *h, int error)
 {
 	struct reconnect *r = h->reconnect;
@@ -176,7 +180,7 @@ static int link_greet(struct expiry *h)
 	return ret < 0 ? ret : 0;
 }
 
-/* The reply to HELLO: 0, or why it is none to go on with. */
+/* Checks the reply to HELLO: 0, or the errno that ends this attempt. */
 static int check_hello(const struct reconnect *r,
 		       const struct expiry_record *reply)
 {
@@ -192,9 +196,9 @@ static int check_hello(const struct reconnect *r,
 }
 
 /*
- * Is this the queue that was there before? With the embedded engine it is as
- * old as the daemon at most. With the kernel's it has counted more than once,
- * or others have made up for it.
+ * Checks that this is the queue of before. With the embedded engine its age is
+ * at most the daemon's. With the kernel's, it has counted at least as many
+ * timers, unless other clients made up the difference.
  */
 static int check_queue(struct reconnect *r, const struct expiry_stat *stat,
 		       const struct expiry_server_stat *server)
@@ -211,7 +215,7 @@ static int check_queue(struct reconnect *r, const struct expiry_stat *stat,
 	return 0;
 }
 
-/* The reply to STAT: 1, 0 if not all of it is there, or -errno. */
+/* Takes the reply to STAT: 1, 0 if it is incomplete, or -errno. */
 static int take_stat(struct expiry *h)
 {
 	const struct expiry_record *head = stream_units(&h->stream);
@@ -239,7 +243,7 @@ static int take_stat(struct expiry *h)
 	return ret ?: 1;
 }
 
-/* Look what the server says: 1 when that was all, 0 when more is to come, or
+/* Processes the server's replies: 1 when complete, 0 to wait for more, or
  * -errno.
  */
 static int link_greeted(struct expiry *h)
@@ -261,7 +265,7 @@ static int link_greeted(struct expiry *h)
 	}
 	if (!r->attached)
 		return 0;
-	/* A consumer may be told that the clock was set. */
+	/* A consumer may get a CLOCK_SET first. */
 	ret = unix_sort(h, NULL, 0);
 	return ret ?: take_stat(h);
 }
@@ -270,8 +274,8 @@ static int link_greeted(struct expiry *h)
  * Up
  */
 
-/* Posted requests first, then the credit: else a timer that is in doubt could
- * expire before it is armed again, and then twice.
+/* Sends posted requests first, then the credit. Otherwise a timer in doubt
+ * could expire, be armed again and expire twice.
  */
 static void send_posted(struct expiry *h)
 {
@@ -327,7 +331,7 @@ bool reconnect_step(struct expiry *h)
 	return !h->error && r->state == LINK_UP;
 }
 
-/* Wait for the epoll file until @end_ns, if that is not 0. */
+/* Waits for the epoll file until @end_ns, if that is not 0. */
 static int wait_until(const struct expiry *h, uint64_t end_ns)
 {
 	struct pollfd pfd = { .fd = h->fd, .events = POLLIN };
@@ -416,8 +420,8 @@ int reconnect_open(struct expiry *h, const char *path,
 	unix_hello(&r->hello, options);
 	r->state = LINK_UP;
 	r->met_ns = now_ns(CLOCK_BOOTTIME);
-	/* Each was armed once; a periodic one may be counted twice, for it is
-	 * armed and not acknowledged.
+	/* Each was armed once. A periodic one may count twice: it is armed and
+	 * unacknowledged.
 	 */
 	r->arms = h->timers / 2;
 	r->polled = POLLIN;

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A connection that is made anew when it breaks. docs/decisions/0009-reconnect.md
- * has the rules.
+ * A connection that is replaced when it breaks.
+ * docs/decisions/0009-reconnect.md has the rules.
  *
- * The program polls an epoll file of the handle's own, which stays while sockets
- * come and go in it; a timerfd in it tells when to look for the server again.
+ * The program polls an epoll file of the handle's own, which outlives each
+ * socket. A timerfd in it schedules the attempts to connect.
  */
 #ifndef LIB_RECONNECT_H
 #define LIB_RECONNECT_H
@@ -14,7 +14,7 @@
 
 /**
  * enum link_state
- * @LINK_DOWN: there is no connection
+ * @LINK_DOWN: not connected
  * @LINK_GREETING: HELLO and STAT are sent and not both answered
  * @LINK_UP: attached to the same queue as before
  */
@@ -30,15 +30,15 @@ enum link_state {
  * @state: of the connection
  * @attached: while greeting: HELLO was answered
  * @count: connections made after the first
- * @met_ns: when the connection before was attached, on CLOCK_BOOTTIME
- * @arms: the queue has counted so many at least
- * @pause_ms: how long to wait after the next failure; 0 = no time
- * @retry_ns: when to try again, on CLOCK_MONOTONIC
- * @refused_ns: since when every server that was met has refused; 0 = none has
+ * @met_ns: previous attach, on CLOCK_BOOTTIME
+ * @arms: least number of timers the queue has counted
+ * @pause_ms: pause after the next failure; 0 = none
+ * @retry_ns: time of the next attempt, on CLOCK_MONOTONIC
+ * @refused_ns: since when all servers refused; 0 = none has
  * @replay: posted requests without an answer
- * @repeating: so is a synchronous call's: credit waits for it
- * @credit: granted, and kept back until what is in doubt was sent again
- * @polled: what the epoll file looks for in the socket
+ * @repeating: a synchronous call sends again: credit waits for it
+ * @credit: granted, but kept back until then
+ * @polled: the socket's events in the epoll file
  */
 struct reconnect {
 	char *path;
@@ -58,31 +58,31 @@ struct reconnect {
 	short polled;
 };
 
-/* The handle was just attached to the queue; from now on that lasts. -errno */
+/* Makes a handle just attached to its queue a reconnecting one. 0 or -errno. */
 int reconnect_open(struct expiry *h, const char *path,
 		   const struct expiry_options *options);
 void reconnect_close(struct expiry *h);
 
-/* Do what can be done without waiting: connect, greet, send what was posted.
- * Whether the connection is there; if not, h->error may have been set.
+/* Connects, greets and sends posted requests as far as possible without
+ * waiting. Returns whether it is connected; if not, h->error may have been set.
  */
 bool reconnect_step(struct expiry *h);
 
-/* Wait until the connection is there and all that was posted is sent: 0,
- * -ETIMEDOUT, after which the handle is as good as before, or h->error.
+/* Waits until it is connected and all posted requests are sent. Returns 0,
+ * h->error, or -ETIMEDOUT, which leaves the handle usable.
  */
 int reconnect_wait(struct expiry *h);
 
-/* The transport took @nr @records; see to the books. */
+/* Updates the counts after the transport took @nr @records. */
 void reconnect_heard(struct expiry *h, const struct expiry_record *records,
 		     uint32_t nr);
 
-/* h->error was set. If another connection helps it is none any more: 0, or
- * -ETIMEDOUT if it was that. Else the error stays and is returned.
+/* Handles an error in h->error: clears it if another connection helps. Returns
+ * 0, or -ETIMEDOUT if it was that. Else the error stays and is returned.
  */
 int reconnect_lost(struct expiry *h);
 
-/* Look out for room in the socket if there is something to send. */
+/* Polls for room in the socket if there is something to send. */
 void reconnect_poll(const struct expiry *h);
 
 static inline uint32_t reconnect_count(const struct reconnect *r)

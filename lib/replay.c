@@ -43,15 +43,15 @@ void replay_fix(struct expiry_record *records, uint32_t nr, uint64_t now_ns)
 	}
 }
 
-/* Carried out twice it leaves what it left the first time. CANCEL and ACK then
- * answer -ENOENT, which says no more than that it is not there any more.
+/* Returns whether a request is idempotent. CANCEL and ACK may then answer
+ * -ENOENT, which only says that the timer is gone.
  */
 static bool repeatable(const struct expiry_record *record, bool keyed)
 {
 	switch (record->op) {
 	case EXPIRY_OP_ARM:
-		/* A plain queue would give a second id; NEW would find the
-		 * first one and take it for somebody else's.
+		/* Not idempotent: a plain queue would give a second id, and NEW
+		 * would find its own first one.
 		 */
 		return keyed && !(record->flags & EXPIRY_F_NEW);
 	case EXPIRY_OP_REFRESH:
@@ -60,7 +60,7 @@ static bool repeatable(const struct expiry_record *record, bool keyed)
 	case EXPIRY_OP_QUERY:
 		return true;
 	}
-	/* CLEAR would take what others have armed since. */
+	/* CLEAR would also remove what others have armed since. */
 	return false;
 }
 

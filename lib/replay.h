@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Requests that may have to be sent again, because the connection broke before
- * their answers came. Whether they were carried out is not known: only what may
- * be carried out twice is sent twice.
+ * their answers came. Whether they were carried out is unknown: only idempotent
+ * requests are sent again.
  */
 #ifndef LIB_REPLAY_H
 #define LIB_REPLAY_H
@@ -16,7 +16,7 @@
 /**
  * struct replay - posted requests without an answer, oldest first
  * @ring: sized by the window when the handle is opened
- * @sent: of these, how many the present connection was given
+ * @sent: how many of them the present connection sent
  */
 struct replay {
 	struct ring ring;
@@ -28,28 +28,28 @@ static inline uint32_t replay_unsent(const struct replay *replay)
 	return ring_nr(&replay->ring) - replay->sent;
 }
 
-/* The next requests that are to be sent, *@nr of them side by side. */
+/* Returns the next requests to be sent, *@nr of them contiguous. */
 const struct expiry_record *replay_run(const struct replay *replay,
 				       uint32_t *nr);
 
-/* The oldest were answered, all but @awaited of those that were sent. Returns
- * how many that is.
+/* Removes the answered requests: all but @awaited of those sent. Returns how
+ * many that is.
  */
 uint32_t replay_answered(struct replay *replay, uint32_t awaited);
 
-/* Deadlines from now become absolute, so that being sent again does not make
- * them later.
+/* Makes relative deadlines absolute: sending them again must not make them
+ * later.
  */
 void replay_fix(struct expiry_record *records, uint32_t nr, uint64_t now_ns);
 
-/* Of @nr requests in doubt, those up to the last that must not be carried out
- * twice are not to be sent again. Returns how many these are.
+/* Returns how many of @nr requests in doubt must not be sent again: all up to
+ * the last one that is not idempotent.
  */
 uint32_t replay_refused(const struct expiry_record *records, uint32_t nr,
 			bool keyed);
 
-/* The connection broke: what was sent is to be sent again. What must not be
- * goes to @kept, answered -ECONNRESET.
+/* Prepares sent requests for the next connection after a loss. Those that must
+ * not be sent again go to @kept, answered -ECONNRESET.
  */
 void replay_lost(struct replay *replay, bool keyed, struct ring *kept);
 

@@ -27,7 +27,7 @@ EXPORT int expiry_submit(struct expiry *h, struct expiry_record *records,
 	return h->transport->submit(h, records, count);
 }
 
-/* One record: its status, or why there is none. */
+/* Submits one record; returns its status or the errno of the call. */
 static int submit_one(struct expiry *h, struct expiry_record *record)
 {
 	int ret;

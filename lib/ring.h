@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A ring of records: what arrived and the program has not taken yet.
+ * A ring of records that arrived and that the program has not taken yet.
  *
- * Its size is fixed when the handle is opened, from what may arrive at most, so
+ * Its size is fixed when the handle is opened, by the most that may arrive, so
  * ring_put() never finds it full.
  */
 #ifndef LIB_RING_H
@@ -13,7 +13,7 @@
 
 /**
  * struct ring
- * @records: ring_init() takes the memory, ring_free() gives it back
+ * @records: allocated by ring_init(), freed by ring_free()
  * @mask: number of records - 1, a power of two less one
  * @head: the oldest; counts on without wrapping
  * @tail: where the next one goes; likewise
@@ -25,7 +25,7 @@ struct ring {
 	uint32_t tail;
 };
 
-/* Room for at least @size records. -ENOMEM. */
+/* Allocates room for at least @size records. -ENOMEM. */
 int ring_init(struct ring *ring, uint32_t size);
 void ring_free(struct ring *ring);
 
@@ -45,12 +45,12 @@ static inline void ring_put(struct ring *ring,
 	ring->records[ring->tail++ & ring->mask] = *record;
 }
 
-/* Take at most @max of the oldest; returns how many. */
+/* Takes at most @max of the oldest; returns how many. */
 uint32_t ring_take(struct ring *ring, struct expiry_record *records,
 		   uint32_t max);
 
-/* Where the next records go: a run of *@nr of them (at most what it was on
- * entry) side by side. Fill, then ring_commit().
+/* Returns where the next records go: *@nr contiguous ones (at most its value on
+ * entry). Fill them, then call ring_commit().
  */
 struct expiry_record *ring_run(const struct ring *ring, uint32_t *nr);
 

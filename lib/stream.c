@@ -140,7 +140,9 @@ void stream_put(struct stream *s, const struct expiry_record *units,
 	put_bytes(s, units, nr * UNIT);
 }
 
-/* Bytes sent, 0 when the socket is full (or for good: see send_dead). */
+/* Sends bytes. Returns how many, 0 when the socket is full (or for good: see
+ * send_dead).
+ */
 static ssize_t send_bytes(struct stream *s, const void *bytes, size_t len)
 {
 	ssize_t ret;
@@ -194,7 +196,9 @@ int stream_send(struct stream *s, const struct expiry_record *units,
 	return ret / UNIT;
 }
 
-/* Bytes received, 0 when there are none, -ECONNRESET at the stream's end. */
+/* Receives bytes. Returns how many, 0 when there are none, -ECONNRESET at the
+ * stream's end.
+ */
 static ssize_t receive_bytes(struct stream *s, void *bytes, size_t len,
 			     bool wait)
 {

@@ -2,14 +2,14 @@
 /*
  * Transport: expiryd's protocol over a Unix socket.
  *
- * What arrives is one stream of three things: expirations (to whoever takes
- * them next), replies to posted requests (h->awaited of them come before any
- * other reply), and replies to the synchronous call that waits. While a call
- * waits the first two go to h->kept, which has room for all that may come: the
- * window bounds the replies and the credit bounds the expirations.
+ * The stream carries three kinds of records: expirations, replies to posted
+ * requests, and replies to the waiting synchronous call. h->awaited replies to
+ * posted requests precede any other reply. While a call waits the first two
+ * kinds go to h->kept, which has room for all that may come: the window bounds
+ * the replies and the credit bounds the expirations.
  *
- * A synchronous call receives whenever it cannot send, so two full sockets
- * never face each other.
+ * A synchronous call receives whenever it cannot send, so it cannot deadlock
+ * with a server whose socket is full, too.
  */
 #include <errno.h>
 #include <poll.h>
@@ -17,7 +17,7 @@
 
 #include "unix.h"
 
-/* Fewer records than this are worth a copy to save system calls. */
+/* Below this many records a copy costs less than another system call. */
 #define DIRECT_MIN	64
 
 static int fail(struct expiry *h, int error)
@@ -26,7 +26,7 @@ static int fail(struct expiry *h, int error)
 	return error;
 }
 
-/* Account for one expiration or CLOCK_SET. Neither comes before HELLO's reply,
+/* Accounts for one expiration or CLOCK_SET. Neither comes before HELLO's reply,
  * when there is no ring yet.
  */
 static int event_arrived(struct expiry *h, const struct expiry_record *record)
@@ -79,7 +79,7 @@ static void event_keep(struct expiry *h, const struct expiry_record *record)
 		ring_put(&h->kept, record);
 		return;
 	}
-	/* Of several steps the program need know only the last. */
+	/* The program needs only the last of several steps. */
 	if (h->clock_set_held) {
 		h->kept.records[h->clock_set & h->kept.mask] = *record;
 		return;
@@ -130,8 +130,9 @@ int unix_flush(struct expiry *h)
 }
 
 /*
- * One step of a synchronous call that has nothing to send or cannot: wait for
- * the server, and sort what it says. @blocked: requests wait for the socket.
+ * Takes one step of a synchronous call that has nothing to send or cannot send:
+ * waits for the server, and sorts its records. @blocked: requests wait for the
+ * socket.
  */
 static int unix_step(struct expiry *h, bool blocked,
 		     struct expiry_record *replies, uint32_t max)
@@ -181,7 +182,7 @@ static int unix_submit(struct expiry *h, struct expiry_record *records,
 			full = ret;
 		}
 
-		/* What came before, then wait for more. */
+		/* Sort earlier records, then wait for more. */
 		ret = unix_sort(h, records + done, sent - done);
 		if (!ret)
 			ret = unix_step(h, full && !h->stream.send_dead,
@@ -195,7 +196,7 @@ static int unix_submit(struct expiry *h, struct expiry_record *records,
 	return done ? (int)done : h->error;
 }
 
-/* Send from @records without a copy: how many, 0 if the socket is full. */
+/* Sends from @records without a copy: how many, 0 if the socket is full. */
 static int post_directly(struct expiry *h, const struct expiry_record *records,
 			 uint32_t count)
 {
@@ -251,7 +252,8 @@ static int unix_post(struct expiry *h, const struct expiry_record *records,
 	return ret;
 }
 
-/* Account for what goes straight to the program. Returns 0 or -EPROTO. */
+/* Accounts for records that go straight to the program. Returns 0 or -EPROTO.
+ */
 static int arrived(struct expiry *h, const struct expiry_record *records,
 		   uint32_t nr)
 {
@@ -277,8 +279,8 @@ static int unix_take(struct expiry *h, struct expiry_record *records,
 	uint32_t nr = 0, some;
 	int ret = 0;
 
-	/* A small @max is served from the buffer, which is filled at most once;
-	 * a large one is received into directly.
+	/* Serve a small @max from the buffer, which is filled at most once;
+	 * receive a large one directly.
 	 */
 	if (!stream_nr(&h->stream) && max < DIRECT_MIN)
 		ret = stream_fill(&h->stream, false);
@@ -313,7 +315,7 @@ static short unix_events(const struct expiry *h)
 	return POLLIN | (out && !h->stream.send_dead ? POLLOUT : 0);
 }
 
-/* Wait for at least one more reply to a request that has several. */
+/* Waits for at least one more reply to a request that has several. */
 static int unix_more(struct expiry *h, struct expiry_record *replies,
 		     uint32_t max)
 {
@@ -325,8 +327,8 @@ static int unix_more(struct expiry *h, struct expiry_record *replies,
 	return ret;
 }
 
-/* Send one request of the protocol's own and wait for its first reply: 0, or
- * its status, or what broke the connection.
+/* Sends one request of the protocol's own and waits for its first reply: 0, its
+ * status, or the errno that broke the connection.
  */
 static int unix_call(struct expiry *h, struct expiry_record *record)
 {
@@ -421,7 +423,7 @@ static int unix_scan(struct expiry *h, uint64_t *cursor,
 	return nr;
 }
 
-/* Receive @units raw ones, the first @size bytes of them to @to. */
+/* Receives @units raw units, the first @size bytes of them to @to. */
 static int unix_body(struct expiry *h, void *to, size_t size, uint32_t units)
 {
 	size_t left = (size_t)units * sizeof(struct expiry_record);
@@ -474,7 +476,7 @@ static int unix_stat(struct expiry *h, struct expiry_stat *stat,
 	return ret;
 }
 
-/* One queue, after its @head. */
+/* Receives one queue, after its @head. */
 static int unix_queue(struct expiry *h, const struct expiry_queues_row *head,
 		      struct expiry_queue *row)
 {
