@@ -10,23 +10,23 @@
  * - Nothing is printed, no signal is raised, errno is left alone. Calls return
  *   0 or more, or a negative errno. A request that the queue refused is not an
  *   error of the call: its record carries the errno in ->status.
- * - All times are nanoseconds, absolute, on the queue's own clock (not the
- *   machine's default one): see expiry_now(). EXPIRY_NEVER is never; a deadline
- *   in the past is due at once.
- * - Poll the handle's fd only after expiry_next() returned less than it had
- *   room for: the handle may hold records that the fd does not tell of.
- * - What expiry_post() took may wait in the handle: expiry_flush() at the end
- *   of a turn, or any call that waits, sends it.
- * - An expiration and the reply to a request can cross on their way. A keyed
- *   timer that was armed again while its expiration travelled is told apart by
- *   deadline_ns.
+ * - All times are nanoseconds, absolute, on the queue's own clock: see
+ *   expiry_now(). That need not be the machine's default clock. EXPIRY_NEVER is
+ *   never; a past deadline is due at once.
+ * - Poll the handle's fd only after expiry_next() returned fewer records than
+ *   it had room for: the handle may hold records, and the fd does not show
+ *   them.
+ * - Requests of expiry_post() may wait in the handle. expiry_flush() at the end
+ *   of a turn, or any blocking call, sends them.
+ * - An expiration and the reply to a request can cross. If a keyed timer was
+ *   armed again meanwhile, compare deadline_ns to tell which arming expired.
  * - A broken connection stays broken: every later call returns the same errno,
- *   and the handle can only be closed. Which unanswered requests were carried
- *   out is not known. With EXPIRY_OPEN_RECONNECT the handle makes another
- *   connection by itself, and sees to them.
+ *   and the handle can only be closed. It is unknown which unanswered requests
+ *   were carried out. With EXPIRY_OPEN_RECONNECT the handle reconnects and
+ *   resolves them by itself.
  * - After fork() only one of the two processes may use the handle.
  *
- * Memory is taken in expiry_open() and nowhere else.
+ * Only expiry_open() allocates memory.
  *
  * A minimal consumer:
  *
@@ -111,57 +111,57 @@ struct expiry_options {
 };
 
 /*
- * EXPIRY_OPEN_OBSERVE: this handle gets a copy of what the queue's consumer is
- * sent. On sockets only; for a queue that exists and has a name; never with
- * EXPIRY_OPEN_CONSUME.
+ * EXPIRY_OPEN_OBSERVE: this handle gets copies of all records sent to the
+ * queue's consumer. On sockets only; for a queue that exists and has a name;
+ * never with EXPIRY_OPEN_CONSUME.
  *
  * - expiry_receive() and expiry_next() hand out the copies, EXPIRY_OP_EXPIRED and
  *   EXPIRY_OP_CLOCK_SET, in the consumer's order. There is no credit.
- * - The queue never waits for the handle. Copies for which there is no room, since
- *   the program does not take them, are dropped. EXPIRY_OP_MISSED stands at their
- *   place; cookie = how many.
- * - The program may query, scan, read counters and list queues. Each other request
- *   is answered -EACCES. While such a call waits, the handle holds options.credit
- *   copies at most.
- * - With EXPIRY_OPEN_RECONNECT nothing tells what was delivered during the pause. A
+ * - The queue never waits for the handle. Copies that the program does not take
+ *   in time are dropped. EXPIRY_OP_MISSED stands in their place; cookie = how
+ *   many.
+ * - The program may query, scan, read counters and list queues. Every other
+ *   request is answered -EACCES. During such a call, the handle holds
+ *   options.credit copies at most.
+ * - With EXPIRY_OPEN_RECONNECT deliveries during the pause are not reported. A
  *   queue that was dropped is lost (-ESTALE).
  *
- * EXPIRY_OPEN_EXISTING: attach to a queue that exists, of this clock and mode, and
- * make none. On sockets only. Without a name the handle has no queue:
- * expiry_stat() fills in the daemon's part and leaves the rest 0, expiry_queues()
- * works, and any other request is answered -ENOENT. CONSUME, OBSERVE, ACK, KEYED
- * and MANUAL are not allowed then.
+ * EXPIRY_OPEN_EXISTING: attach to a queue that exists, of this clock and mode,
+ * and make none. On sockets only. Without a name the handle has no queue.
+ * expiry_stat() then fills in the daemon's part and leaves the rest 0,
+ * expiry_queues() works, and any other request is answered -ENOENT. CONSUME,
+ * OBSERVE, ACK, KEYED and MANUAL are not allowed then.
  *
- * EXPIRY_OPEN_RECONNECT: a connection that breaks is made anew, to the same
- * queue, and the program sees a pause. For named queues on a socket; to consume,
- * the queue must be acknowledging. The first connection is expiry_open()'s, which
- * fails where nobody is there.
+ * EXPIRY_OPEN_RECONNECT: a broken connection is replaced by one to the same
+ * queue, and the program sees a pause. For named queues on a socket. To
+ * consume, the queue must be acknowledging. expiry_open() makes the first
+ * connection, and fails if there is no server.
  *
- * - Calls that wait go on waiting: for timeout_ms, then they return -ETIMEDOUT
- *   and the next one tries again; expiry_receive() and expiry_wait() as long as
- *   they were told. Others do as if nothing were there. The server is looked for
- *   at once, then with pauses that double, to a second. One that refuses for
- *   five seconds means it: its errno breaks the handle.
- * - Requests without an answer are sent again, in order. If the first time did
- *   count, CANCEL and ACK now answer -ENOENT: it is not there any more. Deadlines
- *   from now count from the call; in what is sent again, and in what is posted,
- *   they have become absolute.
- * - What cannot be carried out twice with the same end is not sent again: ARM on a
- *   plain queue, ARM with EXPIRY_F_NEW, CLEAR. It comes back with status
- *   -ECONNRESET, as do unanswered requests before it: it may have been carried
- *   out.
- * - ARM and REFRESH of an id that somebody else changed meanwhile win. An ARM
- *   without an answer whose timer expired during the pause, at another consumer
- *   who acknowledged it, expires once more, unmarked.
- * - Expirations that the program was given and has not acknowledged come again,
- *   with EXPIRY_F_REDELIVERED; so do those that the handle held. A REFRESH that is
- *   sent again can find one of them armed for that, and move it.
- * - That the clock was set during the pause is not told.
- * - If the queue was lost, -ESTALE breaks the handle: with the embedded engine,
- *   whenever the daemon was restarted; else when the queue has counted fewer
- *   timers than this handle knows of. With EXPIRY_OPEN_EXISTING also when the queue
- *   was dropped during the pause: it is not made again. Open another one, and arm
+ * - Blocking calls keep waiting. After timeout_ms they return -ETIMEDOUT, and
+ *   the next call tries again. expiry_receive() and expiry_wait() wait as long
+ *   as their own timeout. Other calls behave as if no record had arrived. The
+ *   handle reconnects at once, then with pauses that double up to a second.
+ *   After five seconds of refusals it fails with that errno.
+ * - Unanswered requests are sent again, in order. If the first attempt was
+ *   carried out, CANCEL and ACK now answer -ENOENT. Relative deadlines count
+ *   from the call. They are made absolute in posted requests and in those sent
  *   again.
+ * - Requests that are not idempotent are not sent again: ARM on a plain queue,
+ *   ARM with EXPIRY_F_NEW, CLEAR. They return with status -ECONNRESET, as do
+ *   unanswered requests before them. They may have been carried out.
+ * - ARM and REFRESH overwrite another client's changes to the same id. Suppose
+ *   an unanswered ARM expires during the pause at another consumer, which
+ *   acknowledges it: the timer expires once more, without EXPIRY_F_REDELIVERED.
+ * - Expirations that the program took and has not acknowledged are delivered
+ *   again, with EXPIRY_F_REDELIVERED. So are those that the handle held. A
+ *   REFRESH that is sent again may find such a timer armed for redelivery, and
+ *   move it.
+ * - A step of the clock during the pause is not reported.
+ * - If the queue was lost, -ESTALE breaks the handle. With the embedded engine
+ *   that is every restart of the daemon. Otherwise it is when the queue has
+ *   counted fewer timers than this handle knows of. With EXPIRY_OPEN_EXISTING
+ *   it is also when the queue was dropped during the pause: it is not made
+ *   again. Open another handle, and arm again.
  * - -EPROTO breaks the handle, too.
  */
 
@@ -224,9 +224,10 @@ int expiry_default_address(char *address, size_t size);
  * expiry_close - end the connection and free the handle
  * @h: NULL is allowed
  *
- * What expiry_post() left in the handle is not sent. Never blocks. An anonymous
- * queue and its timers are gone; a named one stays. On an acknowledging queue,
- * expirations that the handle still held are delivered again.
+ * Requests of expiry_post() still in the handle are not sent. Never blocks. An
+ * anonymous queue and its timers are gone; a named one stays. On an
+ * acknowledging queue, expirations that the handle still held are delivered
+ * again.
  */
 void expiry_close(struct expiry *h);
 
@@ -249,18 +250,17 @@ struct expiry_info {
 	uint32_t reconnects;
 };
 
-/* Fill in at most @size bytes of @info. Never blocks, never fails. */
+/* Fills in at most @size bytes of @info. Never blocks, never fails. */
 void expiry_info(const struct expiry *h, struct expiry_info *info, size_t size);
 
-/* Now on the queue's clock, in nanoseconds. Never blocks, never fails. */
+/* Returns now on the queue's clock, in nanoseconds. Never blocks, never fails. */
 uint64_t expiry_now(const struct expiry *h);
 
 /* ------------------------------------------------------------------------
- * Synchronous calls: they return when the answer is there. Expirations that
- * arrive meanwhile stay in the handle for expiry_next() or expiry_receive().
+ * Synchronous calls: they return when the answer has arrived. The handle keeps
+ * expirations that arrive meanwhile for expiry_next() or expiry_receive().
  *
- * Errors common to all calls from here on, which say that the handle is of no
- * use any more:
+ * Errors common to all calls from here on, after which the handle is unusable:
  * -ECONNRESET	the server ended the connection
  * -ETIMEDOUT	it was silent for timeout_ms while an answer was due
  * -EPROTO	it broke the protocol
@@ -279,9 +279,9 @@ uint64_t expiry_now(const struct expiry *h);
  *
  * Blocks. Signals do not end it.
  *
- * Returns how many records were answered, each with its own status. Less than
- * @count only if the connection broke after the first answer: the records
- * behind are as they were, and the next call returns the errno (or, with
+ * Returns how many records were answered, each with its own status. Fewer than
+ * @count only if the connection broke after the first answer. The remaining
+ * records are then unchanged, and the next call returns the errno (or, with
  * EXPIRY_OPEN_RECONNECT, tries again). Or:
  * -EINVAL	@count, or a record whose op is one of the protocol's own (64 on)
  *		or one of EXPIRED and CLOCK_SET; nothing was sent
@@ -302,7 +302,7 @@ int expiry_submit(struct expiry *h, struct expiry_record *records,
  * @id: keyed queue: in, the timer's id, not 0. Plain queue: out, the id given;
  *	untouched on failure.
  * @deadline_ns: when; from now with EXPIRY_F_RELATIVE
- * @period_ms: 0 = once, else again every so many milliseconds
+ * @period_ms: 0 = once, else milliseconds between expirations
  * @cookie: comes back with the expiration
  * @flags: EXPIRY_F_RELATIVE; keyed queues also _NEW and _LATER
  *
@@ -324,22 +324,22 @@ int expiry_arm(struct expiry *h, uint64_t *id, uint64_t deadline_ns,
 int expiry_refresh(struct expiry *h, uint64_t id, uint64_t deadline_ns,
 		   unsigned int flags, uint64_t *ret_deadline_ns);
 
-/* Cancel a timer; @ret_timer: the deadline, period and cookie it had.
+/* Cancels a timer; @ret_timer: the deadline, period and cookie it had.
  * -ENOENT as above: its expiration may be on its way.
  */
 int expiry_cancel(struct expiry *h, uint64_t id,
 		  struct expiry_record *ret_timer);
 
-/* Look at a timer. -ENOENT as above. */
+/* Gets a timer. -ENOENT as above. */
 int expiry_query(struct expiry *h, uint64_t id,
 		 struct expiry_record *ret_timer);
 
-/* Acknowledge an expiration of an acknowledging queue. -ENOENT: not delivered,
+/* Acknowledges an expiration of an acknowledging queue. -ENOENT: not delivered,
  * or acknowledged before; -EINVAL: not an acknowledging queue.
  */
 int expiry_ack(struct expiry *h, uint64_t id);
 
-/* Cancel and forget every timer of the queue. */
+/* Cancels and forgets every timer of the queue. */
 int expiry_clear(struct expiry *h, uint64_t *ret_count);
 
 /**
@@ -348,7 +348,7 @@ int expiry_clear(struct expiry *h, uint64_t *ret_count);
  *	when everything was seen
  * @rows: one record a timer, op EXPIRY_OP_QUERY, in no order; one that is
  *	delivered and not acknowledged carries EXPIRY_F_REDELIVERED
- * @max: room for so many, at least 1
+ * @max: room in @rows, at least 1
  *
  * Blocks. A timer armed during the whole scan is seen exactly once.
  *
@@ -387,11 +387,12 @@ struct expiry_queue {
  * @cursor: in: 0 to start, else what the last call left; out: where to go on, 0
  *	when everything was seen
  * @rows: one a queue, in no order. root and the daemon's own user see every
- *	queue, others their own; nobody this handle's, if that is anonymous.
- * @max: room for so many, at least 1
+ *	queue, other users their own. This handle's own anonymous queue is left
+ *	out.
+ * @max: room in @rows, at least 1
  *
  * Blocks. A queue that is there during the whole listing is seen exactly once.
- * Nobody is attached to a queue by this, and none is made.
+ * The call neither attaches to a queue nor makes one.
  *
  * Returns the number of rows, which may be 0 before the end, or:
  * -EINVAL	@max
@@ -401,9 +402,9 @@ int expiry_queues(struct expiry *h, uint64_t *cursor,
 		  struct expiry_queue *rows, uint32_t max);
 
 /**
- * expiry_drop - remove this named queue and its timers, for everybody
+ * expiry_drop - remove this named queue and its timers, for all clients
  *
- * Blocks. The handle is then good for expiry_close() alone; all else returns
+ * Blocks. Afterwards the handle can only be closed; other calls return
  * -ENOTCONN.
  *
  * -EINVAL	the queue has no name
@@ -432,11 +433,12 @@ int expiry_rewind(struct expiry *h);
  * @records: read during the call only; the caller's again when it returns
  *
  * Never blocks. Replies come by expiry_next(), in the order of the requests.
- * Small batches are gathered in the handle until expiry_flush(). On a device
- * requests are carried out at once.
+ * The handle collects small batches until expiry_flush(). A device carries
+ * requests out at once.
  *
- * Returns how many records were taken, from the first on: less than @count, even
- * 0, when the window or the socket is full. Then take replies, poll, try again.
+ * Returns how many records were taken, from the first on: fewer than @count,
+ * even 0, when the window or the socket is full. Then take replies, poll and
+ * try again.
  * -EINVAL as in expiry_submit(): nothing was taken.
  */
 int expiry_post(struct expiry *h, const struct expiry_record *records,
@@ -445,8 +447,8 @@ int expiry_post(struct expiry *h, const struct expiry_record *records,
 /**
  * expiry_flush - send what the handle has gathered
  *
- * Never blocks. Returns 0 if all of it is on its way, 1 if the socket is full or
- * not there: call again when the fd says so, see expiry_events().
+ * Never blocks. Returns 0 if all of it was sent. Returns 1 if the socket is
+ * full or not connected: call again when the fd is ready, see expiry_events().
  */
 int expiry_flush(struct expiry *h);
 
@@ -454,31 +456,31 @@ int expiry_flush(struct expiry *h);
  * expiry_next - take what has arrived
  * @records: replies to expiry_post(), in order, and expirations; those have op
  *	EXPIRY_OP_EXPIRED (or EXPIRY_OP_CLOCK_SET, EXPIRY_OP_MISSED)
- * @max: room for so many, at least 1
+ * @max: room in @records, at least 1
  *
  * Never blocks. Also flushes, and tops up the credit.
  *
  * Returns the number of records; 0 = nothing is there now; -EINVAL: @max is 0.
- * After a connection broke, what had arrived is handed out first.
+ * After a connection broke, records that had arrived come first.
  */
 int expiry_next(struct expiry *h, struct expiry_record *records, uint32_t max);
 
-/* The handle's file descriptor, for poll, epoll, sd-event or IORING_OP_POLL_ADD.
- * It stays the same, and the handle's: do not read, write or close it. With
- * EXPIRY_OPEN_RECONNECT it is an epoll file around the socket, which stays while
- * connections come and go; to reconnect, a program that polls need only call
- * expiry_next() when it says so.
+/* Returns the handle's file descriptor, for poll, epoll, sd-event or IORING_OP_POLL_ADD.
+ * It stays the same and belongs to the handle: do not read, write or close it.
+ * With EXPIRY_OPEN_RECONNECT it is an epoll file around the socket, and
+ * outlives each connection. A program that polls reconnects by calling
+ * expiry_next() when the fd is ready.
  */
 int expiry_fd(const struct expiry *h);
 
-/* What to poll the fd for: POLLIN, and POLLOUT while requests wait to be sent or
- * the last expiry_post() found the socket full. Ask again after every call on
- * the handle.
+/* Returns the events to poll the fd for: POLLIN, and POLLOUT while requests
+ * wait to be sent or the last expiry_post() found the socket full. Call it
+ * again after every other call on the handle.
  */
 short expiry_events(const struct expiry *h);
 
-/* Records that expiry_next() can hand out at once, without the fd being
- * readable.
+/* Returns how many records expiry_next() can hand out at once, without the fd
+ * being readable.
  */
 uint32_t expiry_pending(const struct expiry *h);
 
@@ -488,8 +490,8 @@ uint32_t expiry_pending(const struct expiry *h);
  *
  * Blocks. Also flushes.
  *
- * Returns 1 if something is there: a record to take, room in the socket again
- * for requests, or an errno to be told; now and then in vain. 0: time is up.
+ * Returns 1 if there is a record to take, room in the socket for requests, or
+ * an errno to return. Spurious returns are possible. 0: timeout.
  * -EINTR: a signal.
  */
 int expiry_wait(struct expiry *h, int timeout_ms);
@@ -502,7 +504,7 @@ int expiry_wait(struct expiry *h, int timeout_ms);
  * expiry_receive - take expirations, waiting for the first
  * @records: op EXPIRY_OP_EXPIRED, in order of deadline; on a REALTIME queue
  *	also EXPIRY_OP_CLOCK_SET; to an observer also EXPIRY_OP_MISSED
- * @max: room for so many, at least 1
+ * @max: room in @records, at least 1
  * @timeout_ms: milliseconds; 0 = do not wait, -1 = for ever
  *
  * Returns the number of expirations; 0 = time is up; or:
@@ -515,13 +517,13 @@ int expiry_receive(struct expiry *h, struct expiry_record *records,
 		   uint32_t max, int timeout_ms);
 
 /**
- * expiry_credit - be willing to take @nr more expirations
+ * expiry_credit - request @nr more expirations
  *
- * For handles with EXPIRY_OPEN_MANUAL; others do it themselves. Never blocks;
- * goes out with the next flush, which it tries itself.
+ * For handles with EXPIRY_OPEN_MANUAL; others request credit by themselves.
+ * Never blocks. Tries to flush; otherwise the next flush sends the credit.
  *
  * Returns 0, or:
- * -EINVAL	the handle does not consume, or sees to its credit itself
+ * -EINVAL	the handle does not consume, or requests credit by itself
  * -ENOBUFS	more than options.credit would be on their way or held
  */
 int expiry_credit(struct expiry *h, uint32_t nr);
@@ -539,7 +541,7 @@ int expiry_credit(struct expiry *h, uint32_t nr);
  */
 const char *expiry_explain(int error, unsigned int op);
 
-/* The library's version, as in "0.1.0". */
+/* Returns the library's version, as in "0.1.0". */
 const char *expiry_version(void);
 
 #ifdef __cplusplus

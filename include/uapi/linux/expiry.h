@@ -17,13 +17,13 @@
  *                    and fit; blocks until one is due unless O_NONBLOCK
  *                    (-EAGAIN). On a REALTIME queue that was stepped since the
  *                    last read the first record is EXPIRY_OP_CLOCK_SET; a step
- *                    alone wakes nobody. -EINVAL: no room for a record;
- *                    -EFAULT, -ENOMEM, -EIO: nothing is lost by it
+ *                    alone wakes no reader. -EINVAL: no room for a record;
+ *                    -EFAULT, -ENOMEM, -EIO: no record is lost
  *   poll             EPOLLIN: an expiration can be read
  *   EXPIRY_IOC_STAT, _SCAN, _REWIND    what is in the queue; see the structs
  *
  * A request, its reply and an expiration are the same 32-byte struct in the
- * machine's own byte order, so that nobody on the way parses or copies.
+ * machine's own byte order, so that no layer parses or converts it.
  *
  * Deadlines are on the host's clocks, also for a caller in a time namespace:
  * there use EXPIRY_F_RELATIVE, or REALTIME, which has no namespaces.
@@ -37,18 +37,18 @@
 /**
  * struct expiry_record - a request, its reply, or an expiration
  * @op: EXPIRY_OP_*
- * @flags: EXPIRY_F_*. In: a bit that is unknown or means nothing for @op is
- *	-EINVAL. Out, when @status is 0: only bits that speak of the result.
- * @status: in: must be 0 (else -EINVAL). Out: 0 or a negative errno. A refused
- *	record comes back as it was sent but for this field.
- * @period_ms: milliseconds; 0 = once; else the timer is armed again for its
- *	deadline + period at each delivery. Used by ARM; out of QUERY, EXPIRED.
- * @id: names the timer. On a plain queue the queue gives it in the reply to
- *	ARM (generation << 32 | slot number from 1), on a keyed queue the client
- *	chooses it. 0 is never a timer.
+ * @flags: EXPIRY_F_*. In: a bit that is unknown or has no meaning for @op is
+ *	-EINVAL. Out, when @status is 0: only bits about the result.
+ * @status: in: must be 0 (else -EINVAL). Out: 0 or a negative errno. Only
+ *	this field of a refused record changes.
+ * @period_ms: milliseconds; 0 = once. Else each delivery arms the timer again
+ *	for its deadline + period. Used by ARM; out of QUERY, EXPIRED.
+ * @id: names the timer. On a plain queue the reply to ARM gives it (generation
+ *	<< 32 | slot number from 1). On a keyed queue the client chooses it. 0
+ *	is never a timer.
  * @deadline_ns: nanoseconds, absolute on the queue's clock, or from now with
  *	EXPIRY_F_RELATIVE. A past deadline is due at once; EXPIRY_NEVER is never.
- * @cookie: the caller's own, handed back untouched
+ * @cookie: the caller's own, returned unchanged
  */
 struct expiry_record {
 	__u8  op;
@@ -62,12 +62,12 @@ struct expiry_record {
 
 /*
  * Requests. Errors common to all: -EINVAL (flags, status, id), -EOPNOTSUPP
- * (unknown op), -ENOMEM (no page could be had; nothing changed).
+ * (unknown op), -ENOMEM (no page available; nothing changed).
  *
  * ARM      in: deadline, cookie, period; id 0 (plain) or not 0 (keyed).
  *          out: id, deadline made absolute. On a keyed queue an armed id gets
- *          the new deadline, cookie and period in place; one that was
- *          delivered and not acknowledged is thereby acknowledged.
+ *          the new deadline, cookie and period in place; this
+ *          acknowledges a delivered, unacknowledged one.
  *          -ENOSPC: the queue is at its limit; -EEXIST: EXPIRY_F_NEW and the
  *          id is armed.
  * REFRESH  in: id, deadline. out: deadline made absolute, cookie, period.
@@ -85,7 +85,7 @@ struct expiry_record {
 #define EXPIRY_OP_QUERY		5
 #define EXPIRY_OP_CLEAR		6
 
-/* What a reader gets; as a request: -EOPNOTSUPP. */
+/* Records for readers; as a request: -EOPNOTSUPP. */
 #define EXPIRY_OP_EXPIRED	16	/* id, the deadline it had, cookie, period */
 #define EXPIRY_OP_CLOCK_SET	17	/* REALTIME was stepped; deadline_ns = now */
 
@@ -105,8 +105,8 @@ struct expiry_record {
  * struct expiry_config - EXPIRY_IOC_CONFIG
  * @clock_id: CLOCK_REALTIME (0), CLOCK_MONOTONIC (1) or CLOCK_BOOTTIME (7)
  * @mode: EXPIRY_MODE_*
- * @slack_ns: how much later than its deadline a wake-up may come to be shared
- *	with others; 0 = as precise as the machine's timers are
+ * @slack_ns: how late a wake-up may be, so that several share one; 0 = the
+ *	precision of the machine's timers
  * @limit: most timers, armed and delivered-not-acknowledged together; 0 = the
  *	module's default. Out: the limit in force.
  * @reserved: must be 0
@@ -129,10 +129,10 @@ struct expiry_config {
  * @count: how many, 1 to EXPIRY_BATCH_MAX
  * @flags: must be 0
  *
- * Returns how many records were processed, each with its own status; fewer
- * than @count only when the memory behind @addr ends there.
- * Errors: -EINVAL (alignment, count, flags), -EFAULT (the first record is not
- * readable and writable memory: nothing was done), -ENOTCONN (no config yet),
+ * Returns how many records were processed, each with its own status; fewer than
+ * @count only if the memory at @addr ends there. Errors: -EINVAL (alignment,
+ * count, flags), -EFAULT (the first record is not readable and writable memory:
+ * nothing was done), -ENOTCONN (no config yet),
  * -EINTR (a fatal signal came before the first record).
  */
 struct expiry_batch {
@@ -145,15 +145,15 @@ struct expiry_batch {
 /**
  * struct expiry_scan - EXPIRY_IOC_SCAN: list the timers of a queue
  * @addr: where records are written, 8-byte aligned (op EXPIRY_OP_QUERY)
- * @count: room for so many, 1 to EXPIRY_BATCH_MAX
+ * @count: room in @addr, 1 to EXPIRY_BATCH_MAX
  * @flags: must be 0
- * @cursor: in: 0 to start, else what the last call left; out: where to go on,
- *	0 when everything has been seen
+ * @cursor: in: 0 to start, else what the last call left; out: where to
+ *	continue, 0 at the end
  *
- * A timer armed during the whole scan is seen exactly once; one that comes or
- * goes meanwhile may or may not be. Rows come in no order. A timer that is
- * delivered and not acknowledged carries EXPIRY_F_REDELIVERED. Returns the
- * number of records written, which may be 0 before the end. Errors as SUBMIT.
+ * A timer armed during the whole scan is listed exactly once. A timer armed or
+ * ended meanwhile may or may not be listed. Rows have no order. A delivered,
+ * unacknowledged timer carries EXPIRY_F_REDELIVERED. Returns the number of
+ * records written, which may be 0 before the end. Errors as SUBMIT.
  */
 struct expiry_scan {
 	__u64 addr;
@@ -167,8 +167,8 @@ struct expiry_scan {
 /**
  * struct expiry_stat - EXPIRY_IOC_STAT; also the body of the socket's STAT
  * @now_ns: now on the queue's clock
- * @next_ns: the earliest deadline, EXPIRY_NEVER if nothing is armed. May be
- *	earlier than the truth while cancelled timers are being cleaned up.
+ * @next_ns: the earliest deadline, EXPIRY_NEVER if nothing is armed. May be too
+ *	early while cancelled timers are being cleaned up.
  * @armed: timers armed
  * @unacked: timers delivered and not acknowledged
  * @limit: most timers
@@ -179,16 +179,16 @@ struct expiry_scan {
  * @arms: since the queue was made; likewise @refreshes, @cancels, @acks,
  * @delivered, @redelivered
  * @refused: records answered with an error
- * @refused_limit: of these, for the queue's limit
+ * @refused_limit: of these, because of the queue's limit
  * @clock_sets: steps of CLOCK_REALTIME seen
  * @lateness_max_ns: of the deliveries in @lateness
- * @past: deliveries of timers that were given a deadline which had passed
+ * @past: deliveries of timers whose deadline had passed when it was set
  * @held: deliveries that were due before the daemon's consumer took any: there
- *	was none, or it had given no credit, or did not read. The module does
- *	not know its readers' reasons and counts none.
- * @lateness: how many deliveries were late by less than 2^n ns, and not less
- *	than 2^(n-1) ns, for n = index; the last bucket holds all the rest.
- *	Neither redeliveries nor @past and @held are counted.
+ *	was no consumer, it had given no credit, or it did not read. The module
+ *	does not know its readers' reasons and counts none.
+ * @lateness: bucket n counts the deliveries that were late by less than 2^n ns,
+ *	and not less than 2^(n-1) ns. The last bucket counts all the rest.
+ *	Redeliveries, @past and @held are not counted.
  * @clock_id: as configured; likewise @mode
  */
 struct expiry_stat {
