@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What every benchmark needs: an end with a reason, a clock, chance that comes
- * out the same each time, and the median of a few rounds.
+ * Common to all benchmarks: exit with a reason, a clock, reproducible random
+ * numbers, and the median of a few rounds.
  */
 #ifndef BENCH_BENCH_H
 #define BENCH_BENCH_H
@@ -43,13 +43,13 @@ static inline uint64_t bench_random(uint64_t *state)
 	return z ^ z >> 31;
 }
 
-/* From 0 to @limit - 1, without the division that a remainder takes. */
+/* Returns a number from 0 to @limit - 1, without a division. */
 static inline uint64_t bench_below(uint64_t *state, uint64_t limit)
 {
 	return (unsigned __int128)bench_random(state) * limit >> 64;
 }
 
-/* One figure of several rounds. */
+/* A figure of several rounds. */
 struct bench_figure {
 	double median;
 	double min;
@@ -63,7 +63,7 @@ static inline int bench_compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Sorts @rounds. */
+/* Returns the median, the least and the greatest; sorts @rounds. */
 static inline struct bench_figure bench_median(double *rounds, unsigned int nr)
 {
 	qsort(rounds, nr, sizeof(*rounds), bench_compare);

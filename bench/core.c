@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What the core alone costs: batches of records through timers_submit() and
- * timers_deliver(), without daemon, socket or system call. What bench/quick
- * measures above this is the way to the daemon and back.
+ * The cost of the core alone: batches of records through timers_submit() and
+ * timers_deliver(), without daemon, socket or system call. The difference to
+ * bench/quick is the path to the daemon and back.
  *
- * Only the calls are timed; making the records is not. Batches are timed by the
- * processor time they take, since what else runs on the machine is not the
- * core's; single calls by the clock, without those that were interrupted for
- * another task. Two layouts of the heap asked for in one run take turns, round
- * by round.
+ * Only the calls are timed; making the records is not. Batches are timed by
+ * their processor time, because other load on the machine is not the core's.
+ * Single calls are timed by the clock, without those that were interrupted for
+ * another task. Two layouts of the heap in one run are interleaved, round by
+ * round.
  */
 #include <getopt.h>
 #include <sys/resource.h>
@@ -25,7 +25,7 @@
 #define LONG_NS		5000U
 #define SPREAD_NS	(3600 * NSEC_PER_SEC)
 
-/* Processor time of this program. */
+/* Returns the processor time of this program. */
 static uint64_t cpu_now(void)
 {
 	struct timespec ts;
@@ -39,9 +39,9 @@ static uint64_t cpu_now(void)
  */
 
 /**
- * struct full - what is measured
+ * struct full - the measured queue
  * @mix: the names of its timers
- * @nr_max: room for so many
+ * @nr_max: most timers
  */
 struct full {
 	struct subject subject;
@@ -67,7 +67,7 @@ static void full_deinit(struct full *full)
 	bench_unmap(full->mix.ids, sizeof(*full->mix.ids) * full->nr_max);
 }
 
-/* Process one batch; the nanoseconds it took. */
+/* Processes one batch; returns the nanoseconds it took. */
 static uint64_t submit(struct full *full, struct expiry_record *records,
 		       u32 count)
 {
@@ -80,7 +80,7 @@ static uint64_t submit(struct full *full, struct expiry_record *records,
 	return took_ns;
 }
 
-/* Process @nr records of one kind; nanoseconds a record. */
+/* Processes @nr records of one kind; returns nanoseconds a record. */
 static double work(struct full *full, mix_make_t *make, u32 nr)
 {
 	struct expiry_record records[BATCH];
@@ -96,7 +96,7 @@ static double work(struct full *full, mix_make_t *make, u32 nr)
 	return (double)took_ns / nr;
 }
 
-/* Deliver @nr expirations; nanoseconds each. */
+/* Delivers @nr expirations; returns nanoseconds each. */
 static double deliver(struct full *full, u32 nr)
 {
 	struct expiry_record records[BATCH];
@@ -120,8 +120,8 @@ static double deliver(struct full *full, u32 nr)
 	return (double)(cpu_now() - start_ns) / done;
 }
 
-/* Take the first @count and arm as many anew, for some time in the hour after:
- * the queue stays as full, and time goes on. What each took is by @now.
+/* Takes the first @count and arms as many, for some time in the hour after. The
+ * queue stays as full, and time advances. @now times each.
  */
 static void hold(struct full *full, u32 count, uint64_t (*now)(void),
 		 uint64_t *deliver_ns, uint64_t *arm_ns)
@@ -156,7 +156,7 @@ static void hold(struct full *full, u32 count, uint64_t (*now)(void),
 
 static bool json;
 
-/* What every line begins with. */
+/* Prints the beginning of every line. */
 static void report_begin(const struct full *full, u32 nr, const char *what)
 {
 	const char *queue = full->mix.keyed ? "keyed" : "plain";
@@ -191,7 +191,7 @@ static int compare_ns(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Single calls, the clock included. Sorts @ns. */
+/* Reports single calls, the clock included. Sorts @ns. */
 static void report_worst(const struct full *full, u32 nr, const char *what,
 			 uint32_t *ns)
 {
@@ -242,7 +242,7 @@ static const char *const phase_names[NR_PHASES] = {
 	"refresh", "cancel", "arm", "mix", "hold",
 };
 
-/* Every kind leaves as many timers as it found. */
+/* Runs requests; every kind leaves the number of timers unchanged. */
 static void requests(struct full *full, double ns[][ROUNDS], u32 i, u32 nr)
 {
 	u32 count = nr / 2 < ROUND_RECORDS ? nr / 2 : ROUND_RECORDS;
@@ -267,7 +267,7 @@ static void holds(struct full *full, double ns[][ROUNDS], u32 i)
 	ns[HOLD][i] = (double)took_ns / ROUND_RECORDS;
 }
 
-/* How often this program was interrupted for another task. */
+/* Returns how often this program was interrupted for another task. */
 static long switches(void)
 {
 	struct rusage usage;
@@ -284,7 +284,7 @@ static void singles(struct full *full, u32 nr)
 	uint32_t *arm_ns = bench_map(SINGLES * sizeof(*arm_ns));
 	u32 i;
 
-	/* So that it is there before the clock runs. */
+	/* Populate the memory before the clock runs. */
 	memset(deliver_ns, 1, SINGLES * sizeof(*deliver_ns));
 	memset(arm_ns, 1, SINGLES * sizeof(*arm_ns));
 	for (i = 0; i < SINGLES; ) {

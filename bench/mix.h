@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The requests that the benchmarks make: of timers chosen at random among the
- * live ones, for deadlines at random within an hour.
+ * The requests of the benchmarks: for timers chosen at random among the live
+ * ones, with deadlines at random within an hour.
  */
 #ifndef BENCH_MIX_H
 #define BENCH_MIX_H
@@ -14,9 +14,9 @@
  * struct mix - a queue's timers, by name
  * @keyed: the names are the client's own
  * @from_ns: when the hour of the deadlines begins
- * @ids: of the @nr live timers, in no order; the benchmark's memory
- * @key: how many timers of a keyed queue were named so far
- * @random: state of chance
+ * @ids: of the @nr live timers, in no order
+ * @key: names given so far on a keyed queue
+ * @random: state of the random numbers
  */
 struct mix {
 	bool keyed;
@@ -32,15 +32,15 @@ typedef void mix_make_t(struct mix *mix, struct expiry_record *record);
 mix_make_t mix_arm;
 mix_make_t mix_refresh;
 
-/* What is cancelled leaves the list at once, so that no request behind it
- * names it again.
+/* Makes a CANCEL and removes its timer from the list at once, so that no later
+ * request names it.
  */
 mix_make_t mix_cancel;
 
-/* Half ARM, a quarter REFRESH, a quarter CANCEL. */
+/* Makes half ARM, a quarter REFRESH, a quarter CANCEL. */
 mix_make_t mix_any;
 
-/* Check @count answers and learn the names of what was armed. */
+/* Checks @count answers and stores the names of armed timers. */
 void mix_answers(struct mix *mix, const struct expiry_record *records,
 		 uint32_t count);
 

@@ -6,8 +6,8 @@
 #include "bench/pages.h"
 
 /*
- * A little more is mapped and given back, so that the memory begins where a
- * huge page can.
+ * Maps a little more and unmaps the excess, so that the memory begins on a huge
+ * page's boundary.
  */
 void *bench_map(size_t size)
 {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * An owner of pages for the benchmarks: a run of them lies in memory from end
- * to end and is filled in where it is touched.
+ * An owner of pages for the benchmarks: a run is contiguous in memory, and its
+ * pages are added at the first touch.
  */
 #ifndef BENCH_PAGES_H
 #define BENCH_PAGES_H
@@ -10,16 +10,17 @@
 
 #include "core/pages.h"
 
-/* What mappings begin at: a huge page. */
+/* Alignment of mappings: a huge page. */
 #define BENCH_ALIGN		((size_t)1 << 21)
 
-/* Memory that is zero and there when touched, on huge pages where the kernel
- * allows, as the embedded engine has it. Ends the program when there is none.
+/* Returns zeroed memory that is populated at the first touch, on huge pages
+ * where the kernel allows, as in the embedded engine. Ends the program when
+ * there is none.
  */
 void *bench_map(size_t size);
 void bench_unmap(void *memory, size_t size);
 
-/* Have it there before it is touched. */
+/* Populates memory before it is touched. */
 void bench_populate(void *memory, size_t size);
 
 /**

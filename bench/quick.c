@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What one client gets out of expiryd: requests a second by size of batch, with
- * a given number of live timers, and what a live timer costs the daemon in
- * memory. README.md has the method; bench/quick starts the daemon.
+ * The performance that one client gets from expiryd: requests a second by size
+ * of batch, with a given number of live timers, and the daemon's memory for a
+ * live timer. README.md has the method; bench/quick starts the daemon.
  */
 #include <getopt.h>
 #include <stdbool.h>
@@ -18,7 +18,7 @@
 #include "bench/mix.h"
 
 #define BATCH		512U
-#define PIPELINE	8U	/* batches in flight where more than one is */
+#define PIPELINE	8U	/* batches in flight, if more than one */
 #define ROUNDS_MAX	99U
 #define FAR_NS		(3600 * NSEC_PER_SEC)	/* nothing falls due meanwhile */
 
@@ -26,8 +26,8 @@
  * struct subject - a queue, and the names of all its timers
  * @handle: the connection to it
  * @mix: the names of its timers
- * @records: room for @nr_records requests, which become their answers
- * @server_clock: of the processor time the daemon has used
+ * @records: room for @nr_records requests and their answers
+ * @server_clock: of the daemon's processor time
  */
 struct subject {
 	struct expiry *handle;
@@ -37,14 +37,14 @@ struct subject {
 	clockid_t server_clock;
 };
 
-/* What some requests took: time, and processor time of either side. */
+/* Cost of some requests: time, and processor time of either side. */
 struct cost {
 	uint64_t took_ns;
 	uint64_t server_ns;
 	uint64_t client_ns;
 };
 
-/* Populated: the client's page faults are none of the daemon's. */
+/* Maps populated memory: the client's page faults are not the daemon's cost. */
 static void *map(size_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -59,7 +59,7 @@ static void *map(size_t size)
  * The daemon, from outside
  */
 
-/* Who listens: the daemon, since the driver let it make its own socket. */
+/* Returns the listening process: the daemon, which made its own socket. */
 static pid_t server_pid(const struct subject *subject)
 {
 	struct ucred peer;
@@ -80,7 +80,7 @@ static uint64_t cpu_ns(clockid_t clock_id)
 	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 }
 
-/* Resident bytes of a process, shared pages by halves. */
+/* Returns the resident bytes of a process, shared pages by halves. */
 static uint64_t resident(pid_t pid)
 {
 	unsigned long long kib = 0;
@@ -142,7 +142,7 @@ static void subject_init(struct subject *subject, const char *address,
  * Requests
  */
 
-/* Answer by answer, each before the next request. */
+/* Sends requests and waits for the answers of each batch before the next. */
 static void send_waiting(struct subject *subject, uint32_t nr, uint32_t batch)
 {
 	uint32_t done, count;
@@ -157,8 +157,8 @@ static void send_waiting(struct subject *subject, uint32_t nr, uint32_t batch)
 	}
 }
 
-/* Requests go out while earlier answers are under way. Answers come in the
- * order of the requests, so they take their places.
+/* Sends requests while earlier answers are in transit. Answers come in the
+ * order of the requests, so they overwrite them.
  */
 static void send_ahead(struct subject *subject, uint32_t nr, uint32_t batch)
 {
@@ -188,7 +188,7 @@ static void send_ahead(struct subject *subject, uint32_t nr, uint32_t batch)
 	}
 }
 
-/* Have @nr requests made, then answered, which is what is measured. */
+/* Makes @nr requests, then measures their answering. */
 static struct cost work(struct subject *subject, mix_make_t *make, uint32_t nr,
 			uint32_t batch, bool ahead)
 {
@@ -213,7 +213,7 @@ static struct cost work(struct subject *subject, mix_make_t *make, uint32_t nr,
 	return cost;
 }
 
-/* Without measuring: @nr live timers. */
+/* Brings the queue to @nr live timers, unmeasured. */
 static void bring_to(struct subject *subject, uint32_t nr)
 {
 	uint32_t count;
@@ -271,7 +271,7 @@ static void describe_machine(const struct subject *subject)
  * Requests a second
  */
 
-/* What is measured side by side, in every round. */
+/* The measurements of every round, side by side. */
 static const struct kind {
 	bool keyed;
 	bool ahead;
@@ -291,8 +291,8 @@ static const struct kind {
 #define KINDS		(sizeof(kinds) / sizeof(*kinds))
 #define REQUESTS_MAX	1000000U
 
-/* Of one kind, by round: requests a second, and nanoseconds of processor time
- * that a request took of the daemon and of the client.
+/* Figures of one kind, by round: requests a second, and nanoseconds of
+ * processor time of a request, of the daemon and of the client.
  */
 struct rates {
 	double rate[ROUNDS_MAX];
@@ -393,7 +393,7 @@ static void report_memory(const struct subject *subject, const char *when,
 	fflush(stdout);
 }
 
-/* Work on @nr timers, a part at a time; requests a second. */
+/* Processes @nr timers, a part at a time; returns requests a second. */
 static double work_through(struct subject *subject, mix_make_t *make, uint32_t nr)
 {
 	uint64_t took_ns = 0;
@@ -419,7 +419,7 @@ static void memory(const char *address, uint32_t timers, bool keyed)
 		printf("\nqueue     timers  after                 bytes a live timer\n");
 	per_second = work_through(&subject, mix_arm, timers);
 	report_memory(&subject, "all were armed", empty, per_second);
-	/* Half of them to earlier, which leaves a stale node each. */
+	/* Half of them move to earlier and leave a stale node each. */
 	per_second = work_through(&subject, mix_refresh, timers);
 	report_memory(&subject, "as many refreshes", empty, per_second);
 	expiry_close(subject.handle);
@@ -467,7 +467,7 @@ int main(int argc, char **argv)
 	if (optind != argc - 1 || !*address || rounds < 1 ||
 	    rounds > (int)ROUNDS_MAX)
 		usage(2);
-	/* Fewer would run out while a round cancels. */
+	/* Fewer could run out while a round cancels. */
 	timers = timers ?: strcmp(argv[optind], "rate") ? 10000000 : 1000000;
 	if (timers < 500000)
 		usage(2);

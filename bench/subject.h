@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * A queue to be measured: the joined structure with pages of its own.
- */
+/* A measured queue: the joined structure with pages of its own. */
 #ifndef BENCH_SUBJECT_H
 #define BENCH_SUBJECT_H
 
@@ -22,18 +20,21 @@ struct subject {
 	size_t size;
 };
 
-/* An empty queue for @limit timers at most. Ends the program on failure. */
+/* Makes an empty queue for @limit timers at most. Ends the program on failure.
+ */
 void subject_init(struct subject *subject, const struct bheap_layout *layout,
 		  bool keyed, u32 limit);
 void subject_deinit(struct subject *subject);
 
-/* Bytes of pages in use: of heap, slots and index, or of all of them. */
+/* Return the bytes of pages in use: of heap, slots and index, or of all of
+ * them.
+ */
 u64 subject_heap_bytes(const struct subject *subject);
 u64 subject_slots_bytes(const struct subject *subject);
 u64 subject_index_bytes(const struct subject *subject);
 u64 subject_bytes(const struct subject *subject);
 
-/* The layouts by name, NULL if there is none. */
+/* Returns a layout by name, NULL if there is none. */
 const struct bheap_layout *subject_layout(const char *name);
 
 #endif /* BENCH_SUBJECT_H */

@@ -8,7 +8,7 @@
 
 #include "ledger.h"
 
-/* Populated at once: page faults would be taken for the daemon's doing. */
+/* Maps populated memory: page faults would count as the daemon's time. */
 static void *map(size_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
@@ -66,7 +66,7 @@ static void armed(struct ledger *ledger, struct ledger_timer *timer,
 		  const struct expiry_record *record, uint64_t now_ns)
 {
 	ledger->named++;
-	/* Its expiration may have overtaken this answer, and told the id. */
+	/* Its expiration may have overtaken this answer, and given the id. */
 	if (timer->delivered && timer->id != record->id)
 		ledger->misdated++;
 	timer->id = record->id;
@@ -94,7 +94,9 @@ static void cancelled(struct ledger *ledger, struct ledger_timer *timer)
 		ledger->outstanding--;
 }
 
-/* The timer had gone out: with what it had before the refresh, then. */
+/* Checks a timer that expired before the request: it must have come with its
+ * values from before the refresh.
+ */
 static void too_late(struct ledger *ledger, const struct ledger_timer *timer,
 		     uint8_t op)
 {
@@ -146,9 +148,9 @@ void ledger_answer(struct ledger *ledger, const struct expiry_record *record,
 }
 
 /*
- * Whether the timer must come in order: its deadline was in force before it
- * came, so whatever was due later has to wait for it. Without an answer nobody
- * can tell.
+ * Returns whether the timer must come in order: its deadline was in force
+ * before it came, so every later deadline must wait for it. Without an answer
+ * that is unknown.
  */
 static bool has_place(const struct ledger_timer *timer)
 {

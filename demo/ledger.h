@@ -1,16 +1,16 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The ledger: what was asked of a queue and what came of it, timer by timer,
- * so that every expiration can be held against the contract:
+ * The ledger records requests of a queue and their results, timer by timer, to
+ * check every expiration against the contract:
  *
  * - never before its deadline, which is the last one that was answered with
  *   success;
  * - in order of deadline;
- * - every timer once, but for those whose cancelling succeeded: not at all.
+ * - every timer once; those whose cancelling succeeded: never.
  *
  * Requests and expirations travel on different connections and may cross. A
- * request that was answered -ENOENT is right if the timer had gone out with
- * what it had before, and the ledger looks whether it did.
+ * request that was answered -ENOENT is right if the timer had expired with its
+ * former values, and the ledger checks that.
  */
 #ifndef DEMO_LEDGER_H
 #define DEMO_LEDGER_H
@@ -22,13 +22,12 @@
 /**
  * struct ledger_timer - one timer; its number in the ledger is its cookie
  * @id: as the queue named it, 0 until it did
- * @deadline: the one in force as far as is known; once delivered, the one it
- *	was delivered for
- * @asked: the one a refresh in flight asks for
- * @in_flight: op of the request that is not answered yet, 0 = none
+ * @deadline: the one in force; once delivered, its expiration's
+ * @asked: the one a refresh in flight requests
+ * @in_flight: op of the unanswered request, 0 = none
  * @armed: an ARM was sent and not refused
  * @changed: a REFRESH or CANCEL was sent
- * @delivered: it came
+ * @delivered: its expiration came
  * @cancelled: cancelling it succeeded
  * @timely: @deadline was in force before it came
  */
@@ -46,23 +45,21 @@ struct ledger_timer {
 
 /**
  * struct ledger - all of them, and the sums
- * @timers: @nr_max of them; the first @nr were armed, the first @named of
- *	those were answered
+ * @timers: @nr_max of them; @nr armed, the first @named answered
  * @lateness: of the expirations, in nanoseconds, @delivered of them
  * @last: latest deadline delivered so far
  * @unanswered: requests in flight
- * @outstanding: timers armed, not cancelled, and not delivered; at the end:
- *	lost
+ * @outstanding: armed, not cancelled, not delivered; at the end: lost
  * @armed: timers armed; likewise @refreshed, @cancelled
- * @too_late: refreshes and cancels of a timer that had just gone out
- * @refused: requests refused for anything else; @refusal is the first's reason
+ * @too_late: refreshes and cancels of a timer just expired
+ * @refused: other refused requests; @refusal is the first's reason
  * @delivered: expirations of a timer that was due one
  * @early: before the deadline
  * @misdated: for another deadline or with another id than the timer's
  * @disorder: after one with a later deadline
  * @duplicate: a second time
  * @cancelled_delivered: although cancelling had succeeded
- * @unknown: of a timer nobody armed
+ * @unknown: of a timer that was never armed
  */
 struct ledger {
 	struct ledger_timer *timers;
@@ -88,33 +85,35 @@ struct ledger {
 	uint64_t unknown;
 };
 
-/* 0 or -ENOMEM. */
+/* Initializes a ledger. 0 or -ENOMEM. */
 int ledger_init(struct ledger *ledger, uint32_t nr_max);
 void ledger_deinit(struct ledger *ledger);
 
-/* Write @record down as sent: an ARM of the next timer (the cookie is put in),
- * or a REFRESH or CANCEL of the timer its cookie names.
+/* Records @record as sent: an ARM of the next timer (sets the cookie), or a
+ * REFRESH or CANCEL of the timer of its cookie.
  */
 void ledger_sent(struct ledger *ledger, struct expiry_record *record);
 
-/* Its answer, which arrived at @now_ns. */
+/* Records its answer, which arrived at @now_ns. */
 void ledger_answer(struct ledger *ledger, const struct expiry_record *record,
 		   uint64_t now_ns);
 
-/* An expiration, which arrived at @now_ns. */
+/* Records an expiration, which arrived at @now_ns. */
 void ledger_expired(struct ledger *ledger, const struct expiry_record *record,
 		    uint64_t now_ns);
 
-/* Add the sums of @ledger to those of @sums. */
+/* Adds the sums of @ledger to those of @sums. */
 void ledger_add(struct ledger *sums, const struct ledger *ledger);
 
-/* Whether everything was as the contract says. */
+/* Returns whether everything was as the contract requires. */
 bool ledger_clean(const struct ledger *ledger);
 
-/* Bring @lateness in order, for ledger_percentile(). */
+/* Sorts @lateness, for ledger_percentile(). */
 void ledger_sort(struct ledger *ledger);
 
-/* The lateness that @permille of the expirations did not exceed; 1000 = none. */
+/* Returns the lateness that @permille of the expirations did not exceed; 1000 =
+ * the greatest.
+ */
 uint64_t ledger_percentile(const struct ledger *ledger, unsigned int permille);
 
 #endif /* DEMO_LEDGER_H */

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A storm: a million timers over ten seconds through three queues of expiryd, one
- * on each clock, some of them cancelled or refreshed on the way, and every
- * expiration held against what was asked (ledger.h).
+ * A storm: a million timers over ten seconds through three queues of expiryd,
+ * one on each clock. Some of them are cancelled or refreshed on the way, and
+ * every expiration is checked against the requests (ledger.h).
  *
- * Two connections a queue, one thread. All timers are armed as fast as the daemon
- * answers, mixed with half of the changes; the other half is spread over the
- * time in which the timers expire.
+ * Two connections a queue, one thread. All timers are armed as fast as the
+ * daemon answers, mixed with half of the changes. The other half is spread over
+ * the time in which the timers expire.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -27,29 +27,29 @@
 #define NSEC_PER_SEC	1000000000ULL
 #define NSEC_PER_MSEC	1000000ULL
 
-/* A deadline is at least so far ahead when it is sent. */
+/* Least time from sending to the deadline. */
 #define LEAD_NS		(10 * NSEC_PER_MSEC)
 /* Changes are over after this share of the time. */
 #define CHANGES_PERCENT	90
-/* What has not come so long after the last deadline and the last arrival is
- * lost; what came too often is waited for so long.
+/* An expiration missing this long after the last deadline and the last arrival
+ * is lost. LINGER_NS is the wait for duplicates.
  */
 #define PATIENCE_NS	(15 * NSEC_PER_SEC)
 #define LINGER_NS	(200 * NSEC_PER_MSEC)
 #define TICK_MS		10
-#define TRIES		32	/* at finding a timer to change */
+#define TRIES		32	/* attempts to find a timer to change */
 
 /**
  * struct storm - one queue of it
  * @clock: its clock's name
- * @producer, @consumer: the two connections
- * @start_ns: of it all; @end_ns: last deadline to be given
+ * @producer: one connection; @consumer: the other
+ * @start_ns: of the storm; @end_ns: its last deadline
  * @armed_ns: when the last ARM was answered; 0 = not yet
- * @arrived_ns: when something last arrived
- * @changes: how many cancels and refreshes there will be
- * @changed: how many were sent, or given up for want of a timer
+ * @arrived_ns: time of the last arrival
+ * @changes: number of cancels and refreshes
+ * @changed: how many were sent, or dropped without a timer
  * @requests: records answered until @armed_ns
- * @batch: @nr_batch requests, of which @nr_posted are on their way
+ * @batch: @nr_batch requests, @nr_posted of them sent
  */
 struct storm {
 	const char *clock;
@@ -97,7 +97,7 @@ static void die(const char *format, ...)
 	exit(1);
 }
 
-/* SplitMix64, and a number from 0 to @limit - 1. */
+/* Returns a number from 0 to @limit - 1, by SplitMix64. */
 static uint64_t below(struct storm *storm, uint64_t limit)
 {
 	uint64_t z = storm->random += 0x9e3779b97f4a7c15;
@@ -112,7 +112,7 @@ static uint64_t below(struct storm *storm, uint64_t limit)
  * Making requests
  */
 
-/* At random from @from_ns to the end of the storm. */
+/* Returns a random deadline from @from_ns to the end of the storm. */
 static uint64_t some_deadline(struct storm *storm, uint64_t from_ns)
 {
 	return from_ns < storm->end_ns ?
@@ -128,8 +128,8 @@ static void make_arm(struct storm *storm, struct expiry_record *record,
 	};
 }
 
-/* A timer that was named, and neither changed nor seen to expire: its cookie,
- * or -1.
+/* Returns the cookie of a timer that was named, and neither changed nor
+ * expired, or -1.
  */
 static int64_t some_timer(struct storm *storm)
 {
@@ -145,7 +145,7 @@ static int64_t some_timer(struct storm *storm)
 	return -1;
 }
 
-/* By turns: later, cancelled, earlier, cancelled. */
+/* Makes a change in turn: later, cancelled, earlier, cancelled. */
 static void make_change(struct storm *storm, struct expiry_record *record,
 			uint32_t cookie, uint64_t now_ns)
 {
@@ -166,7 +166,7 @@ static void make_change(struct storm *storm, struct expiry_record *record,
 		record->deadline_ns = some_deadline(storm, timer->deadline + 1);
 }
 
-/* How many changes should have been sent by now. */
+/* Returns how many changes should have been sent by now. */
 static uint64_t changes_due(const struct storm *storm, uint64_t now_ns)
 {
 	const struct ledger *ledger = &storm->ledger;
@@ -181,7 +181,8 @@ static uint64_t changes_due(const struct storm *storm, uint64_t now_ns)
 	return first + (storm->changes - first) * past_ns / until_ns;
 }
 
-/* Make the next batch, if there is enough for one or nothing more to come. */
+/* Makes the next batch, if there is enough for one or nothing more will follow.
+ */
 static void make_batch(struct storm *storm, uint64_t now_ns)
 {
 	struct ledger *ledger = &storm->ledger;
@@ -217,7 +218,7 @@ static void make_batch(struct storm *storm, uint64_t now_ns)
 }
 
 /* ------------------------------------------------------------------------
- * Sending and receiving; each says whether something moved
+ * Sending and receiving; each returns whether it made progress
  */
 
 static bool send_batch(struct storm *storm)
@@ -271,7 +272,7 @@ static bool take_expirations(struct storm *storm)
 	if (nr < 0)
 		die("receiving expirations: %s",
 		    expiry_explain(nr, EXPIRY_OP_EXPIRED));
-	/* After the read: an expiration that is early must show. */
+	/* Read the time after the records: an early expiration must show. */
 	now_ns = expiry_now(storm->consumer);
 	for (i = 0; i < nr; i++)
 		ledger_expired(&storm->ledger, &records[i], now_ns);
@@ -327,7 +328,7 @@ static struct ledger sums(void)
 	return sums;
 }
 
-/* One line, over and over on a terminal, now and then in a log. */
+/* Prints one line, repeatedly on a terminal, from time to time in a log. */
 static void show_progress(const struct storm *first)
 {
 	static uint64_t next_ns;
@@ -346,12 +347,12 @@ static void show_progress(const struct storm *first)
 		(unsigned long long)all.delivered, terminal ? " " : "\n");
 }
 
-/* Do what can be done for one queue. Returns whether something moved. */
+/* Does the possible work for one queue. Returns whether it made progress. */
 static bool run_one(struct storm *storm)
 {
 	bool moved = send_batch(storm);
 
-	/* Answers first: they tell what an expiration must be. */
+	/* Answers first: they define the expected expirations. */
 	moved |= take_answers(storm);
 	moved |= take_expirations(storm);
 	return moved;
@@ -381,7 +382,7 @@ static void run(void)
  * Reporting
  */
 
-/* 1234567 as 1,234,567; @text has room for 32 bytes. */
+/* Writes 1234567 as 1,234,567; @text has room for 32 bytes. */
 static const char *grouped(char *text, uint64_t number)
 {
 	char digits[24];
@@ -412,7 +413,7 @@ static const char *milliseconds(char *text, uint64_t ns)
 	return text;
 }
 
-/* Of all queues, until the last ARM was answered. */
+/* Reports the rate of all queues, until the last ARM was answered. */
 static void report_rate(void)
 {
 	uint64_t requests = 0, took_ns = 0, ns;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Subject: beanstalkd. put with a delay (in whole seconds, as it has them),
- * delete, and for what is due reserve and delete, all pipelined. It has no way
- * to move a delayed job in one step, so there is no refresh.
+ * Subject: beanstalkd. put with a delay (in whole seconds, its unit), delete,
+ * and for due jobs reserve and delete, all pipelined. It cannot move a delayed
+ * job in one step, so there is no refresh.
  */
 #include <errno.h>
 #include <string.h>
@@ -26,7 +26,7 @@ static uint32_t nr_ids;
 static uint64_t random_state = 1;
 static bool learn;
 static struct stream streams[STREAMS_MAX];
-static char lines[STREAMS_MAX + 1][LINE_LEN];	/* begun, by connection */
+static char lines[STREAMS_MAX + 1][LINE_LEN];	/* incomplete lines, by connection */
 static uint32_t nr_streams;
 static struct batch *batches;
 static char *text, *text_end;
@@ -48,7 +48,7 @@ static void put_request(const char *op)
 	}
 }
 
-/* Hand @line, which may come in parts, to @each when it is whole. */
+/* Passes @line, which may come in parts, to @each when it is complete. */
 static uint32_t split(char *begun, const char *data, size_t len,
 		      void (*each)(const char *line))
 {
@@ -86,7 +86,7 @@ static uint32_t parse(struct stream *stream, const char *data, size_t len)
 	return split(lines[stream - streams], data, len, answered);
 }
 
-/* The consumer: each job that comes is deleted, and one more is reserved. */
+/* The consumer deletes each job that comes, and reserves one more. */
 static int consumer = -1;
 static uint64_t got, wanted;
 static char orders[RESERVES * 1024];

@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The floor: the daemon with an engine that does nothing. It takes the place of
- * both engines when it is linked with the rest of daemon/, so connections are
- * accepted, received from and sent to by the very same loop, and each request
- * goes back as it came.
+ * The floor: the daemon with an engine that does nothing. It replaces both
+ * engines when it is linked with the rest of daemon/. So the same loop accepts
+ * connections, receives and sends, and each request returns unchanged.
  */
 #include <errno.h>
 #include <stdlib.h>

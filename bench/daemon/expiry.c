@@ -29,7 +29,9 @@ static struct consumer consumer;
 static uint64_t wanted;
 static uint32_t ids_max;
 
-/* Due at once, and all at the same time: in order, whoever armed them. */
+/* Makes a timer due at once. All have the same deadline: they are in order,
+ * independent of their client.
+ */
 static void make_due(struct mix *unused, struct expiry_record *record)
 {
 	(void)unused;
@@ -70,8 +72,8 @@ static uint32_t cut(uint32_t requests, uint32_t batch)
 	return nr;
 }
 
-/* How many batches a connection has in flight: one where each waits for its
- * answer, else enough for daemon and client to work at the same time.
+/* Returns how many batches a connection has in flight: one where each waits for
+ * its answer, else enough for daemon and client to work at the same time.
  */
 static uint32_t depth(const struct order *order)
 {
@@ -153,8 +155,8 @@ static void add(struct traffic_cost *sum, const struct traffic_cost *part,
 		sum->max_ns = part->max_ns;
 }
 
-/* Arming adds timers and cancelling takes them away: in parts that are small
- * beside the live ones, each with its counterpart off the clock.
+/* Arms or cancels in parts that are small beside the live timers, each with its
+ * counterpart off the clock.
  */
 static void run_parts(const struct order *order, mix_make_t *make,
 		      struct traffic_cost *cost)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * An honest client beside whatever else there is: at a fixed rate that does not
- * slow down with the daemon it refreshes a batch of its timers, and arms one
- * that falls due soon, for whose expiration it waits as a consumer.
+ * An honest client beside any other load. At a fixed rate that does not slow
+ * down with the daemon it refreshes a batch of its timers. It also arms one
+ * that is due soon, and waits for its expiration as a consumer.
  *
  *	honest --socket PATH [--seconds S] [--warm S] [--samples]
  *
@@ -25,13 +25,13 @@
 #define TIMERS		100000U
 #define BATCH		16U
 #define PERIOD_NS	500000ULL	/* between two batches */
-#define AHEAD_NS	5000000ULL	/* armed so long before it is due */
+#define AHEAD_NS	5000000ULL	/* from arming to the deadline */
 #define FAR_NS		(3600 * NSEC_PER_SEC)
 #define SAMPLES		(1U << 20)
 #define WAITING		(1U << 12)	/* batches without an answer, at most */
 #define LOST_NS		(10 * NSEC_PER_SEC)
 
-/* Samples of one thing. */
+/* Samples of one figure. */
 struct figures {
 	uint64_t ns[SAMPLES];
 	uint32_t nr;
@@ -92,7 +92,7 @@ static void make(uint64_t now_ns)
 	};
 }
 
-/* Take the answers that are there. Returns how many bytes they were. */
+/* Takes the answers that have arrived. Returns how many bytes they were. */
 static size_t take(int fd)
 {
 	static struct expiry_record records[64 * (BATCH + 1)];
@@ -146,7 +146,7 @@ static void work(int fd, uint64_t warm_ns, uint64_t end_ns)
 			wire_send(fd, request, BATCH + 1);
 		}
 	}
-	/* All that was taken is answered. */
+	/* Wait until all batches that were taken are answered. */
 	while (done < sent) {
 		in += take(fd);
 		for (; in >= sizeof(request); in -= sizeof(request))
@@ -226,7 +226,7 @@ int main(int argc, char **argv)
 	printf(", ");
 	print("late", &late, samples);
 	puts("}");
-	/* Its timers shall not be the next one's. */
+	/* Leave no timers for the next client. */
 	request[0] = (struct expiry_record) { .op = EXPIRY_OP_CLEAR };
 	wire_send(fd, request, 1);
 	wire_receive(fd, request, 1);

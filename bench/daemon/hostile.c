@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Clients that mean no good, one kind at a time, until they are killed:
+ * Hostile clients, one kind at a time, until they are killed:
  *
  *	hostile --socket PATH [--user UID] KIND
  *
- * prints "ready" when it has what it needs and begins. KIND is one of the
+ * prints "ready" when it has its resources and begins. KIND is one of the
  * table's at the end.
  */
 #include <errno.h>
@@ -24,7 +24,7 @@
 #define TIMERS		1000000U
 #define HOUR_NS		(3600 * NSEC_PER_SEC)
 #define CONNECTIONS	64U
-#define IDLE_MAX	10000U		/* connections that are kept for show */
+#define IDLE_MAX	10000U		/* idle connections */
 
 static const char *path;
 static struct expiry_record records[BATCH];
@@ -60,8 +60,8 @@ static void arm(int fd, uint32_t nr)
 	}
 }
 
-/* As much as the socket takes of the same batch over and over; it may end
- * inside a record, after which the stream makes sense only to who goes on.
+/* Sends as much of the same batch as the socket takes, repeatedly. It may end
+ * inside a record; then only the same caller can continue the stream.
  */
 static void push(int fd, size_t *offset)
 {
@@ -75,7 +75,7 @@ static void push(int fd, size_t *offset)
 		die("send: %m");
 }
 
-/* Send and take answers on @nr connections as fast as the daemon does. */
+/* Sends and takes answers on @nr connections as fast as the daemon does. */
 static void keep_full(const int *fds, uint32_t nr)
 {
 	size_t offset[CONNECTIONS] = { 0 };
@@ -100,8 +100,8 @@ static void keep_full(const int *fds, uint32_t nr)
 	}
 }
 
-/* Sends requests with long answers and reads none; when nothing more is taken
- * from it, it does the same on a new connection.
+/* Sends requests with long answers and reads none. When the daemon takes no
+ * more, does the same on a new connection.
  */
 static void unread(void)
 {
@@ -125,7 +125,7 @@ static void unread(void)
 	}
 }
 
-/* Each of many connections is full of answers and takes a byte a second. */
+/* Fills many connections with answers and takes a byte a second from each. */
 static void trickle(void)
 {
 	size_t offset[CONNECTIONS] = { 0 };
@@ -145,7 +145,7 @@ static void trickle(void)
 	}
 }
 
-/* Connects as fast as it can; every other one says what it came for, and goes
+/* Connects as fast as it can. Every other connection sends HELLO and closes
  * without taking the answer.
  */
 static void connects(void)
@@ -175,7 +175,7 @@ static void connects(void)
 	}
 }
 
-/* Has as many timers as it may, and asks for more. */
+/* Has the most timers allowed, and requests more. */
 static void quota(void)
 {
 	int fds[8];
@@ -190,7 +190,7 @@ static void quota(void)
 	keep_full(fds, 8);
 }
 
-/* Dies over and over: inside a record, with expirations on their way to it and
+/* Dies repeatedly: inside a record, with expirations in transit to it and
  * credit for more, its answers unread.
  */
 static void dies(void)
@@ -211,7 +211,7 @@ static void dies(void)
 	}
 }
 
-/* The largest SCAN, again and again, in a queue of many timers. */
+/* Sends the largest SCAN repeatedly, in a queue of many timers. */
 static void scans(void)
 {
 	int fds[8];
@@ -226,7 +226,9 @@ static void scans(void)
 	keep_full(fds, 8);
 }
 
-/* The same where all timers but the last were cancelled: many slots, one row. */
+/* Does the same where all timers but the last were cancelled: many slots, one
+ * row.
+ */
 static void empty_scans(void)
 {
 	static uint64_t ids[TIMERS / BATCH * BATCH];
@@ -253,7 +255,7 @@ static void empty_scans(void)
 	keep_full(fds, 8);
 }
 
-/* Nothing but ordinary requests, as many as are taken, on many connections. */
+/* Sends only ordinary requests, as many as are taken, on many connections. */
 static void floods(void)
 {
 	int fds[CONNECTIONS];

@@ -36,7 +36,7 @@ static void arm(uint32_t i, uint64_t in_ns)
 	ev_timer_start(loop, &timers[i]);
 }
 
-/* ev_timer_again() takes its time from the period, which must not stay. */
+/* ev_timer_again() takes its time from the period; reset that afterwards. */
 static void refresh(uint32_t i, uint64_t in_ns)
 {
 	timers[i].repeat = in_ns / 1e9;

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* One timerfd a timer, in one epoll. To arm is to make it, to cancel to close. */
+/* One timerfd for each timer, in one epoll. Arming creates it, cancelling
+ * closes it.
+ */
 #include <sys/epoll.h>
 #include <sys/resource.h>
 #include <sys/timerfd.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Subject: a library of timers in this process. No socket, no batch, nobody
- * else: the least that a program can pay which keeps its timers to itself.
+ * Subject: a library of timers in this process. No socket, no batch, no other
+ * client: the least cost for a program that keeps its own timers.
  */
 #include <string.h>
 #include <sys/resource.h>
@@ -15,7 +15,7 @@
 
 uint64_t local_fired;
 
-static uint32_t *armed;		/* [0] to [@nr_armed - 1]: those that are */
+static uint32_t *armed;		/* [0] to [@nr_armed - 1]: the armed ones */
 static uint32_t nr_armed, nr_all;
 static uint64_t random_state = 1;
 
@@ -65,7 +65,7 @@ static void fill(const char *path, uint32_t timers)
 	uint32_t i;
 
 	(void)path;
-	/* Where one may, as many descriptors as there are timers. */
+	/* Allow as many descriptors as timers, if possible. */
 	files.rlim_cur = timers + REQUESTS_MAX + 64;
 	files.rlim_max = files.rlim_cur;
 	setrlimit(RLIMIT_NOFILE, &files);

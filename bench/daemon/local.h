@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Timers in the program itself: what each library is asked to do. Deadlines are
+ * Timers in the program itself: the operations of each library. Deadlines are
  * nanoseconds from now.
  */
 #ifndef BENCH_LOCAL_H
@@ -10,10 +10,11 @@
 
 /**
  * struct local - a library
- * @name: as it is printed
+ * @name: in reports
  * @nr_max: most timers it can have here
  * @init: make room for @nr timers, none armed
- * @arm: timer @i, which is not armed; likewise @refresh, @cancel one that is
+ * @arm: timer @i, which is not armed
+ * @refresh: an armed one; likewise @cancel
  * @run: until local_fired() was called @nr times
  */
 struct local {

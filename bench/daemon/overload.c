@@ -1,18 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Overload: an open-loop generator. Batches of requests are made at a fixed
- * rate whatever becomes of those before. One that a connection's socket does
- * not take is dropped and counted: that is how a server which takes no more
- * than it can do says so. All that a socket took must be answered. Meanwhile
- * timers fall due in the same queue, and as many of a timerfd, each waited for
- * by a process of its own, to see whether they stay on time.
+ * Overload: an open-loop generator. It makes batches of requests at a fixed
+ * rate, whether or not earlier ones are answered. A batch that a connection's
+ * socket does not take is dropped and counted: that is the server's
+ * backpressure. All requests that a socket took must be answered. Meanwhile
+ * timers fall due in the same queue, and as many of a timerfd. A process of its
+ * own waits for each, to see whether they are on time.
  *
  *	overload --socket PATH [--timers N] [--seconds S] [--rounds N]
  *
- * Load 1 is what is answered when as much is offered as the sockets take (all).
- * Each round offers every load once, for S seconds, the next round in the
- * opposite order; one of them is offered while very many timers of another
- * queue fall due at once. Prints one JSON object for each load of each round.
+ * Load 1 is the rate of answers when the sockets are kept full (all). Each
+ * round offers every load once, for S seconds, the next round in the opposite
+ * order. During one load very many timers of another queue are due at once.
+ * Prints one JSON object for each load of each round.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -34,16 +34,16 @@
 #define IN_FLIGHT	1024U		/* batches; a socket takes fewer */
 #define FAR_NS		(3600 * NSEC_PER_SEC)
 #define MSEC		1000000ULL
-#define WATCH_NS	MSEC		/* between two timers that are watched */
+#define WATCH_NS	MSEC		/* between two watched timers */
 #define STORM		100000U		/* timers that fall due at once */
 #define SAMPLES		(1U << 22)
 #define CALIBRATIONS	5
 
 /**
- * struct source - a connection that work is offered to
- * @began_ns: when each batch in flight was handed to the socket, a ring
- * @sent: batches whose sending has begun; @done of them are answered
- * @left: bytes of the last that are not sent yet; @in bytes of an answer
+ * struct source - a connection that gets load
+ * @began_ns: when each batch in flight was sent, a ring
+ * @sent: batches begun; @done of them are answered
+ * @left: unsent bytes of the last; @in bytes of an answer
  * @full: its socket takes no more
  */
 struct source {
@@ -67,8 +67,8 @@ static uint64_t *latency, nr_latency;
  * Timers
  */
 
-/* @nr timers by batches of 512, due from @from_ns on, at random within
- * @spread_ns or (@every_ns other than 0) one after the other.
+/* Arms @nr timers by batches of 512, due from @from_ns on: at random within
+ * @spread_ns, or if @every_ns is not 0 at that interval.
  */
 static void arm(int fd, uint32_t nr, uint64_t from_ns, uint64_t spread_ns,
 		uint64_t every_ns)
@@ -92,7 +92,7 @@ static void arm(int fd, uint32_t nr, uint64_t from_ns, uint64_t spread_ns,
 			if (records[i].status)
 				die("ARM is refused: %d", records[i].status);
 	}
-	/* Some of them, to be refreshed: their number stays what it is. */
+	/* Some of them are refreshed: their number stays the same. */
 	for (i = 0; i < BATCH && spread_ns == FAR_NS; i++) {
 		request[i] = records[i];
 		request[i].op = EXPIRY_OP_REFRESH;
@@ -117,7 +117,7 @@ static bool source_push(struct source *source)
 	return n > 0;
 }
 
-/* Returns false if the socket takes no more. */
+/* Offers a batch. Returns false if the socket takes no more. */
 static bool source_offer(struct source *source)
 {
 	uint64_t now_ns = bench_now();
@@ -144,7 +144,7 @@ static void source_receive(struct source *source)
 		return;
 	if (n <= 0)
 		die("the daemon ended a connection");
-	/* Refusals are looked for where records lie whole. */
+	/* Check for refusals where records are complete. */
 	i = source->in % sizeof(*answers) ? n : 0;
 	for (; i < n / sizeof(*answers); i++)
 		nr_refused += answers[i].status != 0;
@@ -177,8 +177,8 @@ static double part(uint64_t *values, uint64_t nr, double share)
 	return nr ? values[(uint64_t)((nr - 1) * share)] / 1e3 : 0;
 }
 
-/* Open-loop: @rate requests a second, 0 = all that is taken. Returns how many
- * batches the sockets did not take; @*offeredp of how many.
+/* Offers @rate requests a second, open-loop; 0 = all that is taken. Returns how
+ * many of *@offeredp batches the sockets did not take.
  */
 static uint64_t generate(double rate, uint64_t began_ns, uint64_t end_ns,
 			 uint64_t *offeredp)
@@ -201,7 +201,7 @@ static uint64_t generate(double rate, uint64_t began_ns, uint64_t end_ns,
 	return dropped;
 }
 
-/* All that was taken is answered: nothing is met by silence. */
+/* Waits until all requests that were taken are answered: none may be lost. */
 static void drain(void)
 {
 	uint64_t end_ns = bench_now() + 10 * NSEC_PER_SEC;
@@ -215,7 +215,7 @@ static void drain(void)
 		}
 }
 
-/* Returns the goodput. */
+/* Offers one load. Returns the goodput. */
 static double offer(const char *name, double rate, double seconds,
 		    uint32_t round, bool storm)
 {

@@ -1,17 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Subject: how punctual expiryd is. Orders (batch and connections mean nothing):
+ * Subject: how late expiryd's expirations are. Orders (batch and connections
+ * are ignored):
  *
- *	drain		so many timers, all due within one millisecond: how long
- *			after it the first and the last one come (p50, max)
- *	late, late-busy	so many, one at a time, by turns in three queues, one on each
- *		clock: how late each comes, each queue having timers hours ahead
- *		of the one that is waited for; busy: while
- *			another client arms and cancels at full speed. After each
+ *	drain		a number of timers, all due within one millisecond: how
+ *			long after it the first and the last one come (p50, max)
+ *	late, late-busy	a number of timers, one at a time, alternating between
+ *			three queues, one on each clock: how late each comes. Each
+ *			queue has timers hours later than these. busy: another
+ *			client arms and cancels at full speed. After each there is
  *			one of a timerfd, without the daemon, and one of a relay:
- *			a process that waits for a timerfd and tells by a socket,
- *			the least that any daemon does. So all three meet the same
- *			machine. Prints late_us, timerfd_us, relay_us, too.
+ *			a process that waits for a timerfd and notifies by a
+ *			socket, the minimum for any daemon. So all three meet the
+ *			same machine. Prints late_us, timerfd_us, relay_us, too.
  */
 #include <signal.h>
 #include <string.h>
@@ -31,8 +32,8 @@
 #define BATCH		512U
 #define FAR_NS		(3600 * NSEC_PER_SEC)
 #define MSEC		1000000ULL
-#define DRAIN_ARM_NS	1000ULL		/* a timer, to be armed before they are due */
-#define DRAIN_WINDOW	(1U << 20)	/* credit: as much as a daemon gives */
+#define DRAIN_ARM_NS	1000ULL		/* a timer, from arming to the deadlines */
+#define DRAIN_WINDOW	(1U << 20)	/* credit: the most that a daemon gives */
 #define SAMPLES		(1U << 16)
 #define LOAD_TIMERS	(64 * BATCH)
 
@@ -41,7 +42,7 @@ static struct consumer consumer;
 static int producer;
 static uint64_t random_state = 1;
 
-/* Batches go out while the answers to those before come in. */
+/* Sends batches while the answers to earlier ones arrive. */
 static void arm_all(uint32_t nr, uint64_t from_ns, uint64_t spread_ns)
 {
 	static struct expiry_record out[BATCH], in[BATCH];
@@ -143,7 +144,7 @@ static uint64_t one_of_a_timerfd(uint64_t deadline_ns)
 	return bench_now() - deadline_ns;
 }
 
-/* The other end of the relay: a deadline comes, and goes back when it is due. */
+/* Runs the relay: returns each deadline it gets when it is due. */
 static void relay(int fd)
 {
 	uint64_t deadline_ns;
@@ -176,7 +177,7 @@ static uint64_t one_of_a_relay(uint64_t deadline_ns)
 	return bench_now() - deadline_ns;
 }
 
-/* Arm and cancel for ever, over a connection of its own to the same queue. */
+/* Arms and cancels for ever, over a connection of its own to the same queue. */
 static void load(void)
 {
 	static struct expiry_record records[LOAD_TIMERS];

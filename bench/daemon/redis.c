@@ -2,8 +2,8 @@
 /*
  * Subject: Redis. As a delay queue in a sorted set, with a batch as one command
  * of many members; or with --keys as keys with SET EX and keyspace
- * notifications. The protocol is written and read here, so that the client is
- * not what is measured.
+ * notifications. The protocol is implemented here, so that no client library is
+ * measured.
  */
 #include <poll.h>
 #include <stdarg.h>
@@ -19,10 +19,10 @@
 #define STREAMS_MAX	1000U
 #define FILL_BATCH	512U
 #define FAR_MS		3600000ULL
-#define NOTIFY_MS	5000		/* how long a notification is waited for */
+#define NOTIFY_MS	5000		/* how long to wait for notifications */
 #define TEXT_MAX	32
 
-/* Take up to 512 that are due, in one step. */
+/* Takes up to 512 due members, in one step. */
 #define POP \
 	"local r = redis.call('ZRANGEBYSCORE', 'q', '-inf', ARGV[1], 'LIMIT', 0, 512) " \
 	"if #r > 0 then redis.call('ZREMRANGEBYRANK', 'q', 0, #r - 1) end return r"
@@ -92,7 +92,7 @@ static uint64_t drop_id(void)
 	return old;
 }
 
-/* One batch of @count timers; returns how many answers it has. */
+/* Writes one batch of @count timers; returns how many answers it has. */
 static uint32_t put_batch(const char *op, uint32_t count, uint64_t from_ms)
 {
 	bool arm = !strcmp(op, "arm"), fire = !strcmp(op, "fire");
@@ -134,7 +134,7 @@ static uint32_t put_batch(const char *op, uint32_t count, uint64_t from_ms)
  * Reading
  */
 
-/* Every answer is one line; one that begins with - is an error. */
+/* Parses answers of one line each; a line that begins with - is an error. */
 static uint32_t parse_lines(struct stream *stream, const char *data, size_t len)
 {
 	const char *end = data + len, *line = data;
@@ -150,13 +150,13 @@ static uint32_t parse_lines(struct stream *stream, const char *data, size_t len)
 	return nr;
 }
 
-/* The consumer: what is due, over and over. */
+/* The consumer: takes due members repeatedly. */
 static struct {
 	int fd;
 	uint64_t got;
 	uint64_t wanted;
-	uint32_t lines;		/* still to come of this answer */
-	char head[TEXT_MAX];	/* its first line, as far as it is there */
+	uint32_t lines;		/* left of this answer */
+	char head[TEXT_MAX];	/* its first line, as far as it has arrived */
 	uint32_t head_len;
 } popper = { .fd = -1 };
 
@@ -259,8 +259,9 @@ static int compare(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* @requests keys that end at the same moment, beside all others: how many
- * notifications come within NOTIFY_MS of it, and how late they are.
+/* Sets @requests keys that expire at the same moment, beside all others.
+ * Measures how many notifications come within NOTIFY_MS of it, and how late
+ * they are.
  */
 static void notify(const struct order *order, struct traffic_cost *cost)
 {
@@ -308,7 +309,7 @@ static void notify(const struct order *order, struct traffic_cost *cost)
 		if (n <= 0)
 			die("redis ended a connection");
 		buffer[n] = 0;
-		/* Each message says the pattern it matched. */
+		/* Each message contains the pattern it matched. */
 		for (; (at = strstr(at, "pmessage")) && nr < order->requests;
 		     at++)
 			late[nr++] = (now_ms() - due_ms) * 1000000;

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Subject: expiryd with several clients at once, a thread each, either with a
- * queue of their own ("refresh") or with one that they share
- * ("shared"). All clients begin together, with records that were made before;
- * the time is from the first to begin to the last to end.
+ * queue of their own ("refresh") or with a shared one ("shared"). All clients
+ * begin together, with records made before. The time is from the first to begin
+ * to the last to end.
  *
- * "burn" is what the machine itself can do: so many threads that count, and no
- * server.
+ * "burn" measures the machine itself: the same number of threads that count,
+ * and no server.
  */
 #include <pthread.h>
 #include <stdio.h>
@@ -26,9 +26,9 @@
  * struct client - one client
  * @fd: of the connection to its own queue; @shared: to that of the first
  * @mix: the timers it armed
- * @records: what it sends, @nr of them over @use, @batch in one piece
- * @answers: what came back, the latest; all of it if @keep
- * @began_ns: when it did; @ended_ns likewise
+ * @records: @nr requests of @use, sent by @batch
+ * @answers: the latest answers; all of them if @keep
+ * @began_ns: when it began; @ended_ns likewise
  */
 struct client {
 	int fd;
@@ -63,8 +63,8 @@ static void prepare(struct client *client, struct mix *mix, mix_make_t *make,
 	client->batch = batch;
 }
 
-/* With as little work as can be: what is sent was made before, and what comes
- * back goes to where the answers before it were.
+/* Sends requests made before, and receives all answers into one buffer: the
+ * least work possible.
  */
 static void *run(void *data)
 {
@@ -100,7 +100,7 @@ static void *burn(void *data)
 	for (i = 0; i < burns; i++)
 		x = x * 6364136223846793005ULL + i;
 	client->ended_ns = bench_now();
-	/* So that it is not left out. */
+	/* Keep the compiler from dropping the loop. */
 	client->nr = x != 0;
 	return NULL;
 }
@@ -135,7 +135,7 @@ static void together(uint32_t nr, void *(*work)(void *), pid_t server,
 	pthread_barrier_destroy(&barrier);
 }
 
-/* What the timers of the first are called all know who share its queue. */
+/* All clients of the shared queue know the names of the first one's timers. */
 static void serve(const struct order *order, mix_make_t *make, bool shared,
 		  struct traffic_cost *cost)
 {

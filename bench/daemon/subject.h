@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A subject: a program that has filled one server (or library) with timers and
- * then measures what it is told on its standard input, so that the subjects can
- * take turns:
+ * A subject: a program that fills one server (or library) with timers. Then it
+ * measures by orders on its standard input, so that subjects can be
+ * interleaved:
  *
  *	OP BATCH CONNECTIONS REQUESTS	OP: arm, refresh, cancel, fire, ...
  *
- * One JSON object a line comes back; the first one when all is filled.
+ * It answers with one JSON object a line; the first one when all is filled.
  */
 #ifndef BENCH_DAEMON_SUBJECT_H
 #define BENCH_DAEMON_SUBJECT_H
@@ -17,7 +17,7 @@
 #include "bench/daemon/traffic.h"
 
 /**
- * struct order - what to measure
+ * struct order - one measurement
  * @timers: live ones, filled in before
  */
 struct order {
@@ -28,11 +28,13 @@ struct order {
 };
 
 /**
- * struct subject - who is measured
- * @name: as it is printed
- * @fill: arm @timers timers that do not fall due meanwhile
- * @measure: do as ordered; false: it cannot
- * @more: print further members of the object, each after a comma; NULL: none
+ * struct subject - a measured program
+ * @name: in reports
+ * @fill: arm @timers timers, none due meanwhile
+ * @measure: carry an order out; false: it cannot
+ * @more: print further members of the object; may be NULL
+ *
+ * @more prints each member after a comma.
  */
 struct subject {
 	const char *name;
@@ -41,13 +43,13 @@ struct subject {
 	void (*more)(void);
 };
 
-/* main() of a subject: --socket PATH --timers N. */
+/* Runs a subject as main(): --socket PATH --timers N. */
 int subject_main(const struct subject *subject, int argc, char **argv);
 
-/* Print @nr times as a member of an object, in microseconds. */
+/* Prints @nr times as a member of an object, in microseconds. */
 void subject_times(const char *name, const uint64_t *times_ns, uint32_t nr);
 
-/* Populated memory; ends the program if there is none. */
+/* Returns populated memory; ends the program if there is none. */
 void *subject_map(uint64_t size);
 
 #endif /* BENCH_DAEMON_SUBJECT_H */

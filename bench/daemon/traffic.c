@@ -94,7 +94,7 @@ static void watch_side(struct traffic *traffic)
 		die("epoll_ctl: %m");
 }
 
-/* Hand as much to the socket as it takes. */
+/* Sends as much as the socket takes. */
 static void stream_send(struct traffic *traffic, struct stream *stream)
 {
 	struct iovec iov[TRAFFIC_DEPTH_MAX];
@@ -140,7 +140,7 @@ static void stream_send(struct traffic *traffic, struct stream *stream)
 	}
 }
 
-/* The oldest batch is answered. */
+/* Ends the oldest batch, which is answered. */
 static void stream_done(struct traffic *traffic, struct stream *stream)
 {
 	traffic->took_ns[traffic->nr_done++] = bench_now() -
@@ -172,7 +172,7 @@ static ssize_t check(ssize_t n)
 	return n;
 }
 
-/* Answers take the places of their requests. */
+/* Overwrites requests with their answers. */
 static void receive_in_place(struct traffic *traffic, struct stream *stream)
 {
 	struct iovec iov[TRAFFIC_DEPTH_MAX];
@@ -230,7 +230,7 @@ static void receive(struct traffic *traffic, struct stream *stream)
 		receive_in_place(traffic, stream);
 }
 
-/* One connection, one batch at a time: no more calls than that takes. */
+/* Runs one connection, one batch at a time, with the fewest calls. */
 static void run_alone(struct traffic *traffic)
 {
 	struct stream *stream = traffic->streams;

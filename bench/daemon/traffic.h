@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Traffic: batches of requests that were made before the clock starts, sent over
- * one or many connections by one thread. Each connection has a fixed number of
- * batches in flight and gets the next one when an answer is complete.
+ * Traffic: batches of requests made before the clock starts, sent over one or
+ * many connections by one thread. Each connection has a fixed number of batches
+ * in flight and gets the next one when an answer is complete.
  */
 #ifndef BENCH_TRAFFIC_H
 #define BENCH_TRAFFIC_H
@@ -15,7 +15,7 @@
 #define TRAFFIC_DEPTH_MAX	8
 
 /**
- * struct batch - requests that go out in one piece
+ * struct batch - requests sent in one piece
  * @out: their bytes; @len of them
  * @replies: how many answers they have
  */
@@ -29,10 +29,10 @@ struct batch {
  * struct stream - one connection
  * @fd: of the socket
  * @flight: the batches in flight, oldest first, @nr_flight of them
- * @began_ns: when each was handed to the socket
- * @sent: batches of @flight that are sent whole
+ * @began_ns: when each was sent
+ * @sent: batches of @flight sent completely
  * @send_offset: bytes of the next one that are sent
- * @received: bytes (in place) or answers that the oldest one has got
+ * @received: bytes (in place) or answers of the oldest one
  * @state: the parser's, 0 at first
  * @blocked: the socket takes no more for now
  */
@@ -49,13 +49,15 @@ struct stream {
 };
 
 /**
- * struct traffic - some connections and what is to go over them
- * @parse: how many answers end in these @len bytes of @stream; NULL: an answer
- *	is as long as its request and is to take its place
+ * struct traffic - some connections and their load
+ * @parse: count the answers that end in @len bytes; or NULL
  * @depth: batches in flight a connection
- * @side_fd: of a connection that is only listened to, -1 = none; @side is called
- *	when it is readable, until it returns true: then it has all it wants
- * @pid: whose processor time counts as the server's, 0 = nobody's
+ * @side_fd: an additional connection to read, -1 = none
+ * @pid: its processor time counts as the server's, 0 = none
+ *
+ * Without @parse an answer is as long as its request and overwrites it. @side
+ * is called when @side_fd is readable, until it returns true: then it is
+ * complete.
  */
 struct traffic {
 	struct stream *streams;
@@ -68,14 +70,14 @@ struct traffic {
 	bool (*side)(struct traffic *traffic);
 	pid_t pid;
 
-	uint64_t *took_ns;	/* of each batch, in the order they ended */
+	uint64_t *took_ns;	/* of each batch, in the order of their ends */
 	uint32_t nr_done;
 	uint32_t next;
 	int epoll;
 };
 
-/* What a run took: time, processor time of either side, and of a batch from
- * being sent to being answered. @done: how many requests, 0 = all.
+/* Cost of a run: time, processor time of either side, and a batch's time from
+ * sending to answer. @done: how many requests, 0 = all.
  */
 struct traffic_cost {
 	uint32_t done;
@@ -84,23 +86,23 @@ struct traffic_cost {
 	uint64_t client_ns;
 	uint64_t p50_ns;
 	uint64_t p99_ns;
-	uint64_t p999_ns;	/* 0 = not looked at */
+	uint64_t p999_ns;	/* 0 = not measured */
 	uint64_t max_ns;
 };
 
-/* As many descriptors as this process may have. */
+/* Raises the limit of descriptors to the maximum. */
 void traffic_files(void);
 
-/* A connected socket; ends the program if there is none. */
+/* Returns a connected socket; ends the program if there is none. */
 int traffic_connect(const char *path);
 
-/* Who listens at the other end. */
+/* Returns the process that listens at the other end. */
 pid_t traffic_peer(int fd);
 
-/* Send all batches, await all answers. */
+/* Sends all batches and waits for all answers. */
 struct traffic_cost traffic_run(struct traffic *traffic);
 
-/* Processor time that process @pid has used; 0 = this one. */
+/* Returns the processor time that process @pid has used; 0 = this one. */
 uint64_t traffic_cpu_ns(pid_t pid);
 
 #endif /* BENCH_TRAFFIC_H */

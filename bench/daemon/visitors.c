@@ -1,15 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Many connections that do next to nothing.
+ * Many connections that do almost nothing.
  *
  *	visitors --socket PATH --hold N
  *		N consumers, each of a named queue of its own with a timer that is
- *		far away, held until standard input ends; then the queues go
+ *		far away, held until standard input ends; then drops the queues
  *	visitors --socket PATH --visit N --rounds R
  *		R times N connections that come and go: every other one a consumer
  *		with credit and a timer that is due
  *
- * Either prints "ready" when all are there, or all have gone.
+ * Either prints "ready" when all are connected, or all are closed.
  */
 #include <getopt.h>
 #include <string.h>

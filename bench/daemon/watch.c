@@ -12,14 +12,14 @@
 
 #define CREDIT	(1U << 20)
 
-/* What is waited for, as it goes through the pipe. */
+/* An order to a watcher, as sent through the pipe. */
 struct order {
 	uint64_t first_ns;
 	uint64_t every_ns;
 	uint32_t nr;
 };
 
-/* Of the process that watches. */
+/* State of the watching process. */
 static uint64_t *samples;
 static uint32_t nr_samples;
 
@@ -35,8 +35,8 @@ static void wait_for_queue(struct consumer *consumer, const struct order *order)
 		consumer_take(consumer, note);
 }
 
-/* A deadline that has passed when its turn comes is late by all of that, as it
- * is where several expirations come together.
+/* A deadline that passed before its wait began is late by all of that, as where
+ * several expirations arrive together.
  */
 static void wait_for_timerfd(int fd, const struct order *order)
 {
@@ -56,7 +56,7 @@ static void wait_for_timerfd(int fd, const struct order *order)
 	}
 }
 
-/* @path: NULL = a timerfd. Never returns. */
+/* Watches @path; NULL = a timerfd. Never returns. */
 static void serve(const char *path, const char *name, int order_fd, int done_fd)
 {
 	struct consumer consumer;
@@ -108,7 +108,7 @@ static void watch_start(struct watch *watch, const char *path, const char *name)
 	close(done[1]);
 	watch->order = order[1];
 	watch->done = done[0];
-	/* It is there. */
+	/* Wait until it is ready. */
 	watch_end(watch);
 }
 

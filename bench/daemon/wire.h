@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Connections to expiryd that the benchmarks drive themselves: records as they
- * are on the wire, no library between.
+ * Connections to expiryd that the benchmarks drive themselves: records in their
+ * wire format, without the library.
  */
 #ifndef BENCH_WIRE_H
 #define BENCH_WIRE_H
@@ -13,13 +13,15 @@
 /**
  * struct consumer - a connection that takes a queue's expirations
  * @clock_id: of the queue; times below are on it
- * @window: credit that is kept with the daemon
- * @owed: taken and not yet given again
+ * @window: credit kept at the daemon
+ * @owed: expirations taken since the last credit
  * @got: expirations so far
  * @first_ns: when the first of them came; @last_ns likewise
- * @latest_ns: the last deadline seen; an earlier one ends the program
- * @any_order: do not look at that: late requests may overtake
- * @part: bytes of a record that is not whole yet, at the buffer's beginning
+ * @latest_ns: the last deadline seen
+ * @any_order: do not check the order: late requests may overtake
+ * @part: bytes of an incomplete record, at the buffer's beginning
+ *
+ * A deadline earlier than @latest_ns ends the program.
  */
 struct consumer {
 	int fd;
@@ -35,12 +37,12 @@ struct consumer {
 	char *buffer;
 };
 
-/* A connection to the queue @name ("" = one of its own) on CLOCK_MONOTONIC. */
+/* Connects to the queue @name ("" = an anonymous one) on CLOCK_MONOTONIC. */
 int wire_attach(const char *path, const char *name, uint8_t flags);
 int wire_attach_clock(const char *path, const char *name, uint8_t flags,
 		      uint32_t clock_id);
 
-/* The same as a consumer of up to @window expirations at a time. */
+/* Connects as a consumer of up to @window expirations at a time. */
 void consumer_attach(struct consumer *consumer, const char *path,
 		     const char *name, uint32_t window);
 void consumer_attach_clock(struct consumer *consumer, const char *path,
@@ -48,14 +50,14 @@ void consumer_attach_clock(struct consumer *consumer, const char *path,
 			   uint32_t clock_id);
 void consumer_close(struct consumer *consumer);
 
-/* Take what is there; blocks if nothing is. @each: called for every record,
- * may be NULL. Returns how many there were.
+/* Takes the records that have arrived; blocks if there are none. Calls @each,
+ * unless NULL, for every record. Returns how many there were.
  */
 uint32_t consumer_take(struct consumer *consumer,
 		       void (*each)(const struct expiry_record *record,
 				    uint64_t now_ns));
 
-/* Whole records, blocking. */
+/* Sends or receives whole records, blocking. */
 void wire_send(int fd, const struct expiry_record *records, uint32_t nr);
 void wire_receive(int fd, struct expiry_record *records, uint32_t nr);
 
@@ -75,7 +77,7 @@ struct wire_clock {
 #define WIRE_CLOCKS	2
 extern struct wire_clock wire_clocks[WIRE_CLOCKS];
 
-/* Make a queue on each of them, with timers that are hours ahead. */
+/* Makes a queue on each of them, with timers that are hours ahead. */
 void wire_clocks_fill(const char *path);
 
 #endif /* BENCH_WIRE_H */

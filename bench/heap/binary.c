@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The binary heap of J. W. J. Williams, "Algorithm 232: Heapsort", CACM 7
- * (1964), in one array: the children of n are 2n and 2n + 1. A node that moves
- * leaves a hole, which moves instead of two nodes being exchanged.
+ * (1964), in one array: the children of n are 2n and 2n + 1. A moving node
+ * leaves a hole, and the hole moves; no nodes are exchanged.
  *
- * The lesser child is chosen by a branch, which is wrong half of the time, but
- * lets the processor look ahead on the way that it guesses; or without one,
- * which is better where the heap is in the cache.
+ * The lesser child is chosen by a branch, or without one. The branch is
+ * mispredicted half of the time, but allows speculation on the predicted path.
+ * Without it the heap is faster in the cache.
  */
 #include <stdbool.h>
 #include <stdlib.h>
@@ -62,7 +62,7 @@ static inline struct heap_node pop(void *memory, bool branch)
 	uint32_t end = heap->nr--, hole = 1, child;
 	struct heap_node last = nodes[end];
 
-	/* Where a right child is missing, @end has it: the last itself. */
+	/* A missing right child is @end: the last node itself. */
 	for (child = 2; child < end; child = 2 * hole) {
 		if (!branch)
 			child += nodes[child + 1].deadline <

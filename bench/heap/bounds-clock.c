@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * An operation by the clock. What was interrupted for another task does not
- * count; what met an interrupt, or was stopped by the machine's host, cannot be
- * told from what is slow.
+ * Times an operation by the clock. Operations interrupted for another task do
+ * not count. Those that met an interrupt, or a stop by the machine's host, look
+ * like slow ones.
  */
 #include <sys/resource.h>
 
@@ -16,7 +16,7 @@ const bool measure_all = false;
 static u64 start_ns;
 static long switched;
 
-/* How often this program was interrupted for another task. */
+/* Returns how often this program was interrupted for another task. */
 static long switches(void)
 {
 	struct rusage usage;

@@ -4,7 +4,7 @@
 /* Of struct bounds' given; generations stay below. */
 #define NOT_LIVE	0x80000000U
 
-/* Odd, and what it is multiplied with to be 1. */
+/* An odd number, and its inverse under multiplication. */
 #define KEY_FACTOR	0x9e3779b97f4a7c15ULL
 #define KEY_INVERSE	0xf1de83e19937733dULL
 
@@ -23,7 +23,7 @@ void bounds_init(struct bounds *bounds, const struct bheap_layout *layout,
 	static_assert(KEY_FACTOR * KEY_INVERSE == 1, "one undoes the other");
 	memset(bounds, 0, sizeof(*bounds));
 	subject_init(&bounds->subject, layout, keyed, nr_max);
-	/* That the system has to find memory is not the queue's doing. */
+	/* Populate the memory: page faults are not the queue's cost. */
 	bench_populate(bounds->subject.memory, bounds->subject.size);
 	bounds->nr_max = nr_max;
 	bounds->given = bench_map(sizeof(*bounds->given) * (nr_max + 1));

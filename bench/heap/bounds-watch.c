@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * An operation by what it touches of the queue's pages: different lines of 64
- * bytes, different pages, and loads and stores in all. Nothing else on the
- * machine can disturb that, and every operation is counted.
+ * Measures an operation by the memory of the queue's pages that it touches:
+ * different lines of 64 bytes, different pages, and loads and stores. Other
+ * load cannot disturb that, and every operation is counted.
  */
 #include "bench/paper/watch.h"
 #include "bounds.h"
@@ -14,8 +14,8 @@ const char *const measure_units[] = { "lines", "pages", "accesses", NULL };
 const bool measure_all = true;
 
 /**
- * struct watching - the operation under way
- * @lines: by line of the memory, in which operation it was touched last
+ * struct watching - the current operation
+ * @lines: by line of the memory, the last operation that touched it
  * @pages: by page
  * @operation: the number of this one
  */

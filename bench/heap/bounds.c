@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What single operations on a queue cost at most, and what it takes of memory,
- * in the course of a queue's life:
+ * The worst single operations on a queue, and its memory, in the course of a
+ * queue's life:
  *
  *	fill	timers are armed
  *	hold	the first is delivered and another armed, some are refreshed and
- *		cancelled: as many stay
+ *		cancelled: their number stays the same
  *	mix	refreshes to later and earlier, cancellations, in batches
  *	storm	every timer is refreshed twice, to a random deadline
  *	drain	everything is due
@@ -20,7 +20,7 @@
 
 #define SINGLES		1000000U
 #define STORM_MAX	10000000U
-#define DRAIN_MAX	10000000U	/* drained whole, if plain; keyed a tenth */
+#define DRAIN_MAX	10000000U	/* drained completely, if plain; keyed a tenth */
 #define DRAIN_SOME	2000000U
 #define PAIRS_LIVE	100000U
 #define PAIRS_FEW	1000000U
@@ -52,7 +52,7 @@ static void progress(const struct bounds *bounds, u32 nr, const char *work)
 		bounds->subject.keyed ? "keyed" : "plain", work);
 }
 
-/* All operations since the last report. */
+/* Reports all operations since the last report. */
 static void report_seen(struct bounds *bounds, u32 nr, const char *work)
 {
 	const struct tally *tally;
@@ -101,7 +101,7 @@ static double bytes_each(const struct memory *memory)
 	return memory->live ? (double)bytes / memory->live : 0;
 }
 
-/* Keep what costs most a timer. */
+/* Keeps the greatest cost a timer. */
 static void memory_most(const struct bounds *bounds, struct memory *most)
 {
 	struct memory now = memory_of(bounds);
@@ -134,8 +134,8 @@ static void report_memory(const struct bounds *bounds, u32 nr,
  * A queue's life
  */
 
-/* Do @op @nr times, so many alone that there are @singles of them, the others
- * in batches. Returns when there is nothing left to do it to.
+/* Does @op @nr times: @singles of them alone, the others in batches. Returns
+ * when no timer is left for it.
  */
 static void spread(struct bounds *bounds, enum op op, u32 nr,
 		   struct memory *most)
@@ -273,8 +273,8 @@ static void live(const struct bheap_layout *layout, bool keyed, u32 nr)
 	bounds_deinit(&bounds);
 }
 
-/* Timers that come and go, as many at any time: what was used at most counts
- * from one report to the next.
+/* Cancels and arms timers in pairs; the number stays the same. The maximum
+ * counts from one report to the next.
  */
 static void pairs(const struct bheap_layout *layout, bool keyed)
 {
@@ -309,7 +309,7 @@ static const struct bheap_layout *const layouts[] = {
 	&bheap_subtree, &bheap_sorted,
 };
 
-/* What a timer can come to take, with what is known of it here. */
+/* Returns the most memory a timer needs, including the records kept here. */
 static u64 need(bool keyed, u32 nr)
 {
 	return (u64)nr * (keyed ? 160 : 80);

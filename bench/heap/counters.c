@@ -22,7 +22,7 @@ static const struct {
 	  PERF_COUNT_HW_CACHE_RESULT_MISS << 16 },
 };
 
-/* Read together through the first. */
+/* All are read together through the first. */
 static int fds[COUNTERS_NR];
 
 bool counters_open(void)

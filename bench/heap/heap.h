@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Heaps by themselves, without slots and index: those of core/ and what they
- * are compared with, each behind the same three calls, none of which the
- * compiler can see through. Also for C++.
+ * Heaps alone, without slots and index: those of core/ and others for
+ * comparison. Each has the same three calls, which the compiler cannot inline.
+ * Also for C++.
  */
 #ifndef BENCH_HEAP_HEAP_H
 #define BENCH_HEAP_HEAP_H
@@ -14,7 +14,7 @@
 extern "C" {
 #endif
 
-/* As struct bheap_node is. */
+/* The same as struct bheap_node. */
 struct heap_node {
 	uint64_t deadline;
 	uint32_t slot;
@@ -23,11 +23,12 @@ struct heap_node {
 
 /**
  * struct heap_kind - one sort of heap
- * @name: as reports have it
- * @create: an empty heap with room for @nr_max nodes; ends the program on
- *	failure
+ * @name: in reports
+ * @create: an empty heap with room for @nr_max nodes
  * @push: add a node; there is room
  * @pop: remove a node with the least deadline; there is one
+ *
+ * @create ends the program on failure.
  */
 struct heap_kind {
 	const char *name;

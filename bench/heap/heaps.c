@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Heaps by themselves, side by side: what filling one, holding it (take the
- * first, put in one that is due later) and draining it cost an operation.
+ * Heaps alone, side by side: the cost of an operation while filling one,
+ * holding it (take the first, put in one that is due later) and draining it.
  *
- * All heaps of a size are filled with the same keys and stand in memory
- * together; round by round each has its turn. One JSON object for each heap,
- * work and round. "control" is a heap that keeps nothing: what the loop, its
- * chance and its calls take.
+ * All heaps of a size are filled with the same keys and are in memory together;
+ * the rounds are interleaved. One JSON object for each heap, work and round.
+ * "control" is a heap that keeps nothing: the cost of the loop, the random
+ * numbers and the calls.
  */
 #include <getopt.h>
 #include <string.h>
@@ -19,7 +19,7 @@
 #define ROUNDS_QUICK	3U
 #define KINDS_MAX	16U
 
-/* For fewer operations the clock of processor time is too coarse. */
+/* The clock of processor time is too coarse for fewer operations. */
 #define SHORT		10000U
 #define LARGE		10000000U
 
@@ -30,8 +30,8 @@ static const char *only;
 
 /**
  * struct candidate - a heap in the run
- * @random: the same for all that have done the same
- * @last_ns: deadline of what came out last
+ * @random: equal for all with the same operations
+ * @last_ns: deadline of the last node taken
  */
 struct candidate {
 	const struct heap_kind *kind;
@@ -41,7 +41,7 @@ struct candidate {
 	uint32_t nr;
 };
 
-/* Operations a round: an operation on a large heap is a slow one. */
+/* Returns the operations of a round: operations on a large heap are slow. */
 static uint32_t round_ops(uint32_t nr)
 {
 	return nr < LARGE ? most_ops : most_ops / 2;
@@ -131,7 +131,7 @@ static void hold(struct candidate *who, uint32_t ops)
 		kind->push(heap, &node);
 	}
 	who->random = random;
-	/* What the control hands out next is later than this. */
+	/* The control's next nodes are later than this. */
 	who->last_ns = last_ns;
 }
 
@@ -176,7 +176,7 @@ static void progress(uint32_t nr, const char *work)
 		nr, work);
 }
 
-/* How much of this program's memory is on huge pages. */
+/* Reports how much of this program's memory is on huge pages. */
 static void report_memory(uint32_t nr, unsigned int together)
 {
 	unsigned long rss = 0, huge = 0;
@@ -194,7 +194,7 @@ static void report_memory(uint32_t nr, unsigned int together)
 	       together, rss, huge);
 }
 
-/* The first, with the figures of it that need no more than one. */
+/* Fills the first time, and reports figures that need only one fill. */
 static void first_fill(struct candidate *who, uint32_t nr)
 {
 	uint64_t start_ns = cpu_now();
@@ -204,9 +204,9 @@ static void first_fill(struct candidate *who, uint32_t nr)
 		report(who, "fill", nr, 0, (double)(cpu_now() - start_ns) / nr);
 }
 
-/* One round of drain and, where that empties it, of fill. Small heaps are
- * drained and filled many times, each by the clock, less what the clock takes:
- * the median of those, since some are interrupted.
+/* Runs one round of drain and, where that empties the heap, of fill. Small
+ * heaps are drained and filled many times, each by the clock, less the clock's
+ * own time. The result is their median, because some are interrupted.
  */
 static void drain_and_fill(struct candidate *who, uint32_t nr,
 			   unsigned int round)
@@ -258,7 +258,7 @@ static void run_together(const struct heap_kind *const *kinds,
 	}
 	report_memory(nr, nr_kinds);
 	progress(nr, "hold");
-	/* What is settled in round 0 is not counted. */
+	/* Round 0 settles the heaps and is not counted. */
 	for (i = 0; i <= rounds; i++) {
 		for (k = 0; k < nr_kinds; k++) {
 			start_ns = cpu_now();

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Exponentially distributed times, at the cost of two loads: by the inverse of
- * the distribution, straight between 2048 points of it. In the hold model with
- * these a heap is after any number of operations what it was when it was
- * filled, whatever its size.
+ * Exponentially distributed times at the cost of two loads: the inverse of the
+ * distribution, interpolated between 2048 points. In the hold model these keep
+ * the shape of a heap of any size after any number of operations.
  */
 #ifndef BENCH_HEAP_INCREMENTS_H
 #define BENCH_HEAP_INCREMENTS_H
@@ -27,7 +26,7 @@ static inline void increments_init(struct increments *increments)
 	for (i = 0; i < INCREMENTS_NR; i++)
 		increments->at[i] = -log1p(-(double)i / INCREMENTS_NR) *
 				    INCREMENTS_MEAN;
-	/* The rest is beyond any point: as far again as its mean is. */
+	/* Beyond the last point: the distance of its mean, once more. */
 	increments->at[i] = increments->at[i - 1] + 2 * INCREMENTS_MEAN;
 }
 

@@ -11,9 +11,9 @@
 bool load_counting;
 
 /* ------------------------------------------------------------------------
- * What is timed stands in two functions of its own, so that a profiler can be
- * told to look at nothing else (bench/heap/instructions). They must return by
- * themselves for that, not leave it to what they call.
+ * Two functions of their own contain the timed code, so that a profiler can be
+ * limited to them (bench/heap/instructions). So each must return by itself, not
+ * by a tail call.
  */
 
 #define returns_here()	__asm__ volatile ("")
@@ -167,8 +167,8 @@ static int compare_timers(const void *a, const void *b)
 	return (x > y) - (x < y);
 }
 
-/* Which of two timers with one deadline comes first nobody promises: put them
- * in an order that is the same for all.
+/* Sorts timers with equal deadlines: their order is unspecified, and must be
+ * the same for all peers.
  */
 static void order_equals(struct load *load, uint32_t nr)
 {

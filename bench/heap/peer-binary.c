@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The binary heap that people write at home: an array of {deadline, timer}, each
- * timer knowing its place, so that it can be moved and taken out.
+ * The usual home-made binary heap: an array of {deadline, timer}, each timer
+ * with its position, so that it can be moved and removed.
  */
 #include <stdlib.h>
 
@@ -9,7 +9,7 @@
 #include "peer.h"
 
 /**
- * struct timer - what there is to know of one, and what a slot of expiry has
+ * struct timer - a timer, with the fields of a slot of expiry
  * @place: in the heap
  */
 struct timer {
@@ -99,7 +99,7 @@ static void sink(struct binary *binary, uint32_t place, struct entry entry)
 	put(binary, place, entry);
 }
 
-/* Put @entry at @place, or wherever from there it belongs. */
+/* Puts @entry at @place, or at its position from there. */
 static void settle(struct binary *binary, uint32_t place, struct entry entry)
 {
 	if (place > 1 &&

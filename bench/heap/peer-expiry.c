@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * expiry: the joined structure of core/, plain and keyed, on either layout of
- * the heap. Batches of records go through timers_submit(); making them and
- * noting the names that a plain queue gives is the client's, and not timed.
+ * the heap. Batches of records go through timers_submit(). Making them and
+ * storing the names of a plain queue is the client's work, and not timed.
  */
 #include <stdlib.h>
 
@@ -13,7 +13,7 @@
 /**
  * struct expiry - a queue and its client
  * @ids: names of the timers on a plain queue
- * @records: of the batch that is under way
+ * @records: of the current batch
  */
 struct expiry {
 	struct subject subject;

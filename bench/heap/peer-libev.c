@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * libev's timers: a 4-ary heap of {deadline, watcher}, each watcher knowing its
- * place. The clock is ours (clock.h); ev_run() polls its descriptors once for
- * each time it is asked what is due.
+ * libev's timers: a 4-ary heap of {deadline, watcher}, each watcher with its
+ * position. The clock is this program's (clock.h); each ev_run() polls its
+ * descriptors once.
  */
 #include <stdlib.h>
 #include <ev.h>
@@ -71,8 +71,8 @@ static void process(void *self, enum peer_op op,
 			ev_timer_start(libev->loop, timer);
 			break;
 		case PEER_REFRESH:
-			/* Moves an active timer; but only with a repeat is it
-			 * for that, which would start it again when due.
+			/* Moves an active timer. It needs a repeat for that,
+			 * which would start it again when due.
 			 */
 			timer->repeat = after;
 			ev_timer_again(libev->loop, timer);
@@ -92,7 +92,7 @@ static uint32_t deliver(void *self, uint64_t now_ns, uint32_t *due)
 	libev->now_ns = now_ns;
 	libev->due = due;
 	clock_set(now_ns);
-	/* It does not run without a timer, nor does it then look at the time. */
+	/* Without a timer it neither runs nor reads the time. */
 	ev_now_update(libev->loop);
 	ev_run(libev->loop, EVRUN_NOWAIT);
 	return libev->due - due;

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * libevent's timers: a binary heap of pointers, each event knowing its place.
- * Its common timeouts, for one time to live after another, are lists of which
- * only the first is in the heap. The clock is ours (clock.h); the loop polls
- * its descriptors once for each time it is asked what is due.
+ * libevent's timers: a binary heap of pointers, each event with its position.
+ * Its common timeouts, one list for each time to live, have only their first
+ * event in the heap. The clock is this program's (clock.h); each run of the
+ * loop polls its descriptors once.
  */
 #include <stdlib.h>
 #include <event2/event.h>
@@ -15,7 +15,7 @@
 
 /**
  * struct libevent - an event base
- * @ttl: as libevent wants to have it named; NULL: as the request says
+ * @ttl: libevent's name for the time to live; NULL: by request
  */
 struct libevent {
 	struct event_base *base;
@@ -25,7 +25,7 @@ struct libevent {
 	struct event timers[];
 };
 
-/* Whose loop runs. */
+/* The base of the running loop. */
 static struct libevent *running;
 
 static void on_timer(evutil_socket_t fd, short events, void *arg)
@@ -75,7 +75,7 @@ static void deinit(void *self)
 	free(libevent);
 }
 
-/* What is pending is moved by adding it again. */
+/* Moves a pending timer by adding it again. */
 static void add(struct libevent *libevent, struct event *timer,
 		uint64_t deadline_ns)
 {
@@ -84,7 +84,7 @@ static void add(struct libevent *libevent, struct event *timer,
 	int err;
 
 	if (libevent->ttl) {
-		/* It is armed when it has just that long to live. */
+		/* Arm it when exactly that time to live is left. */
 		clock_set(deadline_ns - PEER_TTL_NS);
 		err = evtimer_add(timer, libevent->ttl);
 	} else {

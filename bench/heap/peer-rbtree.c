@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A red-black tree with a pointer to its leftmost node, as the kernel's hrtimers
- * have it; the tree is BSD's <sys/tree.h>.
+ * A red-black tree with a pointer to its leftmost node, like the kernel's
+ * hrtimers; the tree is BSD's <sys/tree.h>.
  */
 #include <stdlib.h>
 #include <bsd/sys/tree.h>
@@ -25,7 +25,7 @@ struct rbtree {
 	struct timer timers[];
 };
 
-/* None are equal: the tree refuses a second one that is. */
+/* Never returns 0: the tree refuses an equal node. */
 static int compare(const struct timer *a, const struct timer *b)
 {
 	if (a->deadline_ns != b->deadline_ns)

@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A hierarchical timing wheel as people write it at home (G. Varghese and
- * T. Lauck, "Hashed and hierarchical timing wheels", 1987): 64 slots a level, a
- * list in each, and a bit for each that has anybody in it, so that nobody steps
- * through empty ones. A tick is the grain of the deadlines, and so timers come
- * as exactly in order as with the others; a wheel of coarser ticks has fewer
- * levels and promises less.
+ * A hierarchical timing wheel (G. Varghese and T. Lauck, "Hashed and
+ * hierarchical timing wheels", 1987): 64 slots a level, a list in each, and a
+ * bit for each nonempty slot, so that empty ones are skipped. A tick is the
+ * grain of the deadlines, so timers come in the same exact order as with the
+ * others. A wheel of coarser ticks has fewer levels and is less exact.
  */
 #include <stdlib.h>
 
@@ -18,8 +17,8 @@
 #define LEVELS		(64 / BITS + 1)
 
 /**
- * struct timer - what there is to know of one
- * @pprev: what points to it
+ * struct timer - one timer
+ * @pprev: the pointer that points to it
  */
 struct timer {
 	struct timer *next;
@@ -32,9 +31,11 @@ struct timer {
 
 /**
  * struct wheel - the wheels
- * @tick: it is; each timer is on the level of the highest digit in which its
- *	own tick differs from that, in the slot of its own digit there
+ * @tick: the current one
  * @used: slots that are not empty
+ *
+ * A timer's level is the highest digit in which its own tick differs from
+ * @tick. Its slot is its own digit there.
  */
 struct wheel {
 	uint64_t tick;
@@ -112,8 +113,8 @@ static void process(void *self, enum peer_op op,
 	}
 }
 
-/* Take what is in the first slot in use, unless that is after @tick: it is due
- * if that is the slot of a tick, or else belongs to lower levels now.
+/* Takes the first slot in use, unless that is after @tick. Its timers are due
+ * if it is the slot of a tick; else they move to lower levels.
  */
 static bool turn(struct wheel *wheel, uint64_t tick)
 {

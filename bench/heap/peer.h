@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What people use for timers, behind one small table of functions: each peer
- * keeps the timers 0 to nr - 1, of which the benchmark knows the deadlines.
+ * Implementations of timers behind one small table of functions. Each peer
+ * keeps the timers 0 to nr - 1; the benchmark knows their deadlines.
  *
- * Deadlines are even numbers of microseconds, for libevent knows nothing
- * shorter, and what time it is odd ones, so that "due at" and "due before" are
+ * Deadlines are even numbers of microseconds, because libevent has no finer
+ * unit. The current time is an odd one, so that "due at" and "due before" are
  * the same.
  */
 #ifndef BENCH_HEAP_PEER_H
@@ -21,27 +21,28 @@ extern "C" {
 
 enum peer_op { PEER_ARM, PEER_REFRESH, PEER_CANCEL, PEER_OPS };
 
-/* Ask for something to be done to one timer: @deadline_ns unless cancelled. */
+/* A request for one timer: to @deadline_ns, unless cancelled. */
 struct peer_request {
 	uint64_t deadline_ns;
 	uint32_t timer;
 };
 
 /**
- * struct peer - one way to keep timers
- * @name: as reports have it
+ * struct peer - one implementation of timers
+ * @name: in reports
  * @version: of the library, NULL if it is none
- * @lazy: cancelled and refreshed timers leave something behind that costs later
- * @ttl_ns: not 0: knows only deadlines so long after arming
- * @init: room for @nr timers, none armed. Ends the program on failure, as
- *	every function does.
- * @prepare: make ready what @process needs of a batch; not timed; may be NULL
- * @process: up to PEER_BATCH requests of one kind, for timers that are not
- *	armed (PEER_ARM) or that are (the others), each once
- * @learn: take note of what came of it; not timed; may be NULL
- * @deliver: write what is due at @now_ns to @due, in order of deadline; returns
- *	how many. Sets the time for what follows.
+ * @lazy: cancelled and refreshed timers cost something later
+ * @ttl_ns: not 0: the only time to live it supports
+ * @init: make room for @nr timers, none armed
+ * @prepare: prepare a batch for @process; untimed; may be NULL
+ * @process: up to PEER_BATCH requests of one kind
+ * @learn: store the results; untimed; may be NULL
+ * @deliver: write the timers due at @now_ns to @due
  * @bytes: of memory in use; NULL: what it has from malloc()
+ *
+ * Every function ends the program on failure. @process gets timers that are not
+ * armed (PEER_ARM) or that are (the others), each once. @deliver writes in
+ * order of deadline, returns how many, and sets the time for later calls.
  */
 struct peer {
 	const char *name;
@@ -60,7 +61,7 @@ struct peer {
 	uint64_t (*bytes)(const void *self);
 };
 
-/* The time to live of the workloads where it is the same for all. */
+/* The time to live of the workloads with a constant one. */
 #define PEER_TTL_NS	(3600 * 1000000000ULL)
 
 extern const struct peer peer_sorted_plain, peer_sorted_keyed;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The 4-ary heap in one array, aligned, as libev has it: four siblings share a
+ * The 4-ary heap in one array, aligned, as in libev: four siblings share a
  * cache line, so that a level costs one line, and there are half as many
- * levels. The first is element 3, the children of k are 4 (k - 2) and the three
+ * levels. The first is element 3; the children of k are 4 (k - 2) and the three
  * after it. With and without branches, as in binary.c.
  */
 #include <stdbool.h>
@@ -59,7 +59,7 @@ static inline bool less(const struct heap_node *nodes, uint32_t a, uint32_t b)
 	return nodes[a].deadline < nodes[b].deadline;
 }
 
-/* Arithmetic, of which the compiler makes no branch. */
+/* Returns the lesser of two by arithmetic, without a branch. */
 static inline uint32_t lesser(const struct heap_node *nodes, uint32_t a,
 			      uint32_t b)
 {

@@ -71,7 +71,7 @@ void report_round(const struct load *load, const struct workload *workload,
 	report_bytes(load);
 	report_end();
 	for (op = 0; op < (int)LOAD_OPS; op++) {
-		/* Once or twice is no figure. */
+		/* One or two operations are no figure. */
 		if (load->costs[op].nr <= ops / 10 ||
 		    (workload->delivery && op == LOAD_DELIVER))
 			continue;

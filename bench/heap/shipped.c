@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The heaps of core/, as they ship. A call goes through their own table of
- * functions besides.
+ * The heaps of core/, as shipped. A call also goes through their own table of
+ * functions.
  */
 #include "bench/bench.h"
 #include "bench/pages.h"
@@ -28,7 +28,7 @@ static void *create(const struct bheap_layout *layout, uint32_t nr_max)
 	shipped->size = run_size(pages);
 	shipped->memory = bench_map(shipped->size);
 	run_init(&shipped->run, shipped->memory, pages);
-	/* The others' memory needs no directory: nor is one made on the way. */
+	/* The other heaps need no directory: create this one in advance. */
 	for (i = 0; i < pages; i++)
 		core_page(&shipped->run.pages, i);
 	bheap_init(&shipped->heap, layout, &shipped->run.pages);

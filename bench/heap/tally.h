@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * How often which value was seen, exact below 64 and within a 32nd above, in
- * little memory, so that counting disturbs little of what is measured.
+ * A histogram of values, exact below 64 and within a 32nd above. It is small,
+ * so that counting disturbs the measurement little.
  */
 #ifndef BENCH_HEAP_TALLY_H
 #define BENCH_HEAP_TALLY_H
@@ -34,7 +34,7 @@ static inline void tally_add(struct tally *tally, uint32_t value)
 		tally->max = value;
 }
 
-/* The value that @part of all do not exceed. */
+/* Returns the value that @part of all do not exceed. */
 static inline uint32_t tally_at(const struct tally *tally, double part)
 {
 	uint64_t left = part * tally->nr;

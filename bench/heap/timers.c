@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Timers as they are used, on expiry's core and on what people use instead, in
- * one process: a line of JSON for each round, progress to stderr. docs/heaps-timers.md
- * explains the workloads.
+ * Timers in typical workloads, on expiry's core and on alternatives, in one
+ * process: a line of JSON for each round, progress to stderr.
+ * docs/heaps-timers.md explains the workloads.
  *
- * Batches are timed by the processor time they take. Up to TOGETHER_MAX timers
- * all peers are there at once and take turns, round by round; above, one after
- * the other.
+ * Batches are timed by their processor time. Up to TOGETHER_MAX timers all
+ * peers are in memory and interleaved, round by round; above, one after the
+ * other.
  */
 #include <getopt.h>
 #include <signal.h>
@@ -25,8 +25,8 @@
 #define TOGETHER_MAX	1000000U
 #define TIMERS_MOST	100000000U
 
-/* Above these, unless asked for by name, only some take part, where all would
- * take an hour: keyed subtree pages differ by what keyed sorted pages do.
+/* Above these numbers only some peers run, unless named: all would take an
+ * hour. Keyed subtree pages differ from plain ones as keyed sorted pages do.
  */
 #define LARGE_MAX	1000000U
 #define HUGE_MAX	10000000U
@@ -36,7 +36,7 @@ static const struct peer *const huge[] = {
 	&peer_libev, &peer_wheel, NULL
 };
 
-/* A storm of everything that would take longer is left out. */
+/* Longer storms of all timers are left out. */
 #define STORM_SECONDS	8.0
 
 static struct {
@@ -62,7 +62,8 @@ static void progress(const char *name, uint32_t nr, const char *what)
  * The run
  */
 
-/* Peers that take turns all do the same, so that their answers can be compared.
+/* Returns the operations of a round. Interleaved peers all do the same, so that
+ * their answers can be compared.
  */
 static uint32_t ops_of(const struct workload *workload, const struct load *load)
 {
@@ -119,7 +120,9 @@ static uint32_t work(struct load *load, const struct workload *workload,
 	return done;
 }
 
-/* What a storm of all timers would take, from the one before. */
+/* Returns whether a storm of all timers would take too long, estimated from the
+ * one before.
+ */
 static bool is_too_slow(const struct load *load,
 			const struct workload *workload)
 {
@@ -158,7 +161,7 @@ static void run_workload(const struct workload *workload, struct load *loads,
 	}
 }
 
-/* Up to this many timers all that is left is taken out in the end. */
+/* Up to this many timers all remaining ones are removed at the end. */
 #define DRAIN_MAX	100000U
 
 static void fill(struct load *load, const struct family *family,
@@ -187,7 +190,7 @@ static uint64_t finish(struct load *load)
 	return load->sum;
 }
 
-/* Returns what was delivered, which is to be the same for all. */
+/* Returns a checksum of the deliveries, which must be the same for all. */
 static uint64_t run_loads(const struct family *family,
 			  const struct peer *const *who, uint32_t nr_loads,
 			  uint32_t nr, uint32_t *due)
@@ -213,8 +216,8 @@ static uint64_t run_loads(const struct family *family,
 	return first;
 }
 
-/* In a process of its own, with which all the memory goes: libevent, for one,
- * would take its timers out one after the other.
+/* Runs a peer in a process of its own, whose exit frees all the memory.
+ * libevent, for one, would remove its timers one after the other.
  */
 static void run_alone(const struct family *family, const struct peer *const *who,
 		      uint32_t nr, uint32_t *due)
@@ -228,7 +231,7 @@ static void run_alone(const struct family *family, const struct peer *const *who
 		die("fork() failed");
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		/* They were its parent's. */
+		/* The parent's counters do not count this process. */
 		load_counting = load_counting && counters_open();
 		run_loads(family, who, 1, nr, due);
 		fflush(stdout);
@@ -291,8 +294,8 @@ static void run(uint32_t nr)
 
 /* ------------------------------------------------------------------------ */
 
-/* expiry has its pages on huge ones; so has, then, what the others get from
- * malloc(), which has to know before the program begins.
+/* Puts malloc()'s memory on huge pages, as expiry has its own. malloc() must
+ * know that before the program begins.
  */
 static void want_huge_pages(char **argv)
 {

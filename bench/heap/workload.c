@@ -12,7 +12,7 @@
  * Chance
  */
 
-/* Above 0 and below 1. */
+/* Returns a number above 0 and below 1. */
 static double uniform(struct load *load)
 {
 	return ((bench_random(&load->random) >> 12) + 0.5) * 0x1p-52;
@@ -30,7 +30,7 @@ static uint64_t exponential_ns(struct load *load)
 	return -log(uniform(load)) * TTL_NS;
 }
 
-/* A batch of timers, none of them twice. */
+/* Picks a batch of different timers. */
 static void pick(struct load *load, uint32_t timers[PEER_BATCH])
 {
 	uint32_t seen[4 * PEER_BATCH] = { 0 }, i, timer, place;
@@ -48,8 +48,8 @@ static void pick(struct load *load, uint32_t timers[PEER_BATCH])
 }
 
 /* ------------------------------------------------------------------------
- * Steps that several workloads have: some time passes, and what expired is armed
- * anew
+ * Steps common to several workloads: some time passes, and expired timers are
+ * armed again
  */
 
 typedef uint64_t deadline_t(struct load *load, uint32_t timer);
@@ -75,7 +75,7 @@ static void arm_all(struct load *load, deadline_t *deadline)
 	load_flush(load, PEER_ARM);
 }
 
-/* In which a batch of timers expires if so many do in TTL_NS. */
+/* Returns the time in which a batch of timers expires if @nr do in TTL_NS. */
 static uint64_t batch_ns(double nr)
 {
 	return PEER_BATCH * (TTL_NS / nr);
@@ -89,7 +89,7 @@ static uint64_t from_now_ttl(struct load *load, uint32_t timer)
 }
 
 /* ------------------------------------------------------------------------
- * ttl: a cache, filled evenly; what expires is fetched again at once
+ * ttl: a cache, filled evenly; expired entries are fetched again at once
  */
 
 static uint64_t ttl_first(struct load *load, uint32_t timer)
@@ -113,8 +113,8 @@ static uint32_t ttl_step(struct load *load)
 }
 
 /* ------------------------------------------------------------------------
- * exponential, and storms among such timers: what is left of them has the same
- * distribution as the whole
+ * exponential, and storms among such timers: the remaining times have the same
+ * distribution as the whole ones
  */
 
 static uint64_t exponential_next(struct load *load, uint32_t timer)
@@ -157,8 +157,8 @@ static uint64_t lognormal_next(struct load *load, uint32_t timer)
 	return load->now_ns + exp(MU + SIGMA * normal(load)) * TTL_NS;
 }
 
-/* Of those that are under way the long ones are more frequent, each in
- * proportion to its length, and some part of it has passed.
+/* Returns the first deadline of a timer already running. Long ones are more
+ * frequent among these, in proportion to their length, and a part has passed.
  */
 static uint64_t lognormal_first(struct load *load, uint32_t timer)
 {
@@ -180,23 +180,23 @@ static uint32_t lognormal_step(struct load *load)
 
 /* ------------------------------------------------------------------------
  * sessions and timeouts: all have TTL_NS, counted from the last access or from
- * the request; accesses and answers come at random, so often that one in a
- * hundred has none in that time.
+ * the request. Accesses and answers come at random; one timer in a hundred has
+ * none in that time.
  */
 
 #define ONE_IN		100
 
-/* Of the accesses, those that shorten the session instead. */
+/* One access in this many shortens the session instead. */
 #define EARLIER_ONE_IN	20
 
-/* In which so many accesses fall to one timer while it lives. */
+/* Returns the number of accesses to a timer within its life. */
 static double accesses(void)
 {
 	return log(ONE_IN);
 }
 
-/* When the last access was, and where a lazy peer last looked at the timer. The
- * same for a timer whenever asked.
+/* Returns the last access, or where a lazy peer last checked the timer. The
+ * result for a timer is always the same.
  */
 static uint64_t accessed_first(struct load *load, uint32_t timer, bool lazy)
 {
@@ -292,7 +292,7 @@ static uint32_t descending_step(struct load *load)
 }
 
 /* ------------------------------------------------------------------------
- * equal: only so many deadlines in all
+ * equal: only a few different deadlines
  */
 
 #define EQUAL_GROUPS	64
@@ -320,7 +320,7 @@ static uint32_t equal_step(struct load *load)
 
 #define TEETH		16
 
-/* From 0 to below 1. */
+/* Returns a number from 0 to below 1. */
 static double tooth(struct load *load)
 {
 	uint32_t length = load->nr / TEETH;
@@ -345,7 +345,7 @@ static void sawtooth_fill(struct load *load)
 	arm_all(load, sawtooth_first);
 }
 
-/* They live half of TTL_NS in the mean. */
+/* Takes one step. Timers live half of TTL_NS on average. */
 static uint32_t sawtooth_step(struct load *load)
 {
 	return expire(load, batch_ns(load->nr * 2.0), sawtooth_next);
@@ -374,8 +374,8 @@ static const struct workload lognormal[] = {
 
 static const struct workload accessed[] = {
 	{ .name = "sessions", .work = "access", .step = sessions_step },
-	/* From one sweep to the next: half as many are cancelled until one
-	 * begins, and a tenth or so while it lasts.
+	/* The cycle of a sweep: half as many are cancelled until it begins, and
+	 * about a tenth while it lasts.
 	 */
 	{ .name = "timeouts", .work = "request", .cycle = 6,
 	  .step = timeouts_step },

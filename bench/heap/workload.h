@@ -1,25 +1,27 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What timers are used for. Each workload is a steady state: what expires or is
- * cancelled is armed again, so that after each step as many are armed as before.
- * docs/heaps-timers.md says what each stands for.
+ * Workloads of timers. Each is a steady state: expired or cancelled timers are
+ * armed again, so that their number is the same after each step.
+ * docs/heaps-timers.md describes each.
  */
 #ifndef BENCH_HEAP_WORKLOAD_H
 #define BENCH_HEAP_WORKLOAD_H
 
 #include "load.h"
 
-/* Batches choose their timers among at least so many. */
+/* Least number of timers that batches choose among. */
 #define WORKLOAD_TIMERS_MIN	1000U
 
 /**
  * struct workload - one of them
- * @name: as reports have it
- * @work: what an operation is called
- * @delivery: an operation is a delivery, and what follows from it is not counted
- * @cycle: what lazy peers leave behind they clear away after so many operations
- *	for each 10 timers: no round of theirs may be shorter
+ * @name: in reports
+ * @work: the name of an operation
+ * @delivery: an operation is a delivery
+ * @cycle: operations for each 10 timers until lazy peers clean up
  * @step: a batch or more; returns the number of operations
+ *
+ * The consequences of a delivery are not counted. No round of a lazy peer may
+ * be shorter than its @cycle.
  */
 struct workload {
 	const char *name;
@@ -30,10 +32,10 @@ struct workload {
 };
 
 /**
- * struct family - workloads that have their timers in common
- * @fill: arm all timers, as they stand after a long time
+ * struct family - workloads with the same timers
+ * @fill: arm all timers, in the state after a long time
  * @ttl: all live as long as PEER_TTL_NS
- * @workloads: in the order in which they must be run; ends with no name
+ * @workloads: in their order of execution; ends with no name
  */
 struct family {
 	const char *name;
@@ -45,7 +47,7 @@ struct family {
 /* Ends with no name. */
 extern const struct family families[];
 
-/* The most time consuming one, since it takes all timers at once. */
+/* The longest one, because it takes all timers at once. */
 #define WORKLOAD_STORM		"storm-100"
 
 #endif /* BENCH_HEAP_WORKLOAD_H */

@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
 /*
  * The binary heap of J. W. J. Williams, "Algorithm 232: Heapsort", CACM 7
- * (1964), in one array over consecutive pages: the children of n are 2n and
- * 2n + 1. It knows nothing of pages: below the first page nearly each level is
+ * (1964), in one array over consecutive pages: the children of n are 2n and 2n
+ * + 1. It ignores page boundaries: below the first page nearly each level is on
  * a page of its own.
  *
  * Node 1 stands outside the pages (struct bheap), node n at element n of the
  * array, so that siblings share a cache line; elements 0 and 1 are unused.
- * Every change first walks its path, collecting pointers, and only then moves
- * nodes along it, as core/pages.h asks.
+ * Every change first walks its path and collects pointers, and only then moves
+ * nodes, as core/pages.h requires.
  */
 #include "bheap.h"
 #include "bheap_binary.h"
@@ -17,7 +17,7 @@
 #define LEVELS_MAX	32
 #define SWEEP_AHEAD	8U
 
-/* The nodes along a path, from where it starts. */
+/* The nodes along a path, from its start. */
 struct path {
 	struct bheap_node *node[LEVELS_MAX];
 	u32 nr;
@@ -29,7 +29,7 @@ static inline bool node_less(const struct bheap_node *a,
 	return a->deadline < b->deadline;
 }
 
-/* Node @n; NULL with pages->error set. */
+/* Returns node @n; NULL with pages->error set. */
 static inline struct bheap_node *node_get(struct bheap *heap, u32 n)
 {
 	struct bheap_node *page;
@@ -47,8 +47,8 @@ static void set_nr(struct bheap *heap, u32 nr)
 }
 
 /*
- * Walk down from below the hole at @n as long as a child is less than @node,
- * among nodes up to @last. Adds one pointer a level to @path.
+ * Walks down from below the hole at @n while a child is less than @node, among
+ * nodes up to @last. Adds one pointer a level to @path.
  */
 static int walk_down(struct bheap *heap, struct path *path, u32 n, u32 last,
 		     const struct bheap_node *node)
@@ -72,8 +72,8 @@ static int walk_down(struct bheap *heap, struct path *path, u32 n, u32 last,
 }
 
 /*
- * Walk up from @n as long as the parent is greater than @node; the pointer to
- * @n itself comes first in @path.
+ * Walks up from @n while the parent is greater than @node. @path begins with
+ * the pointer to @n itself.
  */
 static int walk_up(struct bheap *heap, struct path *path, u32 n,
 		   const struct bheap_node *node)
@@ -92,8 +92,8 @@ static int walk_up(struct bheap *heap, struct path *path, u32 n,
 	return heap->pages->error;
 }
 
-/* Move every node of the path one place towards its start, which is lost, and
- * put @node in the last.
+/* Moves every node of the path one place towards its start, overwriting the
+ * first, and puts @node in the last.
  */
 static void shift_path(const struct path *path, const struct bheap_node *node)
 {
@@ -119,8 +119,8 @@ static int binary_push(struct bheap *heap, const struct bheap_node *node)
 	return 0;
 }
 
-/* Put @node into the heap in place of node @n, among nodes up to @last. *@up:
- * it went up, and what stood above is now at @n.
+/* Replaces node @n by @node, among nodes up to @last. *@up: it went up, and a
+ * node from above is now at @n.
  */
 static int put_at(struct bheap *heap, u32 n, u32 last,
 		  const struct bheap_node *node, bool *up)
@@ -141,7 +141,7 @@ static int put_at(struct bheap *heap, u32 n, u32 last,
 	return 0;
 }
 
-/* Remove node @n by putting the last one in its place. */
+/* Removes node @n by moving the last one there. */
 static int remove_at(struct bheap *heap, u32 n, bool *up)
 {
 	struct bheap_node *last, node;
@@ -175,8 +175,8 @@ static int binary_replace(struct bheap *heap, const struct bheap_node *node)
 	return put_at(heap, 1, heap->nr, node, &up);
 }
 
-/* From the last node to the second, so that the node which fills a hole has
- * been looked at before.
+/* Checks from the last node to the second, so that the node that fills a hole
+ * has been checked.
  */
 static bool binary_sweep(struct bheap *heap, u32 steps, bheap_stale_t *stale,
 			 bheap_ahead_t *ahead, void *context)

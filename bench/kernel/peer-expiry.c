@@ -9,10 +9,10 @@
 #include "tests/device/uring.h"
 
 /**
- * struct queue - a queue and what is known of it
- * @submit: how requests get there
+ * struct queue - a queue and its client's state
+ * @submit: how requests are sent
  * @ids: by number
- * @ring: for those that go by one
+ * @ring: for single requests
  */
 struct queue {
 	void (*submit)(struct queue *queue, struct expiry_record *records,

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What the system has: a timerfd for each timer, by itself, without the epoll
- * that would tell of it; a POSIX timer for each, with a signal, by the system
- * calls, since the library's wrappers keep a list of their own.
+ * The system's own timers. A timerfd for each timer, without the epoll that
+ * would report it. A POSIX timer for each, with a signal, by system calls,
+ * because the library's wrappers keep a list of their own.
  */
 #include <signal.h>
 #include <stddef.h>
@@ -13,7 +13,7 @@
 #include "bench/bench.h"
 #include "bench/kernel/peers.h"
 
-/* By number: descriptors, or timers as the kernel knows them. */
+/* By number: descriptors, or the kernel's timer ids. */
 struct names {
 	int *of;
 };

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Kernel timers by number, of one sort or another: what bench/kernel/speed
- * compares. What fails ends the program.
+ * Kernel timers by number, of several sorts: bench/kernel/speed compares them.
+ * Failures end the program.
  */
 #ifndef BENCH_KERNEL_PEERS_H
 #define BENCH_KERNEL_PEERS_H
@@ -10,12 +10,12 @@
 
 /**
  * struct peer - a sort of timer
- * @name: as reports have it
+ * @name: in reports
  * @own: the sort's own
- * @init: make room for timers 0 to @nr - 1, none of them there
- * @arm: @nr timers that are not there, by number, for @in_ns from now each
- * @refresh: @nr that are there
- * @cancel: likewise; they are gone then
+ * @init: make room for timers 0 to @nr - 1, none existing
+ * @arm: @nr new timers, by number, each for @in_ns from now
+ * @refresh: @nr existing ones
+ * @cancel: likewise; they no longer exist
  */
 struct peer {
 	const char *name;
@@ -28,7 +28,7 @@ struct peer {
 	void (*cancel)(void *own, const uint32_t *timers, uint32_t nr);
 };
 
-/* Most that are passed at once. */
+/* Most timers passed at once. */
 #define PEER_BATCH	512U
 
 extern const struct peer peer_ring;	/* a uring_cmd for all (peer-expiry.c) */

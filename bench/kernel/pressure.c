@@ -1,14 +1,14 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Layouts of the heap where memory is short: a queue is filled, its memory
- * cgroup given a share of what it has taken, and timers expire and are armed
- * anew while the rest is in compressed swap. Counted are the pages that come
- * back from there.
+ * Layouts of the heap where memory is short. A queue is filled, and its memory
+ * cgroup limited to a share of its size. Timers expire and are armed again
+ * while the rest is in compressed swap. The pages that come back from there are
+ * counted.
  *
  *	pressure [--timers N] [--ops N] [--rounds N]
  *
  * In a machine of its own, as root: swap and its settings are the machine's. A
- * line of JSON for each layout, share and round, which take turns.
+ * line of JSON for each layout, share and round; layouts are interleaved.
  */
 #include <getopt.h>
 
@@ -148,7 +148,7 @@ int main(int argc, char **argv)
 		why = swap_begin(SWAP_MIB);
 	if (why)
 		die("%s", why);
-	/* What is counted is what was asked for. */
+	/* Count only the requested pages. */
 	if (write_text(READ_AHEAD, "0"))
 		die(READ_AHEAD ": %m");
 	if (group_enter())

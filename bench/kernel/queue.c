@@ -102,7 +102,7 @@ void queue_read(int fd, struct expiry_record *records, uint32_t nr)
 
 	while (left) {
 		ret = read(fd, to, left);
-		/* Its pages are on their way. */
+		/* Its pages are being brought in. */
 		if (ret < 0 && errno == EAGAIN)
 			continue;
 		if (ret <= 0)
@@ -118,7 +118,7 @@ void queue_read(int fd, struct expiry_record *records, uint32_t nr)
 	}
 }
 
-/* How far ahead of the present one of the timers is set. */
+/* Returns how far ahead of the present a timer is set. */
 static uint64_t ahead(struct hold *hold)
 {
 	return hold->in_order ? hold->horizon_ns :
@@ -169,7 +169,7 @@ void hold_run(struct hold *hold, uint64_t nr, uint64_t *read_ns,
 	}
 }
 
-/* User Mode Linux, or what QEMU calls its processor. */
+/* Returns User Mode Linux, or QEMU's name of its processor. */
 static const char *machine(void)
 {
 	static char line[256];

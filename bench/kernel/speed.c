@@ -1,15 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What timers in the kernel cost: one call for many against a call for each,
+ * The cost of timers in the kernel: one call for many against a call for each,
  * pageable memory against plain, one queue against a timerfd or a POSIX timer
  * for each timer.
  *
  *	speed [--peers N] [--hold N] [--blocks N] [--rounds N]
  *
- * --peers: timers of each sort beside which others come and go; --hold: timers
- * of a queue whose memory is pageable or not; --blocks: how many times 512
- * requests of a kind a round takes, and four times as many of --hold. As root, with the module loaded. A line of JSON for each figure
- * of a round; all take turns in each round.
+ * --peers: timers of each sort beside which others come and go. --hold: timers
+ * of a queue whose memory is pageable or not. --blocks: how many times 512
+ * requests of a kind a round takes, and four times as many of --hold. As root,
+ * with the module loaded. A line of JSON for each figure of a round; all are
+ * interleaved in each round.
  */
 #include <getopt.h>
 #include <string.h>
@@ -120,7 +121,7 @@ static void report(const char *bench, const char *subject, const char *op,
 	fflush(stdout);
 }
 
-/* Different ones, evenly from all. */
+/* Chooses different ones, evenly from all. */
 static void choose(uint32_t *timers)
 {
 	uint32_t step = nr_peers / PEER_BATCH, i;
@@ -157,7 +158,7 @@ static void requests(const struct peer *peer, unsigned int round)
 	       nr);
 }
 
-/* What a call costs that does nothing: the device has no such command. */
+/* Measures a call that does nothing: the device has no such command. */
 static void nothing(int fd, unsigned int round)
 {
 	uint64_t begun_ns = bench_now();
@@ -201,8 +202,8 @@ static void hold(struct hold *queue, const char *name, unsigned int round)
 }
 
 /*
- * Each has had a turn of the same length before it is measured, and no turn is
- * so long that the other's pages are let go of meanwhile.
+ * Measures each after a warm-up of the same length. No turn is so long that the
+ * other's pages are unpinned meanwhile.
  */
 static void measure_hold(void)
 {

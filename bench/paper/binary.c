@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The binary heap of J. W. J. Williams, "Algorithm 232: Heapsort", CACM 7
- * (1964), in one array from 1: the children of n are 2n and 2n + 1. A node
- * that moves leaves a hole, which moves instead of two nodes being exchanged.
+ * (1964), in one array from 1: the children of n are 2n and 2n + 1. A moving
+ * node leaves a hole, and the hole moves; no nodes are exchanged.
  */
 #include "heaps.h"
 
@@ -11,7 +11,7 @@ static inline struct bheap_node *nodes_of(const struct bheap *heap)
 	return core_page_peek(heap->pages, 0);
 }
 
-/* The first is known to callers without touching its page. */
+/* Callers know the first without touching its page. */
 static inline void place(struct bheap *heap, u32 pos,
 			 const struct bheap_node *node)
 {

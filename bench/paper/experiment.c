@@ -28,7 +28,7 @@ void arena_init(struct arena *arena, u32 records)
 			     PROT_READ | PROT_WRITE,
 			     MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
 	pages->dir = calloc(nr / CORE_DIR_SIZE + 1, sizeof(*pages->dir));
-	/* The tables of the directory, all in one. */
+	/* The tables of the directory, in one allocation. */
 	page = calloc(nr + CORE_DIR_SIZE, sizeof(*page));
 	if (arena->memory == MAP_FAILED || !pages->dir || !page)
 		die("no memory");

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The paper's experiment: put so many records in, take one out and put another
- * in as many times, take all out. Keys are random(3)'s.
+ * The paper's experiment: put a number of records in, take one out and put
+ * another in as many times, take all out. Keys are random(3)'s.
  */
 #ifndef BENCH_PAPER_EXPERIMENT_H
 #define BENCH_PAPER_EXPERIMENT_H
@@ -11,11 +11,11 @@
 #define EXPERIMENT_RECORDS	1000000U
 #define EXPERIMENT_OPS		4U	/* operations a record */
 
-/* Who takes part; ends with NULL. */
+/* All layouts of the experiment; ends with NULL. */
 extern const struct bheap_layout *const experiment_layouts[];
 
 /**
- * struct arena - an owner of pages that are all there, one after the other
+ * struct arena - an owner of contiguous resident pages
  * @pages: given to the heap; page 0 is at @memory
  * @memory: pages.nr_max pages
  */
@@ -24,13 +24,13 @@ struct arena {
 	unsigned char *memory;
 };
 
-/* Room for @records nodes in any layout. Ends the program on failure. */
+/* Makes room for @records nodes in any layout. Ends the program on failure. */
 void arena_init(struct arena *arena, u32 records);
 void arena_deinit(struct arena *arena);
 
 /**
  * struct experiment - one run
- * @keys: 2 x @records of them, in the order in which they are put in
+ * @keys: 2 x @records of them, in the order of pushing
  * @after: called after each operation, may be NULL
  */
 struct experiment {
@@ -42,10 +42,13 @@ struct experiment {
 	void *context;
 };
 
-/* The first 2 x @records values of random(3) after srandom(1); to be freed. */
+/* Returns the first 2 x @records values of random(3) after srandom(1); to be
+ * freed.
+ */
 u32 *experiment_keys(u32 records);
 
-/* Ends the program when the heap fails or what comes out is out of order. */
+/* Runs it. Ends the program when the heap fails or returns nodes out of order.
+ */
 void experiment_run(const struct experiment *experiment);
 
 #endif /* BENCH_PAPER_EXPERIMENT_H */

@@ -3,11 +3,11 @@
  * The B-heap of P.-H. Kamp, "You're Doing It Wrong", ACM Queue 8 (2010), to the
  * formula: a binary heap in one array from 1 that fills its pages vertically.
  *
- * In the first page element e has children 2e and 2e + 1, as ever. In any other
- * page elements 0 and 1 are siblings, entered from above, and have one child
- * each, elements 2 and 3: the generation in which the tree does not expand.
- * From there on it is 2e and 2e + 1 again. Each element of a page's lower half
- * owns a page, of which elements 0 and 1 are its children:
+ * In the first page element e has children 2e and 2e + 1, as usual. In any
+ * other page elements 0 and 1 are siblings, entered from above. They have one
+ * child each, elements 2 and 3: the generation in which the tree does not
+ * expand. From there on it is 2e and 2e + 1 again. Each element of a page's
+ * lower half owns a page; elements 0 and 1 of that page are its children:
  *
  *	page p, element e >= HALF  ->  page p * HALF + (e - HALF) + 1
  */
@@ -21,7 +21,7 @@ static inline struct bheap_node *nodes_of(const struct bheap *heap)
 	return core_page_peek(heap->pages, 0);
 }
 
-/* The first is known to callers without touching its page. */
+/* Callers know the first without touching its page. */
 static inline void place(struct bheap *heap, u32 pos,
 			 const struct bheap_node *node)
 {
@@ -42,7 +42,7 @@ static inline u32 parent_of(u32 pos)
 	return page / HALF * NODES + HALF + page % HALF;
 }
 
-/* The first child; *@nr: how many there are. */
+/* Returns the first child; *@nr: how many there are. */
 static inline u32 child_of(u32 pos, u32 *nr)
 {
 	u32 page = pos / NODES, elem = pos % NODES;

@@ -6,8 +6,8 @@
 #include "lru.h"
 
 #define NO_PAGE		UINT32_MAX
-#define CLEAN		UINT32_MAX	/* dirty with no number of pages */
-#define MOMENTS		8		/* room for so many times the pages */
+#define CLEAN		UINT32_MAX	/* not dirty with any number of pages */
+#define MOMENTS		8		/* moments for each page */
 
 static void *array(size_t nr, size_t size)
 {
@@ -50,7 +50,7 @@ static void tree_add(struct lru *lru, uint32_t moment, uint32_t what)
 		lru->tree[moment] += what;
 }
 
-/* How many pages' last touch was at @moment or before. */
+/* Returns how many pages were last touched at @moment or before. */
 static uint32_t tree_sum(const struct lru *lru, uint32_t moment)
 {
 	uint32_t sum = 0;
@@ -60,7 +60,7 @@ static uint32_t tree_sum(const struct lru *lru, uint32_t moment)
 	return sum;
 }
 
-/* Number the last touches from 1 without gaps. */
+/* Numbers the last touches from 1 without gaps. */
 static void renumber(struct lru *lru)
 {
 	uint32_t from, to = 0, page;
@@ -78,8 +78,8 @@ static void renumber(struct lru *lru)
 		tree_add(lru, from, 1);
 }
 
-/* @page is not in memory with fewer than @depth pages resident. Where it was
- * dirty it has been written back, and comes in clean.
+/* Handles a page that is not in memory with fewer than @depth resident pages.
+ * Where it was dirty it has been written back, and returns clean.
  */
 static void evicted(struct lru *lru, uint32_t page, uint32_t depth)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * How much processor time the experiment takes when every page is resident:
- * the same code as in trace, unwatched. Rounds are interleaved. One JSON object
- * a layout.
+ * The processor time of the experiment when every page is resident: the same
+ * code as in trace, unwatched. Rounds are interleaved. One JSON object a
+ * layout.
  */
 #include "bench/bench.h"
 #include "experiment.h"

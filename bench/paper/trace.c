@@ -2,9 +2,9 @@
 /*
  * usage: trace [--records N] [--layout NAME] [--resident PAGES]
  *
- * The page-ins and page-outs of the experiment. With --resident one line for
- * people, else one JSON object a layout with all of them, by number of resident
- * pages from 1. The size of an element is this program's own: it exists twice.
+ * The page-ins and page-outs of the experiment. With --resident one line of
+ * text, else one JSON object a layout with all of them, by number of resident
+ * pages from 1. The size of an element is fixed: the program exists twice.
  */
 #include <getopt.h>
 #include <stdlib.h>
@@ -19,7 +19,9 @@ static void touch(void *context, uint32_t page, bool write)
 	lru_touch(context, page, write);
 }
 
-/* For one layout; to be freed. *@pages: how many were ever touched. */
+/* Runs one layout; the result is to be freed. *@pages: how many were ever
+ * touched.
+ */
 static struct lru_count *trace(const struct bheap_layout *layout, u32 records,
 			       u32 *pages)
 {

@@ -42,8 +42,8 @@ static void touch_range(const void *memory, size_t size, bool write)
 }
 
 /*
- * The compiler's side: names and arguments are those of its thread sanitizer.
- * An aligned access is within a page.
+ * The compiler calls these: names and arguments are those of its thread
+ * sanitizer. An aligned access is within a page.
  */
 #define ACCESS(size)							\
 	void __tsan_read##size(void *memory);				\

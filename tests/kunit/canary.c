@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * Cases that fail, each in a way of its own: tests/kunit/selftest wants every
- * one of them noticed.
+ * Cases that fail, each in a way of its own: tests/kunit/selftest requires that
+ * every one is noticed.
  */
 #include <stdlib.h>
 
@@ -31,7 +31,7 @@ static void passes_after_that(void **state)
 	assert_true(test_seed == 1);
 }
 
-/* Noticed by the kernel alone. */
+/* Only the kernel notices this. */
 static void uses_a_page_that_is_gone(void **state)
 {
 	struct test_faults faults = { };

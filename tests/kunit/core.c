@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * The unit tests of core/ in the kernel: every program of tests/core/ becomes a
- * KUnit suite, its main() an ordinary function (see Kbuild) that is called when
- * the module is loaded.
+ * The unit tests of core/ in the kernel. Every program of tests/core/ becomes a
+ * KUnit suite: its main() is an ordinary function (see Kbuild) that is called
+ * when the module is loaded.
  */
 #include <linux/list.h>
 #include <linux/module.h>
@@ -27,7 +27,7 @@ PROGRAMS
 static const struct program programs[] = { PROGRAMS };
 #undef X
 
-/* A suite and its cases; KUnit wants them until the module goes. */
+/* A suite and its cases; KUnit needs them until the module is unloaded. */
 struct group {
 	struct list_head list;
 	struct kunit_suite suite;
@@ -53,7 +53,8 @@ void kunit_end_case(const char *file, int line, const char *format, ...)
 	kunit_try_catch_throw(&test->try_catch);
 }
 
-/* KUnit knows cases by function: which of the group's is asked for, by name. */
+/* Runs a case. KUnit calls cases by function: finds the group's case by name.
+ */
 static void run_case(struct kunit *test)
 {
 	struct group *group = list_last_entry(&groups, struct group, list);
@@ -80,7 +81,7 @@ int kunit_run_group(const struct CMUnitTest *tests, size_t nr)
 	group = kzalloc(struct_size(group, cases, nr + 1), GFP_KERNEL);
 	if (!group)
 		return -ENOMEM;
-	/* The name is const for those who set it at compile time. */
+	/* The name is const for suites defined at compile time. */
 	strscpy((char *)group->suite.name, running, sizeof(group->suite.name));
 	group->suite.test_cases = group->cases;
 	group->tests = tests;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * What the module makes of core/: queues with their lock, their pages and their
- * one hrtimer, without the device before them.
+ * The module's queues: core/ with its lock, its pages and its one hrtimer,
+ * without the device.
  */
 #include <linux/jiffies.h>
 #include <linux/module.h>
@@ -67,7 +67,7 @@ static void arm(struct kunit *test, struct expiry_queue *queue, u64 deadline_ns,
 	KUNIT_ASSERT_EQ(test, request(test, queue, record).status, 0);
 }
 
-/* Timers due at 1 to TIMERS, armed in another order. */
+/* Arms timers due at 1 to TIMERS, in another order. */
 static void arm_many(struct kunit *test, struct expiry_queue *queue)
 {
 	u32 i, nth;
@@ -78,7 +78,7 @@ static void arm_many(struct kunit *test, struct expiry_queue *queue)
 	}
 }
 
-/* The next expiration; a call may have none, though one is due. */
+/* Returns the next expiration; a call may have none, though one is due. */
 static struct expiry_record deliver(struct kunit *test,
 				    struct expiry_queue *queue)
 {
@@ -187,7 +187,7 @@ static void the_hrtimer_goes_with_the_queue(struct kunit *test)
 
 	arm(test, queue, expiry_clock_now(queue) + NSEC_PER_SEC * 1000, 1);
 	KUNIT_EXPECT_TRUE(test, hrtimer_active(&queue->timer));
-	/* Debug objects would tell of one that is freed active. */
+	/* Debug objects would report a timer that is freed active. */
 	expiry_queue_free(queue);
 }
 
@@ -313,7 +313,8 @@ static void the_scan_lists_what_is_armed(struct kunit *test)
 	expiry_queue_free(queue);
 }
 
-/* The limit of a user is for those without CAP_SYS_RESOURCE: not for us. */
+/* The limit of a user is for those without CAP_SYS_RESOURCE: not for this test.
+ */
 static void queues_have_names_of_their_own(struct kunit *test)
 {
 	struct expiry_queue *queue[4];

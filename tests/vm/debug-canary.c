@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /*
- * One fault for each checker of the debug kernel: if one of them is not
- * reported, the checker does not work and its silence about expiry.ko says
- * nothing. Loaded by tests/vm/debug-check with panic_on_warn off.
+ * One fault for each checker of the debug kernel. If one is not reported, the
+ * checker does not work and its silence about expiry.ko means nothing. Loaded
+ * by tests/vm/debug-check with panic_on_warn off.
  *
- * A report of lockdep is its last, and KASAN's makes it unreliable; hence the
- * order. What is no fault comes first: lockdep must not report the console.
+ * lockdep reports only once, and KASAN's report makes it unreliable; therefore
+ * the order. Correct code comes first: lockdep must not report the console.
  */
 #include <linux/completion.h>
 #include <linux/hrtimer.h>
@@ -14,7 +14,9 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
-/* kmemleak takes a stale word on a stack for a reference: one is not enough. */
+/* kmemleak treats a stale word on a stack as a reference: one leak is not
+ * enough.
+ */
 #define LEAKS	16
 
 static DECLARE_COMPLETION(spoken);
@@ -86,7 +88,7 @@ static void free_active_timer(void)
 	kfree(armed);
 }
 
-/* Not inlined: code of the loading is nameless once that is over. */
+/* Not inlined: init code has no symbol name afterwards. */
 static noinline void leak_memory(void)
 {
 	int i;

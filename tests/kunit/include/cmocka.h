@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
 /*
- * As much of cmocka as the tests of core/ use, by KUnit: their files are
- * compiled into a kernel module as they are.
+ * The parts of cmocka that the tests of core/ use, by KUnit: their files are
+ * compiled into a kernel module unchanged.
  */
 #ifndef TESTS_KUNIT_CMOCKA_H
 #define TESTS_KUNIT_CMOCKA_H
@@ -11,11 +11,11 @@
 
 /**
  * struct CMUnitTest - a test case
- * @name: it is reported by
+ * @name: its name in reports
  * @test_func: the case; ends its thread where an assertion fails
  * @setup_func: called before it, or NULL
  * @teardown_func: called after it, or NULL
- * @initial_state: what the state of all three points to
+ * @initial_state: initial value of the state of all three
  */
 struct CMUnitTest {
 	const char *name;
@@ -27,8 +27,8 @@ struct CMUnitTest {
 
 #define cmocka_unit_test(f)	{ #f, f, NULL, NULL, NULL }
 
-/* Run the cases as a KUnit suite named for the program. Returns 0: KUnit knows
- * what failed.
+/* Runs the cases as a KUnit suite named for the program. Returns 0: KUnit knows
+ * the failures.
  */
 int kunit_run_group(const struct CMUnitTest *tests, size_t nr);
 
@@ -36,7 +36,7 @@ int kunit_run_group(const struct CMUnitTest *tests, size_t nr);
 	((void)(setup), (void)(teardown),				\
 	 kunit_run_group(tests, ARRAY_SIZE(tests)))
 
-/* Fail the running case and end its thread. */
+/* Fails the running case and ends its thread. */
 void __noreturn __printf(3, 4)
 kunit_end_case(const char *file, int line, const char *format, ...);
 

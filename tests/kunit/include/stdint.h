@@ -1,3 +1,3 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* Asked for by the tests of core/; the kernel's own headers have what is used. */
+/* Included by the tests of core/; the kernel's own headers have the rest. */
 #include <linux/types.h>

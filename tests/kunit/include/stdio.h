@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/* What the tests print goes to the kernel's log. */
+/* The tests print to the kernel's log. */
 #ifndef TESTS_KUNIT_STDIO_H
 #define TESTS_KUNIT_STDIO_H
 

@@ -2,7 +2,7 @@
 #ifndef TESTS_KUNIT_UNISTD_H
 #define TESTS_KUNIT_UNISTD_H
 
-/* The end of a program that failed: KUnit goes on with the next. */
+/* The end of a failed program: KUnit continues with the next. */
 #define _exit(status)	do { } while (0)
 
 #endif /* TESTS_KUNIT_UNISTD_H */
