@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What the figures of bench/heap rest on: every heap that takes part gives back
- * what was put in, all of it, once, in order.
+ * The basis of bench/heap's figures: every heap returns all its nodes, once, in
+ * order.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -44,7 +44,9 @@ static void put(const struct heap_kind *kind, void *heap, uint32_t slot,
 	kind->push(heap, &node);
 }
 
-/* What comes out was put in as it is, and none of the first @slots is less. */
+/* Checks that the node is an unchanged one, and none of the first @slots is
+ * less.
+ */
 static uint32_t take(const struct heap_kind *kind, void *heap, uint32_t slots)
 {
 	struct heap_node node = kind->pop(heap);
@@ -61,7 +63,7 @@ static uint32_t take(const struct heap_kind *kind, void *heap, uint32_t slots)
 	return node.slot;
 }
 
-/* Without the walk over all that is there. */
+/* The same without the walk over all nodes. */
 static void drain(const struct heap_kind *kind, void *heap)
 {
 	uint64_t last = 0;

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What the figures of bench/paper rest on: the one pass for every number of
- * resident pages counts what a plain simulation of one number counts, and what
- * the compiler reports of a heap is what the processor sees it do.
+ * The basis of bench/paper's figures. The one pass for every number of resident
+ * pages agrees with a plain simulation of one number. The compiler's report of
+ * a heap agrees with the processor's.
  */
 #include <setjmp.h>
 #include <signal.h>

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What the figures of bench/heap/timers rest on: every peer delivers what is
- * due, no more, no less, each once and in order, in every workload and in a mix
- * of everything; all by what a plain list of the timers says.
+ * The basis of bench/heap/timers' figures: every peer delivers exactly the due
+ * timers, each once and in order, in every workload and in a mix of everything.
+ * A plain list of the timers is the reference.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -22,8 +22,8 @@
 static uint32_t due[TIMERS];
 
 /* ------------------------------------------------------------------------
- * The plain list: it is asked what comes due before the peer is, and again by
- * looking at each timer.
+ * The plain list: it is asked for due timers before the peer is, and again by
+ * checking each timer.
  */
 
 struct plain {
@@ -46,7 +46,7 @@ static bool plain_is_due(const struct plain *plain, uint32_t timer,
 	return !(deadline_ns & LOAD_IDLE) && deadline_ns <= now_ns;
 }
 
-/* What was armed before and is due now is in due[], and nothing else. */
+/* due[] has exactly the timers that were armed before and are due now. */
 static void assert_all_due(const struct plain *before, const struct load *load,
 			   uint32_t nr)
 {
@@ -68,7 +68,7 @@ static void assert_all_due(const struct plain *before, const struct load *load,
 
 /* ------------------------------------------------------------------------ */
 
-/* A workload's own step, between whose deliveries nobody else looks: all of its
+/* A workload's own step, without checks between its deliveries: all of its
  * timers are armed after it, and none is overdue.
  */
 static void assert_steady(const struct load *load)
@@ -91,7 +91,7 @@ static void drain(struct load *load)
 					  LOAD_GRAIN_NS));
 }
 
-/* Returns what was delivered, and in what order. */
+/* Returns a checksum of the deliveries and their order. */
 static uint64_t run_family(const struct family *family, const struct peer *peer)
 {
 	const struct workload *workload;
@@ -107,7 +107,7 @@ static uint64_t run_family(const struct family *family, const struct peer *peer)
 			assert_true(workload->step(&load) > 0);
 			assert_steady(&load);
 		}
-		/* Each has done what it is there for. */
+		/* Each workload has done its purpose. */
 		if (workload->delivery)
 			assert_true(load.costs[LOAD_DELIVER].nr >=
 				    STEPS * TIMERS / 20);
@@ -205,8 +205,8 @@ static void memory_is_counted(void **state)
 	}
 }
 
-/* libev has functions of libevent's names, too; whoever comes first in the
- * linker's order has them.
+/* libev has functions of libevent's names, too; the first in the linker's order
+ * wins.
  */
 static void libevent_is_libevent(void **state)
 {

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Expirations, one at a time, as the programs about deliveries look at them.
- */
+/* Expirations, one at a time, for the programs about deliveries. */
 #ifndef TESTS_CORE_EXPIRED_H
 #define TESTS_CORE_EXPIRED_H
 
@@ -18,7 +16,7 @@ static inline void expect(const struct expiry_record *record, u64 id,
 	assert_true(record->deadline_ns == deadline_ns);
 }
 
-/* One delivery at @now_ns, or none: *@record says which. */
+/* Returns one delivery at @now_ns, or none, in *@record. */
 static inline u32 one(struct test_queue *queue, struct expiry_record *record,
 		      u64 now_ns)
 {

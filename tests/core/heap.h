@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A heap against a count of keys: whatever comes out is the least that is in,
- * and each node comes out once.
+ * A heap against a count of keys: every node removed is the least present, and
+ * each node is removed once.
  */
 #ifndef TESTS_CORE_HEAP_H
 #define TESTS_CORE_HEAP_H
@@ -26,7 +26,7 @@ static inline u32 key_of(u64 deadline)
 }
 
 /**
- * struct subject - a heap, and what should be in it
+ * struct subject - a heap, and its expected contents
  * @live: by slot, the key + 1 of a node that is in, 0 if none
  * @slots: next slot
  * @count: nodes in, by key
@@ -61,7 +61,7 @@ static inline void subject_free(struct subject *subject)
 	free(subject->live);
 }
 
-/* A node for @key with a slot that is not in use. */
+/* Makes a node for @key with an unused slot. */
 static inline struct bheap_node node_new(struct subject *subject, u32 key)
 {
 	struct bheap_node node = { .deadline = deadline_of(key) };
@@ -112,7 +112,7 @@ static inline u32 least_key(const struct subject *subject)
 	return key;
 }
 
-/* The first is the least, and is what pop or replace takes. */
+/* The first is the least; pop and replace take it. */
 static inline void pop(struct subject *subject)
 {
 	struct bheap_node node = subject->heap.first;
@@ -174,7 +174,7 @@ static inline int compare_slots(const void *a, const void *b)
 	return x->slot < y->slot ? -1 : x->slot > y->slot;
 }
 
-/* A copy of every node, by slot: an operation that failed took none away. */
+/* A copy of every node, by slot: an operation that failed removed none. */
 static inline struct bheap_node *nodes_copy(struct subject *subject)
 {
 	struct bheap_node *copy = calloc(subject->nr + 1UL, sizeof(*copy));
@@ -196,7 +196,7 @@ struct sweep_calls {
 	u32 ahead;
 };
 
-/* Is shown nothing but what is in, or was until the sweep took it. */
+/* Checks that visited nodes are in, or were until the sweep removed them. */
 static inline bool is_stale(void *context, const struct bheap_node *node)
 {
 	struct sweep_calls *calls = context;
@@ -208,7 +208,7 @@ static inline bool is_stale(void *context, const struct bheap_node *node)
 	return node->stamp & STALE;
 }
 
-/* So is this, which sends for nothing else. */
+/* Checks the same for prefetches. */
 static inline void ahead(void *context, const struct bheap_node *node,
 			 enum bheap_when when)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The naive twin of struct timers: an array that is searched from end to end.
- * What it does is short enough to be read and believed; the real thing must
- * do the same.
+ * The naive twin of struct timers: an array with linear search. It is short
+ * enough to be verified by reading; the real code must do the same.
  */
 #ifndef TESTS_CORE_HORRIBLE_H
 #define TESTS_CORE_HORRIBLE_H
@@ -16,7 +15,7 @@ struct horrible_timer {
 	u32 period_ms;
 	bool armed;
 	bool unacked;
-	bool past;	/* its deadline had passed when it was given */
+	bool past;	/* its deadline had passed when it was set */
 	bool redeliver;	/* its next delivery is marked */
 	u64 again;	/* what a periodic one's is then due for */
 	u64 held_next;	/* @deadline after its last held delivery */
@@ -27,7 +26,7 @@ struct horrible_timer {
  * @mode: EXPIRY_MODE_*
  * @limit: most timers
  * @timer: of these, @nr are in use
- * @held: timers as they were before each delivery held, @nr_held of them
+ * @held: timers before each held delivery, @nr_held of them
  * @given: every id that a plain queue ever gave, @nr_given of them
  */
 struct horrible {
@@ -56,13 +55,13 @@ void horrible_free(struct horrible *horrible);
 
 struct horrible_timer *horrible_find(struct horrible *horrible, u64 id);
 
-/* Process one record; @given is the id that a plain queue has given to an ARM
- * that succeeded, 0 if it did not. Asserts that it was never given before.
+/* Processes one record; @given is the id that a plain queue has given to a
+ * successful ARM, else 0. Asserts that it was never given before.
  */
 void horrible_submit(struct horrible *horrible, struct expiry_record *record,
 		     u64 now_ns, u64 given);
 
-/* One expiration: NULL, or what is wrong with it. */
+/* Checks one expiration: NULL, or the fault. */
 const char *horrible_deliver(struct horrible *horrible,
 			     const struct expiry_record *expired, u64 now_ns,
 			     bool hold);
@@ -70,11 +69,11 @@ const char *horrible_deliver(struct horrible *horrible,
 void horrible_release(struct horrible *horrible, u64 id);
 void horrible_restore(struct horrible *horrible,
 		      const struct expiry_record *expired);
-/* All that was held is released or restored. */
+/* Ends all held deliveries: released or restored. */
 void horrible_settled(struct horrible *horrible);
 void horrible_rewind(struct horrible *horrible, u64 now_ns);
 
-/* The earliest deadline, EXPIRY_NEVER if nothing is armed. */
+/* Returns the earliest deadline, EXPIRY_NEVER if nothing is armed. */
 u64 horrible_next_ns(const struct horrible *horrible);
 u32 horrible_armed(const struct horrible *horrible);
 

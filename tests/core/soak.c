@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Very many operations on struct timers, against a table of what is armed:
+ * Very many operations on struct timers, against a table of the armed ones:
  *
  *	soak OPERATIONS [SEED]
  *
- * Every reply and every expiration is compared with the table; now and then the
- * counts are, and a walk goes through heap, slots and index. A quarter of the
- * operations each on plain and on keyed queues of either layout.
+ * Every reply and every expiration is compared with the table. The counts are
+ * compared from time to time, and a walk goes through heap, slots and index. A
+ * quarter of the operations each on plain and on keyed queues of either layout.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -20,10 +20,10 @@
 #define WALK		4000000U	/* operations between two walks */
 
 /**
- * struct known - what should be armed
- * @id: 0 = is not
- * @deadline: and for when
- * @batch: the last that had it, so that none has it twice
+ * struct known - an expected timer
+ * @id: 0 = not armed
+ * @deadline: of the timer
+ * @batch: the last batch with it, so that none has it twice
  */
 struct known {
 	u64 id;
@@ -55,7 +55,7 @@ static bool is_keyed(const struct soak *soak)
 	return soak->queue.config.mode & EXPIRY_MODE_KEYED;
 }
 
-/* Most within milliseconds, some far off. */
+/* Returns a deadline, mostly within milliseconds, sometimes far off. */
 static u64 any_deadline(struct soak *soak)
 {
 	u64 shift = test_below(&soak->random, 25);
@@ -123,7 +123,7 @@ static void submit(struct soak *soak)
 	soak->operations += n;
 }
 
-/* Everything that is due, in order. */
+/* Takes everything that is due, in order. */
 static void deliver(struct soak *soak)
 {
 	struct expiry_record record[BATCH];

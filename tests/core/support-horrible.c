@@ -70,7 +70,7 @@ static u64 period_ns(const struct horrible_timer *timer)
 	return timer->period_ms * MILLISECOND;
 }
 
-/* The deadline that a periodic timer was last delivered for. */
+/* Returns the deadline of a periodic timer's last delivery. */
 static u64 last_deadline(const struct horrible_timer *timer)
 {
 	if (!timer->armed || timer->deadline == EXPIRY_NEVER)
@@ -79,7 +79,7 @@ static u64 last_deadline(const struct horrible_timer *timer)
 	       0 : timer->deadline - period_ns(timer);
 }
 
-/* When its last delivery is due once more: at once. */
+/* Returns when its last delivery is due once more: at once. */
 static u64 again_ns(const struct horrible_timer *timer, u64 now_ns)
 {
 	u64 last_ns = last_deadline(timer);
@@ -87,7 +87,7 @@ static u64 again_ns(const struct horrible_timer *timer, u64 now_ns)
 	return last_ns > now_ns ? now_ns : last_ns;
 }
 
-/* What it is due for now. */
+/* Returns its current deadline. */
 static u64 due_ns(const struct horrible_timer *timer)
 {
 	return timer->redeliver && timer->period_ms ? timer->again :
@@ -162,7 +162,7 @@ static int cancel(struct horrible *horrible, struct expiry_record *record,
 		forget(horrible, timer);
 		return 0;
 	}
-	/* Its last delivery is what is left of a periodic one. */
+	/* Only the last delivery of a periodic timer is left. */
 	timer->deadline = again_ns(timer, now_ns);
 	timer->period_ms = 0;
 	timer->armed = false;
@@ -234,7 +234,7 @@ static int apply(struct horrible *horrible, struct expiry_record *record,
 	case EXPIRY_OP_REFRESH:
 		timer->deadline = wanted(record, timer, now_ns);
 		timer->past = timer->deadline < now_ns;
-		/* A periodic one's last delivery has nothing to do with it. */
+		/* Independent of a periodic timer's last delivery. */
 		if (!timer->period_ms)
 			timer->redeliver = false;
 		horrible->refreshes++;
@@ -329,10 +329,10 @@ void horrible_restore(struct horrible *horrible,
 	timer->unacked = false;
 	timer->again = before->again;
 	timer->redeliver = before->redeliver;
-	/* Refreshed meanwhile: that stays. */
+	/* A refresh since then stays in force. */
 	if (timer->armed && timer->deadline != timer->held_next)
 		return;
-	/* Cancelled meanwhile: one delivery is left of it. */
+	/* Cancelled since then: one delivery is left. */
 	timer->deadline = timer->armed ? before->deadline : due_ns(before);
 	timer->armed = true;
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * An owner of pages as nasty as core/pages.h allows: pages go out of memory
- * and come back elsewhere, new ones are full of garbage, and bringing one in
- * fails when the test says so.
+ * An owner of pages that does the worst that core/pages.h allows. Pages leave
+ * memory and return elsewhere, new ones are full of garbage, and bringing one
+ * in fails on request.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -25,8 +25,8 @@ static void **entry(struct test_pages *run, u32 index)
 	return table ? &table[index & (CORE_DIR_SIZE - 1)] : NULL;
 }
 
-/* What was in memory before a page is as bad as chance, or worse: zeroes and
- * ones look like something.
+/* Fills a new page with random bytes or worse: zeroes and ones look like valid
+ * data.
  */
 static void fill(struct test_pages *run, void *page)
 {
@@ -50,7 +50,7 @@ static void *page_in(struct core_pages *pages, u32 index)
 	void ***tablep = &pages->dir[index >> CORE_DIR_SHIFT];
 	void *page;
 
-	/* What core_page() owes to the owner. */
+	/* The guarantees of core_page() to the owner. */
 	if (index >= pages->nr_max || core_page_peek(pages, index)) {
 		fprintf(stderr, "page_in: page %u of %u\n", index,
 			pages->nr_max);

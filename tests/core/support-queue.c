@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * A queue with its pages, and the few calls that every test makes.
- */
+/* A queue with its pages, and the few calls of every test. */
 #include <stdlib.h>
 
 #include "support.h"
@@ -113,8 +111,8 @@ struct expiry_record test_op(struct test_queue *queue, u8 op, u64 id)
 	return record;
 }
 
-/* A call does bounded work and may return nothing though something is due; one
- * that never gets on is caught by the limit.
+/* A call does bounded work and may return nothing though a timer is due. The
+ * limit detects one that makes no progress.
  */
 u32 test_deliver(struct test_queue *queue, struct expiry_record *records,
 		 u32 count, u64 now_ns)

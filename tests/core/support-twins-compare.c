@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Twins compared: all that can be seen of a queue from outside.
- */
+/* Compares the twins: everything visible of a queue from outside. */
 #include "twins-check.h"
 
 void twins_compare(struct twins *twins)

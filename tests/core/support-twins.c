@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Twins: see twins.h. Everything that can be asked of struct timers, with pages
- * that go away and come back, or fail to.
+ * Twins: see twins.h. All requests to struct timers, with pages that leave and
+ * return, or fail to.
  */
 #include <stdio.h>
 #include <stdlib.h>
@@ -9,7 +9,7 @@
 #include "twins-check.h"
 
 #define KEYS		40U	/* ids that clients of a keyed queue use most */
-#define KEYS_RARE	600U	/* and those they use at all */
+#define KEYS_RARE	600U	/* all ids that they use */
 #define BATCH		16U
 #define DELIVER_MAX	12U
 #define STORM_MAX	160U
@@ -46,7 +46,7 @@ static u64 any_id(struct twins *twins)
 	return twins->old[twins_chance(twins, TWINS_OLD_IDS)];
 }
 
-/* Around now, for the most part; and the ends of time. */
+/* Returns a deadline, mostly around now; sometimes an end of time. */
 static u64 any_deadline(struct twins *twins, u8 flags)
 {
 	switch (twins_chance(twins, 24)) {
@@ -117,7 +117,7 @@ static struct expiry_record any_record(struct twins *twins)
 	return record;
 }
 
-/* Now and then all pages are out and one of the first to come back fails. */
+/* Sometimes all pages are out and one of the first to return fails. */
 static bool faults_begin(struct twins *twins)
 {
 	const int errors[] = { -ENOMEM, -EIO, -EAGAIN };
@@ -138,8 +138,8 @@ static void faults_end(struct twins *twins)
 	twins->queue.faults.for_good = false;
 }
 
-/* An error that the pages explain; -ENOMEM also when the index was kept from
- * growing before.
+/* Returns whether missing pages explain an error; -ENOMEM also if faults had
+ * kept the index from growing before.
  */
 static bool is_fault(const struct twins *twins, int error)
 {
@@ -167,7 +167,7 @@ static void check_reply(struct twins *twins,
 			reply->id;
 }
 
-/* Up to BATCH records, to both. */
+/* Submits up to BATCH records to both. */
 static void submit(struct twins *twins, const struct expiry_record *request,
 		   u32 n)
 {
@@ -185,7 +185,7 @@ static void submit(struct twins *twins, const struct expiry_record *request,
 		for (; i < done; i++) {
 			check(twins, reply[i].status != -EAGAIN,
 			      "-EAGAIN in a record that was processed");
-			/* Refused for a page: nothing happened, ask again. */
+			/* Refused for a page: nothing happened, try again. */
 			unchanged = request[i];
 			unchanged.status = reply[i].status;
 			if (faults && reply[i].status &&
@@ -216,8 +216,8 @@ static void step_submit(struct twins *twins)
 	submit(twins, request, n);
 }
 
-/* Many of a kind: ARMs whose deadlines follow each other, or the same request
- * for one in so many of the timers there are.
+/* Makes many of a kind: ARMs with increasing deadlines, or the same request for
+ * a share of the timers.
  */
 static void step_storm(struct twins *twins)
 {
@@ -301,9 +301,9 @@ static void step_deliver(struct twins *twins)
 	deliver(twins, records, twins_chance(twins, DELIVER_MAX + 1), false);
 }
 
-/* As a reader does whose copy may fail: hold, and then tell what reached it.
- * Meanwhile others go on. The later ones are restored first, so that a timer
- * which is among both is not lost.
+/* Acts as a reader whose copy may fail: holds deliveries, then reports which
+ * arrived. Meanwhile others go on. The later ones are restored first, so that a
+ * timer in both parts is not lost.
  */
 static void step_hold(struct twins *twins)
 {
@@ -419,7 +419,9 @@ void twins_drain(struct twins *twins)
 			.id = horrible->timer[i].id,
 		}, reply = request;
 
-		/* Periodic ones have no end, and those that are never due. */
+		/* Periodic timers have no end, nor have those that are never
+		 * due.
+		 */
 		if (!horrible->timer[i].armed ||
 		    (!horrible->timer[i].period_ms &&
 		     horrible->timer[i].deadline != EXPIRY_NEVER))

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * What a test program is called with, and how it ends.
- */
+/* Arguments and exit of a test program. */
 #include <stdio.h>
 #include <stdlib.h>
 #include <unistd.h>
@@ -12,7 +10,7 @@ u64 test_seed = 1;
 u64 test_rounds;
 const struct bheap_layout *test_layout = &bheap_subtree;
 
-/* cmocka's, before a test: its initial state is the layout. */
+/* cmocka's setup before a test: its initial state is the layout. */
 int test_use_layout(void **state)
 {
 	test_layout = *state;

@@ -1,12 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the tests of core/ share: cmocka, chance, an owner of pages that does
- * everything an owner may do to the core, and a queue made of four such runs.
+ * Shared by the tests of core/: cmocka, random numbers, and an owner of pages
+ * that does everything an owner may do to the core. Also a queue made of four
+ * such runs.
  */
 #ifndef TESTS_CORE_SUPPORT_H
 #define TESTS_CORE_SUPPORT_H
 
-/* cmocka wants these before itself. */
+/* cmocka needs these before itself. */
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -23,9 +24,9 @@
 #define MILLISECOND	1000000ULL
 
 /**
- * struct test_faults - what page_in does, for all runs that share it
+ * struct test_faults - behaviour of page_in, for all runs that share it
  * @fail_in: the page_in that many from now fails; 0 = none does
- * @for_good: and so do all after it, until @fail_in is set anew
+ * @for_good: so do all after it, until @fail_in is set anew
  * @error: with this
  * @failed: how many have failed
  * @ins: pages brought in
@@ -40,7 +41,7 @@ struct test_faults {
 
 /**
  * struct test_pages - a run of pages and its owner
- * @pages: what the core sees
+ * @pages: as the core sees it
  * @faults: of this run and its neighbours
  * @saved: the content of pages that are out of memory
  * @high: no page from here on exists
@@ -58,16 +59,16 @@ void test_pages_init(struct test_pages *run, u32 nr_max,
 		     struct test_faults *faults, u64 seed);
 void test_pages_free(struct test_pages *run);
 
-/* Take up to @nr pages out of memory, chosen by chance; all of them. Their
- * content is kept, their addresses end: ASan sees who still uses one.
+/* Take pages out of memory: up to @nr random ones, or all. Their content is
+ * kept and their addresses end: ASan detects later uses.
  */
 void test_pages_evict(struct test_pages *run, u32 nr);
 void test_pages_evict_all(struct test_pages *run);
 
-/* Take away what lies above pages.nr, content and all. */
+/* Removes the pages above pages.nr with their content. */
 void test_pages_trim(struct test_pages *run);
 
-/* Pages that exist, in memory or not. */
+/* Returns the number of existing pages, in memory or not. */
 u32 test_pages_count(const struct test_pages *run);
 
 /**
@@ -87,7 +88,8 @@ void test_queue_evict_all(struct test_queue *queue);
 void test_queue_trim(struct test_queue *queue);
 u32 test_queue_pages(const struct test_queue *queue);
 
-/* Submit one record; returns its status, or -EAGAIN if it was not processed. */
+/* Submits one record; returns its status, or -EAGAIN if it was not processed.
+ */
 int test_submit(struct test_queue *queue, struct expiry_record *record,
 		u64 now_ns);
 
@@ -98,34 +100,35 @@ struct expiry_record test_refresh(struct test_queue *queue, u64 id,
 				  u64 deadline_ns, u8 flags);
 struct expiry_record test_op(struct test_queue *queue, u8 op, u64 id);
 
-/* Everything that is due at @now_ns and fits, in as many calls as it takes. */
+/* Takes everything that is due at @now_ns and fits, in several calls if needed.
+ */
 u32 test_deliver(struct test_queue *queue, struct expiry_record *records,
 		 u32 count, u64 now_ns);
 
-/* Rewind to its end. */
+/* Rewinds to the end. */
 void test_rewind(struct test_queue *queue);
 void test_rewind_at(struct test_queue *queue, u64 now_ns);
 
-/* Settle to its end. */
+/* Settles to the end. */
 void test_settle(struct test_queue *queue);
 
-/* List everything, sorted by id; returns how many, at most @count. */
+/* Lists everything, sorted by id; returns how many, at most @count. */
 u32 test_list(struct test_queue *queue, struct expiry_record *records,
 	      u32 count);
 
-/* The seed a program was called with, else one that is always the same, so
- * that everybody runs the same test; printed. argv: [SEED [ROUNDS]]
+/* Returns and prints the seed of the command line, else a constant one, so that
+ * all runs do the same test. argv: [SEED [ROUNDS]]
  */
 extern u64 test_seed;
 extern u64 test_rounds;
 void test_arguments(int argc, char **argv, u64 rounds);
 
-/* The exit status for so many failed tests. Ends the program when there are
- * any: what a failed test left behind is no leak to be told of.
+/* Returns the exit status for a number of failed tests. Exits at once if there
+ * are any: memory left by a failed test is no leak.
  */
 int test_end(int failed);
 
-/* The heap's layout in tests that are run with each of them. */
+/* The heap's layout, in tests that run with each of them. */
 extern const struct bheap_layout *test_layout;
 int test_use_layout(void **state);
 
@@ -135,7 +138,7 @@ int test_use_layout(void **state);
 #define test_with_layouts(test)						\
 	test_with_layout(test, subtree), test_with_layout(test, sorted)
 
-/* The next number of a sequence (splitmix64). */
+/* Returns the next number of a sequence (splitmix64). */
 static inline u64 test_random(u64 *state)
 {
 	u64 z = *state += 0x9e3779b97f4a7c15ULL;
@@ -145,7 +148,7 @@ static inline u64 test_random(u64 *state)
 	return z ^ (z >> 31);
 }
 
-/* 0 to @n - 1. */
+/* Returns 0 to @n - 1. */
 static inline u64 test_below(u64 *state, u64 n)
 {
 	return test_random(state) % n;

@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The B-heap's sweep, in each of its layouts: it takes what is stale and only
- * that, whatever happens meanwhile.
+ * The B-heap's sweep, in each of its layouts: it removes stale nodes and only
+ * those, whatever happens meanwhile.
  */
 #include <stdlib.h>
 
 #include "heap.h"
 
-/* Make about @of in 100 nodes stale, the first excepted; returns how many. */
+/* Makes about @of in 100 nodes stale, the first excepted; returns how many. */
 static u32 make_stale(struct subject *subject, u32 of)
 {
 	struct nodes nodes = nodes_of(subject);
@@ -23,7 +23,7 @@ static u32 make_stale(struct subject *subject, u32 of)
 	return stale;
 }
 
-/* Bring the books up to date after a sweep, which does not say what it took. */
+/* Updates the model after a sweep, which does not report its nodes. */
 static void recount(struct subject *subject, u32 *stalep)
 {
 	u32 *live = calloc(subject->max, sizeof(*live));
@@ -49,22 +49,24 @@ static void recount(struct subject *subject, u32 *stalep)
 	subject->live = live;
 }
 
-/* Sweeps that find all that is stale when nothing else is done: what fills a
- * hole was looked at before, but a page that rises carries some of the others
- * past the sweep.
+/* Sweeps that find all stale nodes without other operations: a node that fills
+ * a hole was checked before, but a rising page carries some others past the
+ * sweep.
  */
 static u32 sweeps_max(void)
 {
 	return test_layout == &bheap_sorted ? 8 : 1;
 }
 
-/* What one call may look at: a page, when steps have summed up to one. */
+/* Returns the most nodes that one call may check: a page, when steps have
+ * summed up to one.
+ */
 static u32 looks_max(u32 steps)
 {
 	return test_layout == &bheap_sorted ? steps + NODES : steps;
 }
 
-/* Sweep until @most nodes are stale; returns how many are. */
+/* Sweeps until @most nodes are stale; returns how many are. */
 static u32 sweep_to_end(struct subject *subject, u32 sweeps, u32 most)
 {
 	struct sweep_calls calls = { .subject = subject };
@@ -133,7 +135,7 @@ static void sweep_takes_the_stale(void **state)
 		assert_true(aheads > 0);
 }
 
-/* What is in one page leaves it in one sweep. */
+/* Stale nodes of one page leave it in one sweep. */
 static void sweep_of_a_page(void **state)
 {
 	struct subject subject;
@@ -156,7 +158,7 @@ static void sweep_of_a_page(void **state)
 	}
 }
 
-/* What it was about to look at is popped; it goes on with the rest. */
+/* The node it was about to check is popped; it continues with the rest. */
 static void arrivals_gone_amid_a_sweep(void **state)
 {
 	struct subject subject;
@@ -191,7 +193,9 @@ static void arrivals_gone_amid_a_sweep(void **state)
 	}
 }
 
-/* Pages go before it is there: it goes on with the last that is left. */
+/* Pages disappear before the sweep is there: it continues with the last one
+ * left.
+ */
 static void pages_gone_amid_a_sweep(void **state)
 {
 	struct subject subject;
@@ -216,12 +220,12 @@ static void pages_gone_amid_a_sweep(void **state)
 		all += left;
 		subject_free(&subject);
 	}
-	/* Up to 25 rounds: hardly any, not a page in each. */
+	/* Up to 25 rounds: almost none, not a page in each. */
 	assert_in_range(all, 0, 5 * NODES);
 }
 
-/* Wherever a sweep stands, all that is left comes out in order, and the sweep
- * looks at nothing that is not in.
+/* At any position of a sweep, all remaining nodes come out in order, and the
+ * sweep checks only nodes that are in.
  */
 static void draining_amid_a_sweep(void **state)
 {
@@ -244,7 +248,7 @@ static void draining_amid_a_sweep(void **state)
 		while (subject.nr > n / 3)
 			pop(&subject);
 		test_pages_trim(&subject.run);
-		/* It goes on with what is there. */
+		/* It continues with the remaining ones. */
 		if (test_one_in(&subject.random, 2)) {
 			left = sweep_to_end(&subject, 1, 0);
 			assert_in_range(left, 0, n / 6);
@@ -257,8 +261,8 @@ static void draining_amid_a_sweep(void **state)
 	}
 }
 
-/* Sorted pages: what lives of the first pages comes first, and its last node is
- * popped while the page that follows still waits for a hole on its way down.
+/* Sorted pages: live nodes of the first pages come first. Their last node is
+ * popped while the page that follows still waits for a sinking hole.
  */
 static void surplus_comes_after_the_run(void **state)
 {
@@ -298,7 +302,7 @@ static void surplus_comes_after_the_run(void **state)
 		assert_true(seen > 0);
 }
 
-/* Pops take away what the sweep was about to look at. */
+/* Pops remove nodes that the sweep was about to check. */
 static void pops_amid_a_sweep(void **state)
 {
 	struct subject subject;
@@ -320,8 +324,8 @@ static void pops_amid_a_sweep(void **state)
 	}
 }
 
-/* In between, timers come and go; a sweep may miss what moved, not take what
- * lives, and the next ones find it.
+/* Meanwhile timers come and go. A sweep may miss moved nodes but removes no
+ * live one, and the next sweeps find the rest.
  */
 static void sweep_among_operations(void **state)
 {
@@ -390,8 +394,8 @@ static void sweep_with_faults(void **state)
 	subject_free(&subject);
 }
 
-/* At a sweep's end the run goes to arrivals; when those are full and the page
- * for them cannot be had, it waits.
+/* At a sweep's end the run goes to arrivals. If those are full and their page
+ * is missing, it waits.
  */
 static void the_run_waits_for_a_page(void **state)
 {

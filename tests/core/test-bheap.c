@@ -1,13 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The B-heap, in each of its layouts: what goes in comes out in order, in few
- * pages, and faults change nothing; the layout's own law holds in between.
+ * The B-heap, in each of its layouts: nodes come out in order, in few pages,
+ * and faults change nothing. The layout's own order holds in between.
  */
 #include <stdlib.h>
 
 #include "heap.h"
 
-/* The shapes that deadlines come in: the i-th of n keys. */
+/* Patterns of deadlines: the i-th of n keys. */
 static u32 shape_random(u64 *random, u32 i, u32 n)
 {
 	(void)i, (void)n;
@@ -80,7 +80,7 @@ static void fill_and_drain_every_small_size(void **state)
 		fill_and_drain(n);
 }
 
-/* A page full, and its neighbours; the first page below which others hang. */
+/* A full page, and its neighbours; the first page with others below it. */
 static void fill_and_drain_around_pages(void **state)
 {
 	const u32 outer = NODES - (NODES / 4 - 1);
@@ -89,7 +89,7 @@ static void fill_and_drain_around_pages(void **state)
 
 	(void)state;
 	for (i = 0; i < ARRAY_SIZE(pages); i++) {
-		/* In larger pages than are shipped that is millions. */
+		/* In larger pages than the shipped ones that is millions. */
 		if (CORE_PAGE_SIZE > 4096 && pages[i] >= outer)
 			continue;
 		for (around = 0; around < 4; around++)
@@ -157,7 +157,7 @@ static int try(struct subject *subject, u32 op, struct bheap_node *node)
 	return bheap_pop(&subject->heap);
 }
 
-/* Fail the first page, then the second ... until the operation succeeds. */
+/* Fails the first page, then the second ... until the operation succeeds. */
 static void fault_everywhere(struct subject *subject, u32 op, u32 key)
 {
 	const int errors[] = { -ENOMEM, -EIO, -EAGAIN };
@@ -212,15 +212,16 @@ static void faults_change_nothing(void **state)
 	subject_free(&subject);
 }
 
-/* Pages that one operation may need in a heap of so many pages. */
+/* Returns the pages that one operation may need in a heap of that many pages.
+ */
 static u32 pages_touched_max(u32 pages)
 {
 	const u32 outer = NODES - (NODES / 4 - 1);
 	u32 depth = 1;
 
 	if (test_layout == &bheap_sorted) {
-		/* Both children all the way down, one of each way up, and
-		 * arrivals, run, the last page, the one that is new.
+		/* Both children on each level, one page of each rise, and
+		 * arrivals, run, the last page, the new one.
 		 */
 		for (; pages; pages /= 2)
 			depth++;
@@ -233,8 +234,8 @@ static u32 pages_touched_max(u32 pages)
 	return depth + 1;	/* pop: and the last page */
 }
 
-/* What the B-heap is for: an operation needs few pages, and on the average of
- * sorted pages hardly any but two.
+/* The purpose of the B-heap: an operation needs few pages, and sorted pages
+ * rarely more than two on average.
  */
 static void pages_touched_are_few(void **state)
 {
@@ -266,8 +267,8 @@ static void pages_touched_are_few(void **state)
 	subject_free(&subject);
 }
 
-/* Sorted pages: each operation brings the hole on, so that none has to bring it
- * all the way.
+/* Sorted pages: each operation sinks the hole a step, so that none has to sink
+ * it to the bottom.
  */
 static void the_hole_never_waits(void **state)
 {
@@ -296,7 +297,7 @@ static void the_hole_never_waits(void **state)
 	}
 }
 
-/* What fits into one page, besides the first, has one. */
+/* A heap that fits into one page, besides the first, has one. */
 static void small_heaps_have_one_page(void **state)
 {
 	struct subject subject;
@@ -318,8 +319,9 @@ static void small_heaps_have_one_page(void **state)
 	subject_free(&subject);
 }
 
-/* The test's own test: validate sees a node that is less than the first,
- * wherever it is, and one that is too great unless nothing need be greater.
+/* The test's own test: validate detects a node that is less than the first,
+ * wherever it is. It detects one that is too great, unless no other must be
+ * greater.
  */
 static void validate_sees_disorder(void **state)
 {

@@ -11,10 +11,10 @@
 #define LIMIT	(INDEX_PER_PAGE > 1024 ? 4 * INDEX_PER_PAGE : 4096U)
 
 /**
- * struct subject - an index, its slots, and what should be in them
+ * struct subject - an index, its slots, and the expected contents
  * @ids: by slot number; 0 = free
  * @hashes: likewise; as given to the index
- * @moving: the second table was seen in use
+ * @moving: the second table was in use
  */
 struct subject {
 	struct index index;
@@ -61,7 +61,7 @@ static void evict(struct subject *subject, u32 nr)
 	test_pages_evict(&subject->run, nr);
 }
 
-/* Add @id under @hash; returns index_prepare()'s answer. */
+/* Adds @id under @hash; returns index_prepare()'s answer. */
 static int try_add(struct subject *subject, u64 id, u32 hash)
 {
 	struct slot *slot = NULL;
@@ -93,7 +93,7 @@ static void add_id(struct subject *subject, u64 id)
 	add(subject, id, index_hash(&subject->index, id));
 }
 
-/* Remove slot @nr; returns index_prepare_remove()'s answer. */
+/* Removes slot @nr; returns index_prepare_remove()'s answer. */
 static int try_remove(struct subject *subject, u32 nr)
 {
 	int err = index_prepare_remove(&subject->index, subject->hashes[nr],
@@ -147,9 +147,7 @@ static u32 any_slot(struct subject *subject)
 	return nr;
 }
 
-/* As many as fill the tables to less than three quarters, which is when one
- * would grow.
- */
+/* Fills the tables to less than three quarters, when one would grow. */
 static void pages_for_a_limit(void **state)
 {
 	u64 full;
@@ -294,7 +292,7 @@ static void grows_and_shrinks(void **state)
 	}
 	assert_true(subject.moving > 0);
 
-	/* Halving follows the removals at its own pace. */
+	/* Halving follows the removals gradually. */
 	for (i = 1; i <= 2 * LIMIT; i++) {
 		add_id(&subject, i);
 		assert_int_equal(try_remove(&subject, any_slot(&subject)), 0);
@@ -349,8 +347,9 @@ static void random_operations_large(void **state)
 	random_operations(3000, 10000, 4);
 }
 
-/* Ids that all fall on one place, or on the table's last ones and wrap around
- * to its first: found by comparing ids, removed without tearing the run.
+/* Ids with the same home, or with homes at the table's end that wrap around to
+ * its start. They are found by comparing ids, and removed without breaking the
+ * run.
  */
 static void hashes_that_collide(void **state)
 {
@@ -399,7 +398,7 @@ static void hashes_that_crowd(void **state)
 	subject_free(&subject);
 }
 
-/* Every page of every operation fails once: nothing is lost by it. */
+/* Every page of every operation fails once: nothing is lost. */
 static void faults_change_nothing(void **state)
 {
 	struct subject subject;
@@ -429,7 +428,7 @@ static void faults_change_nothing(void **state)
 			subject.faults[1].fail_in = 0;
 			if (!err)
 				break;
-			/* -ENOMEM: faults before had held up its growth. */
+			/* -ENOMEM: earlier faults had delayed its growth. */
 			assert_true(err == -EIO || err == -ENOMEM);
 			assert_int_equal(subject.nr, before);
 			failures++;
@@ -498,7 +497,7 @@ static void removal_has_all_its_pages(void **state)
 	}
 }
 
-/* What leads to a lookup fails: it says so rather than "not there". */
+/* A lookup's page fails: it returns that error rather than "not found". */
 static void find_tells_a_fault_from_nothing(void **state)
 {
 	struct slot *slot;
@@ -525,9 +524,9 @@ static void find_tells_a_fault_from_nothing(void **state)
 	subject_free(&subject);
 }
 
-/* The old table cannot be read for as long as it takes to fill the new one:
- * what does not fit is refused, and when the pages are back everything is
- * there and growth goes on, after a few refusals more at most.
+/* The old table is unreadable until the new one is full. Further entries are
+ * refused. When the pages are back everything is found and growth continues,
+ * after a few more refusals at most.
  */
 static void moving_that_is_held_up(void **state)
 {
@@ -568,8 +567,8 @@ static void moving_that_is_held_up(void **state)
 	subject_free(&subject);
 }
 
-/* The new table's pages cannot be had: the error is theirs, so that the caller
- * knows whether to wait.
+/* The new table's pages are not available: the error is theirs, so that the
+ * caller knows whether to wait.
  */
 static void clearing_that_is_held_up(void **state)
 {
@@ -603,8 +602,8 @@ static void clearing_that_is_held_up(void **state)
 	}
 }
 
-/* As soon as the pages can be had there is room again, however much of the new
- * table was still to be made.
+/* As soon as the pages are available there is room again, however much of the
+ * new table was still missing.
  */
 static void held_up_then_caught_up(void **state)
 {
@@ -653,7 +652,7 @@ static void reset_forgets_all(void **state)
 	subject_free(&subject);
 }
 
-/* A guess may be empty or wrong, and never touches a page that is out. */
+/* A guess may be empty or wrong, and never reads a page that is out. */
 static void guesses_are_harmless(void **state)
 {
 	struct subject subject;
@@ -711,7 +710,7 @@ static void siphash_is_siphash(void **state)
 	for (i = 0; i < ARRAY_SIZE(known); i++) {
 		assert_true(siphash_word(known[i].word, known[i].key) ==
 			    known[i].hash);
-		/* What the index makes of it was compiled elsewhere. */
+		/* The index's own copy was compiled elsewhere. */
 		index_init(&index, &subject.table[0].pages,
 			   &subject.table[1].pages, known[i].key);
 		assert_int_equal(index_hash(&index, known[i].word),
@@ -720,8 +719,9 @@ static void siphash_is_siphash(void **state)
 	subject_free(&subject);
 }
 
-/* Both halves of the seed decide: of any two that differ in one half, ids have
- * other hashes. In 1000 ids of 32 bits chance makes less than one pair the same.
+/* Both halves of the seed count: with any two that differ in one half, ids have
+ * other hashes. Among 1000 ids, random 32-bit hashes give less than one equal
+ * pair.
  */
 static void the_seed_decides(void **state)
 {
@@ -744,7 +744,7 @@ static void the_seed_decides(void **state)
 	}
 	assert_in_range(same, 0, 2);
 
-	/* Ids in a row spread evenly: 256 a bucket, give or take 6 sigma. */
+	/* Sequential ids spread evenly: 256 a bucket, plus or minus 6 sigma. */
 	for (i = 0; i < 65536; i++)
 		buckets[index_hash(&subject.index, i) >> 24]++;
 	for (i = 0; i < 256; i++)

@@ -1,16 +1,15 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * struct timers against its naive twin, under random sequences of everything
- * that can be asked of it.
+ * struct timers against its naive twin, with random sequences of all requests.
  *
  *	test-model [SEED [ROUNDS]]
  *
- * Round n has seed SEED + n; a failure says which, so that the round can be
- * run alone: test-model THAT 1.
+ * Round n has seed SEED + n; a failure prints it, so that the round can run
+ * alone: test-model THAT 1.
  */
 #include "twins.h"
 
-/* Pages that take their time to go away and come back. */
+/* Pages that leave and return slowly. */
 #define LARGE	(CORE_PAGE_SIZE > 4096)
 
 static void sequence(u64 seed, u32 mode, u32 limit, u32 steps, u32 thorough)

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The slot table: numbers that are in use are never given twice, what was
- * written stays, what is full or out of memory is refused.
+ * The slot table: numbers in use are never given twice, contents stay, and a
+ * full table or a missing page is refused.
  */
 #include <stdlib.h>
 

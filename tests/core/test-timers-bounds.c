@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * What is bounded: nodes, pages, the work of a call, and what a fault may do.
- */
+/* Bounds: nodes, pages, the work of a call, and the effects of a fault. */
 #include <stdlib.h>
 
 #include "support.h"
@@ -13,14 +11,14 @@
 
 static const u32 modes[] = { 0, KEYED, ACK, KEYED | ACK };
 
-/* Twice what is live and a constant. */
+/* Twice the live nodes and a constant. */
 static void nodes_are_bounded(const struct test_queue *queue)
 {
 	assert_true(queue->timers.heap.nr <=
 		    2 * queue->timers.armed + 4 * NODES);
 }
 
-/* @n timers with deadlines from @from on; returns their ids. */
+/* Arms @n timers with deadlines from @from on; returns their ids. */
 static u64 *arm_many(struct test_queue *queue, u32 n, u64 from)
 {
 	u64 *ids = calloc(n, sizeof(*ids));
@@ -81,7 +79,7 @@ static void cancelled_timers_leave(void **state)
 	}
 }
 
-/* Each refresh to earlier leaves a node behind; it must not stay. */
+/* Each refresh to earlier leaves a stale node; it must not stay. */
 static void refreshes_leave_nothing(void **state)
 {
 	u32 i, n = 100;
@@ -101,7 +99,7 @@ static void refreshes_leave_nothing(void **state)
 	free(ids);
 }
 
-/* The same in the biggest batch there is, on the smallest of queues. */
+/* The same in the biggest batch, on the smallest of queues. */
 static void big_batches_leave_nothing(void **state)
 {
 	u32 n = EXPIRY_BATCH_MAX, limit, i;
@@ -129,7 +127,7 @@ static void big_batches_leave_nothing(void **state)
 	free(batch);
 }
 
-/* In a batch as in single requests: so many nodes for each record. */
+/* A batch has the same bound on nodes for each record as single requests. */
 static void a_batch_sweeps_in_proportion(void **state)
 {
 	u32 i, n = 20000, cancelled = 9000, nr = 320;
@@ -159,8 +157,7 @@ static void a_batch_sweeps_in_proportion(void **state)
 	free(ids);
 }
 
-/* Cancelled ones that stand far behind leave though nobody asks for anything
- * but what is due.
+/* Cancelled timers far from the top leave though only due timers are requested.
  */
 static void deliveries_sweep_too(void **state)
 {
@@ -188,7 +185,7 @@ static void deliveries_sweep_too(void **state)
 	free(ids);
 }
 
-/* Arm and cancel for ever: slots, nodes and entries are used again. */
+/* Arms and cancels for ever: slots, nodes and entries are reused. */
 static void churn_uses_no_more_pages(void **state)
 {
 	u32 mode, i, n = 500, pages, slot;
@@ -218,7 +215,7 @@ static void churn_uses_no_more_pages(void **state)
 	}
 }
 
-/* Filled to its limit, any queue: the runs have room for it. */
+/* Any queue filled to its limit: the runs have room for it. */
 static void room_for_the_limit(void **state)
 {
 	static const u32 limits[] = { 1, 2, 3, 7, 8, 9, 127, 128, 129, 1000,
@@ -271,8 +268,8 @@ static void drained_queues_have_no_pages(void **state)
 	free(records);
 }
 
-/* However many cancelled ones stand before the first live: so many nodes a
- * call, and none is skipped.
+/* A call checks a bounded number of nodes, however many cancelled ones precede
+ * the first live one, and skips none.
  */
 static void work_behind_cancelled_timers(void **state)
 {
@@ -286,7 +283,7 @@ static void work_behind_cancelled_timers(void **state)
 	test_queue_init(&queue, 0, 2 * n, test_seed);
 	ids = arm_many(&queue, n, 0);
 	last = test_arm(&queue, 0, FAR, 7, 0).id;
-	/* As many live ones behind, so that the sweep has no reason. */
+	/* As many live nodes follow, so that no sweep begins. */
 	free(arm_many(&queue, n - 1, 2 * FAR));
 	for (i = 0; i < n / 2; i++)
 		test_refresh(&queue, ids[i], 3 * FAR, 0);
@@ -314,7 +311,9 @@ static void work_behind_cancelled_timers(void **state)
 	free(ids);
 }
 
-/* Pages that one request touches in a big queue, the sweep's steps included. */
+/* Returns the pages that one request touches in a big queue, the sweep's steps
+ * included.
+ */
 static void pages_touched_by_a_request(void **state)
 {
 	static const u8 ops[] = {
@@ -348,7 +347,7 @@ static void pages_touched_by_a_request(void **state)
 	}
 }
 
-/* Whichever page is missing, the caller is told, and may call again. */
+/* Any missing page is reported to the caller, which may call again. */
 static void faults_in_settle(void **state)
 {
 	struct test_queue queue;
@@ -378,7 +377,7 @@ static void faults_in_settle(void **state)
 	assert_true(k > 2);
 }
 
-/* A whole that can be compared: what is in the queue, row by row. */
+/* A comparable state: the queue's contents, row by row. */
 struct picture {
 	struct expiry_record rows[64];
 	u32 nr;
@@ -397,9 +396,9 @@ static struct picture picture_of(struct test_queue *queue)
 }
 
 /*
- * A queue of forty timers with pages of its own for almost each, out of
- * memory; the page_in number @k fails, alone or with all after it. Returns
- * whether it came to that.
+ * Makes a queue of forty timers, almost each with pages of its own, out of
+ * memory. The page_in number @k fails, alone or with all after it. Returns
+ * whether that many were needed.
  */
 static bool fault(u32 mode, struct expiry_record request, u32 k, bool for_good,
 		  int error)
@@ -484,7 +483,7 @@ static void faults_change_nothing(void **state)
 	assert_true(failures > 100);
 }
 
-/* A delivery that fails on the way has delivered what it says, and no more. */
+/* A delivery that fails has delivered exactly the records that it returns. */
 static void faults_in_deliveries(void **state)
 {
 	struct expiry_record records[40];
@@ -520,7 +519,9 @@ static void faults_in_deliveries(void **state)
 	assert_true(failures > 4);
 }
 
-/* What reached its reader is forgotten though a page was missing at first. */
+/* Timers that reached their reader are released though a page was missing at
+ * first.
+ */
 static void faults_in_release(void **state)
 {
 	struct expiry_record records[20];
@@ -573,7 +574,9 @@ static void a_scan_sees_each_once(void **state)
 				assert_true(rows[i].cookie < 2 * n);
 				seen_twice += seen[rows[i].cookie]++;
 			}
-			/* The odd come and go; the even stay, refreshed. */
+			/* The odd ones come and go; the even ones stay,
+			 * refreshed.
+			 */
 			for (i = 0; i < 10; i++) {
 				u32 nr = test_below(&random, n);
 
@@ -623,7 +626,7 @@ static void a_scan_does_bounded_work(void **state)
 	assert_true(record.id == ids[n - 1]);
 	assert_in_range(calls, 4, 100);
 
-	/* A cursor that nobody gave out ends the scan. */
+	/* An invented cursor ends the scan. */
 	cursor = ~0ULL;
 	assert_int_equal(timers_scan(&queue.timers, &record, 1, &cursor), 0);
 	assert_true(cursor == 0);

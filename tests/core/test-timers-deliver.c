@@ -115,7 +115,7 @@ static void refreshed_and_cancelled(void **state)
 	test_queue_free(&queue);
 }
 
-/* Until it is read it can be taken back, afterwards not. */
+/* Until it is read it can be cancelled, afterwards not. */
 static void armed_until_it_is_read(void **state)
 {
 	struct expiry_record record;
@@ -149,7 +149,7 @@ static void periodic(void **state)
 	assert_int_equal(one(&queue, &record, 20 * MS - 1), 0);
 	assert_true(timers_next_ns(&queue.timers) == 20 * MS);
 
-	/* Whoever comes late gets each of them. */
+	/* A late reader gets each of them. */
 	assert_int_equal(test_deliver(&queue, records, 5, 55 * MS), 4);
 	for (i = 0; i < 4; i++)
 		expect(&records[i], id, (20 + 10 * i) * MS, 10, 0);
@@ -172,8 +172,8 @@ static void periodic(void **state)
 	test_queue_free(&queue);
 }
 
-/* One call gets past a few that are stale, too few for a sweep, and what it found
- * out is known.
+/* One call skips a few stale nodes, too few for a sweep, and remembers the
+ * result.
  */
 static void stale_ones_hold_nothing_up(void **state)
 {
@@ -200,7 +200,7 @@ static void stale_ones_hold_nothing_up(void **state)
 		expect(&records[i], id[2 + 2 * i], 12 + 2 * i, 0, 0);
 	test_settle(&queue);
 
-	/* Where nothing is left to come, nobody need look. */
+	/* An empty queue needs no check. */
 	test_arm(&queue, 0, 40, 0, 0);
 	assert_int_equal(timers_deliver(&queue.timers, records, 1, 40, false),
 			 1);
@@ -208,7 +208,7 @@ static void stale_ones_hold_nothing_up(void **state)
 	test_queue_free(&queue);
 }
 
-/* What was delivered for the last time leaves no node behind. */
+/* A timer's last delivery leaves no node. */
 static void delivered_nodes_leave(void **state)
 {
 	struct expiry_record record;

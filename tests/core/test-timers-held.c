@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Deliveries in two steps: held until the copy to their reader has been made,
- * then released or restored.
+ * Deliveries in two steps: held until the copy to their reader is made, then
+ * released or restored.
  */
 #include "expired.h"
 
@@ -9,7 +9,7 @@
 #define KEYED	EXPIRY_MODE_KEYED
 #define MS	MILLISECOND
 
-/* How late it was when it was taken, not when it reached its reader. */
+/* Lateness at the time of taking, not of reaching the reader. */
 static void lateness_of_what_is_held(void **state)
 {
 	struct expiry_record record;
@@ -51,7 +51,7 @@ static void held_and_released(void **state)
 	test_queue_free(&queue);
 }
 
-/* An acknowledging queue keeps what was read; what was not is not marked. */
+/* An acknowledging queue keeps read timers; unread ones are not marked. */
 static void held_on_an_acknowledging_queue(void **state)
 {
 	struct expiry_record records[3];
@@ -72,7 +72,7 @@ static void held_on_an_acknowledging_queue(void **state)
 	expect(&records[0], a, 10, 0, EXPIRY_F_REDELIVERED);
 	expect(&records[1], b, 20, 0, 0);
 
-	/* A redelivery that failed is one still. */
+	/* A redelivery that failed is still one. */
 	test_rewind(&queue);
 	assert_int_equal(timers_deliver(&queue.timers, records, 3, 20, true),
 			 2);
@@ -83,8 +83,8 @@ static void held_on_an_acknowledging_queue(void **state)
 	test_queue_free(&queue);
 }
 
-/* A periodic timer that is in one read several times is due from the first
- * that did not reach the reader.
+/* A periodic timer that is in one read several times is due again from the
+ * first that did not reach the reader.
  */
 static void restored_periodic(void **state)
 {
@@ -113,8 +113,8 @@ static void restored_periodic(void **state)
 	}
 }
 
-/* While the copy was under way its timers were armed anew or cleared, and
- * others have their slots: restore and release leave those alone.
+/* During the copy its timers were armed anew or cleared, and others have their
+ * slots: restore and release do not change those.
  */
 static void overtaken_while_held(void **state)
 {
@@ -158,9 +158,9 @@ static void overtaken_while_held(void **state)
 	}
 }
 
-/* What was to come again is restored, for later than the timer had been refreshed
- * to meanwhile: the node on top is stale, and settle must not take it for the
- * truth.
+/* A delivery to be repeated is restored, for later than the timer was refreshed
+ * to meanwhile. The node on top is stale, and settle must not return its
+ * deadline.
  */
 static void settled_after_restore(void **state)
 {
@@ -302,7 +302,7 @@ static void not_more_are_held_than_can_be(void **state)
 	}
 }
 
-/* Whether or not the reader's copy failed: the counts agree. */
+/* The counts agree whether or not the reader's copy failed. */
 static void counts_agree_after_restore(void **state)
 {
 	struct expiry_record records[4];

@@ -39,15 +39,15 @@ static void lateness(void **state)
 	}
 }
 
-/* Of timers that were given a deadline which had passed (by ARM, a second ARM or
- * REFRESH), that were due before anybody took them, and others: who is late?
+/* Timers with deadlines that had passed when set (by ARM, a second ARM or
+ * REFRESH), timers due before the first consumer, and others: which are late?
  */
 static void lateness_that_is_not_ours(void **state)
 {
 	static const struct {
 		u64 deadline;		/* ARM at 100 */
 		u64 refresh;		/* REFRESH at 100, 0 = none */
-		u64 taken;		/* since when somebody takes */
+		u64 taken;		/* since when a consumer takes */
 		u64 past;
 		u64 held;
 		u64 late;		/* at 1000 */
@@ -103,7 +103,7 @@ static void lateness_that_is_not_ours(void **state)
 	}
 }
 
-/* The latest of a delivery is told, and of that one alone. */
+/* The latest of a delivery is reported, for that delivery alone. */
 static void lateness_of_one_delivery(void **state)
 {
 	struct expiry_record records[3];
@@ -126,8 +126,8 @@ static void lateness_of_one_delivery(void **state)
 	test_queue_free(&queue);
 }
 
-/* A periodic timer that was armed in the past is late again once it has caught up
- * with the time.
+/* A periodic timer that was armed in the past is late again once it has caught
+ * up.
  */
 static void lateness_behind_the_past(void **state)
 {
@@ -142,7 +142,7 @@ static void lateness_behind_the_past(void **state)
 	(void)state;
 	test_queue_init(&queue, 0, 10, test_seed);
 	test_submit(&queue, &record, 35 * MS);
-	/* Its next time is now, and that has not passed. */
+	/* Its next time is now, and has not passed. */
 	assert_int_equal(test_deliver(&queue, records, 3, 40 * MS), 3);
 	assert_int_equal(test_deliver(&queue, records, 8, 45 * MS), 1);
 	memset(&stat, 0, sizeof(stat));

@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Deliveries that were not acknowledged: how they come again.
- */
+/* Unacknowledged deliveries: how they are repeated. */
 #include <stdlib.h>
 
 #include "expired.h"
@@ -47,7 +45,7 @@ static void rewound(void **state)
 	test_rewind(&queue);
 	assert_true(queue.timers.unacked == 0 && queue.timers.armed == 3);
 
-	/* Armed again: it can be asked for, and taken back. */
+	/* Armed again: it can be queried and cancelled. */
 	record = test_op(&queue, EXPIRY_OP_QUERY, id[0]);
 	assert_true(!record.status && record.deadline_ns == 100);
 	assert_int_equal(one(&queue, &record, 103), 1);
@@ -107,9 +105,9 @@ static void periodic_and_acknowledged(void **state)
 	test_queue_free(&queue);
 }
 
-/* A refresh of a periodic timer moves its next time, not the delivery that was
- * not acknowledged: that comes again at once, before or after the rewind as
- * often as the timer is refreshed, and then the timer as it was refreshed.
+/* A refresh of a periodic timer moves its next time, not the unacknowledged
+ * delivery. That is repeated at once, before or after the rewind, however often
+ * the timer is refreshed. Then the refreshed timer follows.
  */
 static void refreshed_while_unacknowledged(void **state)
 {
@@ -160,7 +158,7 @@ static void refreshed_while_unacknowledged(void **state)
 }
 
 /* The same timer, cancelled or acknowledged: its delivery comes at once, or the
- * timer as it was refreshed.
+ * refreshed timer.
  */
 static void refreshed_then_settled(void **state)
 {
@@ -205,8 +203,8 @@ static void refreshed_then_settled(void **state)
 	}
 }
 
-/* A refresh may put the next time of a periodic timer before its first period
- * is over on the clock: the last delivery is not lost by that.
+/* A refresh may put the next time of a periodic timer before the end of its
+ * first period on the clock: the last delivery is not lost.
  */
 static void rewound_near_zero(void **state)
 {
@@ -232,7 +230,7 @@ static void rewound_near_zero(void **state)
 	}
 }
 
-/* Bounded work a call, and all of it in the end. */
+/* A call does bounded work, and the calls together all of it. */
 static void rewound_in_steps(void **state)
 {
 	u32 n = 5000, i, calls = 0, armed = 0;
@@ -264,8 +262,8 @@ static void rewound_in_steps(void **state)
 	free(records);
 }
 
-/* Where a rewind ends it begins again, and without anything to bring back it
- * looks at nothing.
+/* A rewind starts again at its end, and checks nothing if there is nothing to
+ * restore.
  */
 static void rewound_to_the_end(void **state)
 {
@@ -294,7 +292,7 @@ static void rewound_to_the_end(void **state)
 }
 
 /* A rewound periodic timer comes first until it is acknowledged, late: then its
- * next time does. What else comes first is left alone.
+ * next time does. Another first timer is not affected.
  */
 static void settled_after_a_late_ack(void **state)
 {

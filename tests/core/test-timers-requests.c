@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Every request with every flag and every kind of id: the reply, the errno,
- * and that a refused record comes back as it was sent and changed nothing.
+ * Every request with every flag and every kind of id: the reply, the errno, and
+ * that a refused record changes only its status and nothing in the queue.
  */
 #include "horrible.h"
 #include "support.h"
@@ -13,7 +13,7 @@
 
 static const u32 modes[] = { 0, KEYED, ACK, KEYED | ACK };
 
-/* Ids as the tables below name them. */
+/* Names of ids for the tables below. */
 enum which {
 	ZERO,
 	ARMED,		/* armed, deadline NOW + SECOND, cookie 11 */
@@ -115,7 +115,7 @@ struct refusal {
 #define LATER		EXPIRY_F_LATER
 
 static const struct refusal refusals[] = {
-	/* Ops: nothing else is looked at. */
+	/* Ops: other fields are ignored. */
 	{ 0, 0, 0, 0, ZERO, -EOPNOTSUPP },
 	{ 0, 7, 0, 0, ARMED, -EOPNOTSUPP },
 	{ 0, 7, 0xff, -1, ARMED, -EOPNOTSUPP },
@@ -149,7 +149,7 @@ static const struct refusal refusals[] = {
 	{ 0, EXPIRY_OP_CLEAR, RELATIVE, 0, ZERO, -EINVAL },
 	{ 0, EXPIRY_OP_CLEAR, 0x40, 0, ZERO, -EINVAL },
 
-	/* Ids: who gives them, and none at all. */
+	/* Ids: who gives them, and a missing one. */
 	{ 0, EXPIRY_OP_ARM, 0, 0, ARMED, -EINVAL },
 	{ 0, EXPIRY_OP_ARM, 0, 0, NEVER_GIVEN, -EINVAL },
 	{ KEYED, EXPIRY_OP_ARM, 0, 0, ZERO, -EINVAL },
@@ -163,7 +163,7 @@ static const struct refusal refusals[] = {
 	{ KEYED, EXPIRY_OP_ARM, NEW, 0, ARMED, -EEXIST },
 	{ KEYED | ACK, EXPIRY_OP_ARM, NEW, 0, PERIODIC, -EEXIST },
 
-	/* Ids of no timer. */
+	/* Ids without a timer. */
 	{ 0, EXPIRY_OP_REFRESH, 0, 0, CANCELLED, -ENOENT },
 	{ 0, EXPIRY_OP_REFRESH, 0, 0, REUSED, -ENOENT },
 	{ 0, EXPIRY_OP_CANCEL, 0, 0, CANCELLED, -ENOENT },
@@ -179,7 +179,7 @@ static const struct refusal refusals[] = {
 	{ KEYED, EXPIRY_OP_QUERY, 0, 0, ONES, -ENOENT },
 	{ KEYED, EXPIRY_OP_REFRESH, 0, 0, NEVER_GIVEN, -ENOENT },
 
-	/* Delivered and not acknowledged: not armed any more. */
+	/* Delivered, unacknowledged: no longer armed. */
 	{ ACK, EXPIRY_OP_REFRESH, 0, 0, UNACKED, -ENOENT },
 	{ ACK, EXPIRY_OP_CANCEL, 0, 0, UNACKED, -ENOENT },
 	{ ACK, EXPIRY_OP_QUERY, 0, 0, UNACKED, -ENOENT },
@@ -225,8 +225,8 @@ static void refusals_by_the_table(void **state)
 	}
 }
 
-/* One combination out of all there are; what is to come of it says the twin.
- * Returns whether it succeeded.
+/* Tries one combination of all; the twin gives the expected result. Returns
+ * whether it succeeded.
  */
 static bool combination(struct subject *subject, u8 op, u32 n)
 {
@@ -412,7 +412,7 @@ static void keyed_arm_is_an_upsert(void **state)
 	test_queue_free(&queue);
 }
 
-/* A producer that says anew what it wants of an id has dealt with it. */
+/* A new ARM of an id by a producer acknowledges it. */
 static void keyed_arm_acknowledges(void **state)
 {
 	struct expiry_record record, expired;
@@ -463,7 +463,9 @@ static void the_limit_counts_all(void **state)
 	test_queue_free(&queue);
 }
 
-/* However a timer went, and whoever has its slot now, its id stays stale. */
+/* However a timer ended, and whichever timer has its slot now, its id stays
+ * stale.
+ */
 static void stale_ids_never_match(void **state)
 {
 	struct expiry_record record;

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a queue says of itself: how it begins, what is counted, and when the
- * next deadline is known without looking.
+ * A queue's report: its initial values, its counters, and when the next
+ * deadline is known without a check.
  */
 #include "support.h"
 
@@ -114,8 +114,8 @@ static void no_pages_for_no_index(void **state)
 	assert_int_equal(timers_pages_max(&config, TIMERS_PAGES_NR), 0);
 }
 
-/* Nobody need look for what is known: what was pushed in front of a stale node
- * is live, and where nothing is, nothing is stale.
+/* Known deadlines need no check: a node pushed in front of a stale one is live,
+ * and an empty heap has no stale nodes.
  */
 static void known_without_looking(void **state)
 {
@@ -141,8 +141,8 @@ static void known_without_looking(void **state)
 	test_queue_free(&queue);
 }
 
-/* Nor after a refresh that leaves what comes first where it is, which costs no
- * node either.
+/* The same after a refresh that leaves the first node in place, which also
+ * needs no node.
  */
 static void known_after_a_refresh(void **state)
 {

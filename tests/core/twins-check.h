@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Where twins differ: said with what brings it about again.
- */
+/* Reports where twins differ, and how to reproduce it. */
 #ifndef TESTS_CORE_TWINS_CHECK_H
 #define TESTS_CORE_TWINS_CHECK_H
 

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * struct timers and its naive twin, living the same life: every step asks the
- * same of both and compares what they say. Whether chance or the bytes of a
- * file decide what is asked is up to the caller.
+ * struct timers and its naive twin: every step makes the same request to both
+ * and compares the results. The caller decides whether random numbers or the
+ * bytes of a file select the requests.
  */
 #ifndef TESTS_CORE_TWINS_H
 #define TESTS_CORE_TWINS_H
@@ -14,17 +14,17 @@
 
 /**
  * struct twins - a queue and its twin
- * @seed: to be named when they differ
- * @random: decides, unless there is @data
- * @data: bytes that decide, up to @data_end; NULL = chance does
- * @now: on their clock; goes on most of the time
+ * @seed: printed when they differ
+ * @random: selects, unless there is @data
+ * @data: bytes that select, up to @data_end; or NULL
+ * @now: on their clock; usually advances
  * @old: ids that were given, live or stale
  * @step: steps taken
- * @evict: pages of each run that go out of memory after a step
- * @faults: one in that many operations meets missing pages; 0 = none
+ * @evict: pages of each run that leave memory after a step
+ * @faults: one in that many operations has missing pages; 0 = none
  * @thorough: compare everything after one in that many steps
  * @walk: walk through heap, slots and index after every step
- * @restored: deliveries were taken back: the count of them is not exact
+ * @restored: deliveries were restored: their count is not exact
  * @rows: room for a listing
  */
 struct twins {
@@ -45,23 +45,23 @@ struct twins {
 	struct expiry_record *rows;
 };
 
-/* Of @test_layout. The caller has filled in what decides, and sets @evict,
- * @faults, @thorough and @walk as it likes, before or after.
+/* Initializes twins of @test_layout. The caller has filled in @random or @data,
+ * and may set @evict, @faults, @thorough and @walk before or after.
  */
 void twins_init(struct twins *twins, u32 mode, u32 limit, u64 seed);
 void twins_free(struct twins *twins);
 
-/* 0 to @n - 1, by chance or by the next bytes; 0 when these are at their end. */
+/* Returns 0 to @n - 1, random or from the next bytes; 0 at their end. */
 u64 twins_chance(struct twins *twins, u64 n);
 
-/* One step of their lives. */
+/* Takes one step. */
 void twins_step(struct twins *twins);
 
-/* All that can be seen from outside, and a walk through the inside. */
+/* Compares everything visible from outside, and walks through the inside. */
 void twins_compare(struct twins *twins);
 void twins_compare_counters(struct twins *twins);
 
-/* What is armed with a deadline comes out in the end, once and in order; then
+/* Drains the queue: timers with a deadline come out once and in order. Then
  * both are empty, and no page is left.
  */
 void twins_drain(struct twins *twins);

@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What every test of /dev/expiry needs: queues, requests, expirations.
+ * Helpers for every test of /dev/expiry: queues, requests, expirations.
  *
- * Helpers return what the kernel said (-errno for a call that failed); the
- * tests judge. Nothing here or in the tests measures lateness: a test waits
- * for the event itself, with a limit that an emulated machine keeps too.
+ * Helpers return the kernel's result (-errno for a call that failed); the tests
+ * check it. Nothing here or in the tests measures lateness. A test waits for
+ * the event itself, with a limit that an emulated machine keeps, too.
  */
 #ifndef TESTS_DEVICE_H
 #define TESTS_DEVICE_H
@@ -24,8 +24,8 @@
 #undef TEST_TIMEOUT_DEFAULT
 #define TEST_TIMEOUT_DEFAULT	300
 
-#define WAIT_MS		60000		/* for what must happen */
-#define QUIET_MS	300		/* for what must not */
+#define WAIT_MS		60000		/* for expected events */
+#define QUIET_MS	300		/* for events that must not come */
 
 #define NSEC_PER_SEC	1000000000ULL
 #define NSEC_PER_MSEC	1000000ULL
@@ -40,7 +40,7 @@ static inline const char *device_path(void)
 	return path ? path : "/dev/expiry";
 }
 
-/* Before main(): a machine without the module skips the program whole. */
+/* Runs before main(): without the module the whole program is skipped. */
 static void __attribute__((constructor)) device_needed(void)
 {
 	int fd = open(device_path(), O_RDWR | O_CLOEXEC);
@@ -93,7 +93,7 @@ static inline int queue_config(int fd, __u32 clock, __u32 mode, __u64 limit)
 	return ioctl(fd, EXPIRY_IOC_CONFIG, &config) ? -errno : 0;
 }
 
-/* A queue that is ready for use, never blocking if @flags say O_NONBLOCK. */
+/* Returns a configured queue, never blocking if @flags contain O_NONBLOCK. */
 static inline int queue_new_flags(__u32 clock, __u32 mode, int flags)
 {
 	int fd = queue_open(flags);
@@ -114,7 +114,7 @@ static inline int queue_new(__u32 mode)
 	return queue_new_flags(CLOCK_MONOTONIC, mode, O_NONBLOCK);
 }
 
-/* How many records were processed, or -errno. */
+/* Returns how many records were processed, or -errno. */
 static inline int submit(int fd, const void *records, __u32 count)
 {
 	struct expiry_batch batch = {
@@ -126,7 +126,9 @@ static inline int submit(int fd, const void *records, __u32 count)
 	return ret < 0 ? -errno : ret;
 }
 
-/* One record: its status, or a positive errno if the call itself failed. */
+/* Submits one record: its status, or a positive errno if the call itself
+ * failed.
+ */
 static inline int request(int fd, struct expiry_record *record)
 {
 	int ret = submit(fd, record, 1);
@@ -136,7 +138,7 @@ static inline int request(int fd, struct expiry_record *record)
 	return ret < 0 ? -ret : ENODATA;
 }
 
-/* Whole records read, or -errno; a torn record is -EPROTO. */
+/* Returns whole records read, or -errno; a torn record is -EPROTO. */
 static inline int receive(int fd, struct expiry_record *records, __u32 count)
 {
 	ssize_t ret = read(fd, records, count * RECORD);
@@ -146,7 +148,7 @@ static inline int receive(int fd, struct expiry_record *records, __u32 count)
 	return ret % RECORD ? -EPROTO : (int)(ret / RECORD);
 }
 
-/* The events that came within @ms. */
+/* Returns the events that came within @ms. */
 static inline short queue_poll(int fd, int ms)
 {
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
@@ -155,7 +157,7 @@ static inline short queue_poll(int fd, int ms)
 	return ret > 0 ? pollfd.revents : ret;
 }
 
-/* As receive(), but waits; never blocks in read() if it was in vain. */
+/* Receives, but waits first; never blocks in read() after a spurious event. */
 static inline int receive_wait(int fd, struct expiry_record *records,
 			       __u32 count)
 {
@@ -175,7 +177,7 @@ static inline int queue_stat(int fd, struct expiry_stat *stat)
 	return ioctl(fd, EXPIRY_IOC_STAT, stat) ? -errno : 0;
 }
 
-/* Timers armed, as the kernel counts them; ~0 if it would not say. */
+/* Returns the kernel's count of armed timers; ~0 if that failed. */
 static inline __u64 queue_armed(int fd)
 {
 	struct expiry_stat stat;
@@ -205,7 +207,7 @@ static inline struct expiry_record ask(__u8 op, __u64 id)
 	return (struct expiry_record) { .op = op, .id = id };
 }
 
-/* The exit status of @pid, or -1 if a signal ended it. */
+/* Returns the exit status of @pid, or -1 if a signal ended it. */
 static inline int child_status(pid_t pid)
 {
 	int status;
@@ -215,7 +217,8 @@ static inline int child_status(pid_t pid)
 	return WEXITSTATUS(status);
 }
 
-/* In a child, whose EXPECT nobody hears: say what does not hold, and end. */
+/* Reports a false condition in a child, where EXPECT has no effect, and exits.
+ */
 #define MUST(what)							\
 	do {								\
 		if (!(what)) {						\

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Files by which the kernel is told something: sysfs, procfs, cgroups.
- */
+/* Files that configure the kernel: sysfs, procfs, cgroups. */
 #ifndef TESTS_DEVICE_FILES_H
 #define TESTS_DEVICE_FILES_H
 
@@ -10,7 +8,8 @@
 #include <string.h>
 #include <unistd.h>
 
-/* Returns 0 or a negative errno: the file's, or the one it answered with. */
+/* Writes text to a file. Returns 0 or a negative errno, of open() or write().
+ */
 static inline int write_text(const char *path, const char *text)
 {
 	int fd = open(path, O_WRONLY | O_CLOEXEC);

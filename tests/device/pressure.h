@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Memory that is short: a memory cgroup with limits of its own, and compressed
- * swap (zram0) for what does not fit. Wants root, and a machine that uses
- * neither. Functions return 0 or -errno unless they say otherwise.
+ * Short memory: a memory cgroup with limits of its own, and compressed swap
+ * (zram0) for the rest. Needs root, and a machine that uses neither. Functions
+ * return 0 or -errno unless stated otherwise.
  */
 #ifndef TESTS_PRESSURE_H
 #define TESTS_PRESSURE_H
@@ -25,7 +25,7 @@
 #define PRESSURE_ZRAM	"/sys/block/zram0/"
 #define PRESSURE_SWAP	"/dev/zram0"
 
-/* The number behind @key at a line's beginning, or -1. */
+/* Returns the number after @key at a line's beginning, or -1. */
 static inline long long pressure_read(const char *path, const char *key)
 {
 	char line[256];
@@ -42,7 +42,7 @@ static inline long long pressure_read(const char *path, const char *key)
 	return number;
 }
 
-/* Of the group's file @name, e.g. ("memory.stat", "shmem "). */
+/* Reads it from the group's file @name, e.g. ("memory.stat", "shmem "). */
 static inline long long group_read(const char *name, const char *key)
 {
 	char path[128];
@@ -67,7 +67,7 @@ static inline int group_limit(const char *name, unsigned long long bytes)
 	return group_write(name, text);
 }
 
-/* NULL, or why there is no group to be had. */
+/* Returns NULL, or why no group is available. */
 static inline const char *group_make(void)
 {
 	if (access(PRESSURE_ROOT "cgroup.controllers", F_OK))
@@ -80,7 +80,7 @@ static inline const char *group_make(void)
 	return NULL;
 }
 
-/* The calling process is in the group from now on, or is not. */
+/* Moves the calling process into the group, or out of it. */
 static inline int group_enter(void)
 {
 	return group_write("cgroup.procs", "0");
@@ -123,7 +123,7 @@ static inline int swap_make(__u32 pages)
 	return ret == sizeof(header) ? 0 : -EIO;
 }
 
-/* NULL, or why there is no swap to be had. */
+/* Returns NULL, or why no swap is available. */
 static inline const char *swap_begin(unsigned int mib)
 {
 	char size[32];

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Acknowledging queues: what was read is kept until ACK, and comes again. */
+/* Acknowledging queues: a read timer is kept until ACK, and is delivered again.
+ */
 #include "device.h"
 
 FIXTURE(ack) {
@@ -143,7 +144,7 @@ TEST_F(ack, rewound_timer_can_be_acknowledged_unread_or_read)
 	ASSERT_EQ(0, ioctl(self->fd, EXPIRY_IOC_REWIND));
 	ASSERT_EQ(0, ioctl(self->fd, EXPIRY_IOC_REWIND));
 	ASSERT_EQ(POLLIN, queue_poll(self->fd, WAIT_MS));
-	/* It was delivered and is not yet acknowledged: a late ACK counts. */
+	/* Delivered and not yet acknowledged: a late ACK counts. */
 	record = ask(EXPIRY_OP_ACK, id);
 	EXPECT_EQ(0, request(self->fd, &record));
 	EXPECT_EQ(-EAGAIN, receive(self->fd, &record, 1));

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Records that must be refused: each op with each thing that can be wrong with
- * it. A refused record comes back as it was sent but for its status, and the
- * queue is as it was before.
+ * Records that must be refused: each op with each possible fault. Only the
+ * status of a refused record changes, and the queue does not.
  */
 #include "device.h"
 
@@ -60,7 +59,7 @@ FIXTURE_TEARDOWN(badinput)
 	close(self->fd);
 }
 
-/* A request that would do, so that only the one wrong thing is wrong. */
+/* Returns a valid request, so that only the one fault is wrong. */
 static struct expiry_record good(__u8 op, __u64 id, bool keyed)
 {
 	struct expiry_record record = ask(op, id);
@@ -245,7 +244,7 @@ TEST_F(badinput, deadline_0_is_due_at_once_and_never_is_never)
 		record.id = keyed ? 2000 + i : 0;
 		ASSERT_EQ(0, request(self->fd, &record));
 		EXPECT_EQ(far[i], record.deadline_ns);
-		/* Far beyond the end of time by addition, too. */
+		/* The sum is far beyond the end of time, too. */
 		record = arm_in(far[i], i);
 		record.id = keyed ? 3000 + i : 0;
 		ASSERT_EQ(0, request(self->fd, &record));

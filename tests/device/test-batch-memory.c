@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What a batch's address, count and flags may be, and where its memory ends. */
+/* Valid values of a batch's address, count and flags, and the end of its
+ * memory.
+ */
 #include "device.h"
 
 /* Three pages: read-write, and two whose protection the tests change. */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The clocks of queues. Steps of CLOCK_REALTIME are tried only where
- * EXPIRY_TEST_SETTIME=1 says that this machine's clock may be set.
+ * The clocks of queues. Steps of CLOCK_REALTIME are tried only if
+ * EXPIRY_TEST_SETTIME=1 allows setting this machine's clock.
  */
 #include "device.h"
 
@@ -87,7 +87,7 @@ TEST_F(clock, never_early_over_many_short_timers)
 	EXPECT_EQ(0, early);
 }
 
-/* Puts CLOCK_REALTIME back, by CLOCK_MONOTONIC, after it was stepped. */
+/* Restores CLOCK_REALTIME by CLOCK_MONOTONIC, after a step. */
 FIXTURE(step) {
 	int fd;
 	bool skip;
@@ -126,7 +126,7 @@ FIXTURE_TEARDOWN(step)
 
 #define NO_STEPS	"EXPIRY_TEST_SETTIME is not 1"
 
-/* The next record that is an expiration; counts the others. */
+/* Returns the next record that is an expiration; counts the others. */
 static int next_expired(int fd, struct expiry_record *record,
 			unsigned int *clock_sets)
 {
@@ -171,7 +171,7 @@ TEST_F(step, is_told_to_who_reads_once)
 	record = arm_in(10 * HOUR_NS, 1);
 	ASSERT_EQ(0, request(self->fd, &record));
 	ASSERT_EQ(0, set_realtime(self->real_ns + HOUR_NS));
-	/* Not announced by poll(), which speaks of expirations. */
+	/* Not announced by poll(), which reports expirations. */
 	ASSERT_EQ(1, receive(self->fd, &record, 1));
 	EXPECT_EQ(EXPIRY_OP_CLOCK_SET, record.op);
 	EXPECT_EQ(0, record.id);
@@ -187,7 +187,7 @@ TEST_F(step, backward_holds_back_what_was_near)
 
 	if (self->skip)
 		SKIP(return, NO_STEPS);
-	/* Not so near that a slow machine could pass it before the step. */
+	/* Far enough that a slow machine does not pass it before the step. */
 	record = arm_in(20 * NSEC_PER_SEC, 1);
 	ASSERT_EQ(0, request(self->fd, &record));
 	ASSERT_EQ(0, set_realtime(self->real_ns - HOUR_NS));

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * 32-bit callers of a 64-bit kernel. A program of x86-64 enters it as one of
- * i386 does, by interrupt 0x80, with everything it hands over below 4 GiB; so
- * no other compiler and C library are needed. Elsewhere, and where the kernel
- * knows no 32-bit programs, it is skipped.
+ * 32-bit callers of a 64-bit kernel. A program of x86-64 enters it like one of
+ * i386, by interrupt 0x80, with all arguments below 4 GiB. So no other compiler
+ * and C library are needed. Elsewhere, and where the kernel runs no 32-bit
+ * programs, it is skipped.
  */
 #include "device.h"
 
@@ -20,7 +20,7 @@ TEST(thirty_two_bits)
 #else
 
 /*
- * The header once more, as an i386 compiler takes it: there a __u64 needs an
+ * The header once more, as an i386 compiler reads it: there a __u64 needs an
  * address divisible by 4 only, and one that is not naturally aligned moves.
  */
 #undef _UAPI_LINUX_EXPIRY_H
@@ -39,7 +39,7 @@ TEST(thirty_two_bits)
 #undef expiry_scan
 #undef expiry_stat
 
-/* Padding only ever adds up: of the same size is of the same layout. */
+/* Padding only adds bytes: equal size is equal layout. */
 _Static_assert(sizeof(struct expiry_record) == sizeof(struct record_i386),
 	       "records have holes");
 _Static_assert(sizeof(struct expiry_config) == sizeof(struct config_i386),
@@ -51,7 +51,7 @@ _Static_assert(sizeof(struct expiry_scan) == sizeof(struct scan_i386),
 _Static_assert(sizeof(struct expiry_stat) == sizeof(struct stat_i386),
 	       "statistics have holes");
 
-/* System calls as i386 numbers them. */
+/* The system calls' numbers on i386. */
 enum {
 	I386_READ = 3,
 	I386_OPEN = 5,
@@ -63,7 +63,7 @@ enum {
 	I386_IO_URING_ENTER = 426,
 };
 
-/* What the kernel says: a result or -errno. */
+/* Returns the kernel's result or -errno. */
 static int call_i386(int nr, __u32 a, __u32 b, __u32 c, __u32 d, __u32 e)
 {
 	int ret;
@@ -75,7 +75,7 @@ static int call_i386(int nr, __u32 a, __u32 b, __u32 c, __u32 d, __u32 e)
 	return ret;
 }
 
-/* Whether a 32-bit program would find a kernel. */
+/* Returns whether a 32-bit program could run. */
 static bool kernel_knows_i386(void)
 {
 	pid_t pid = fork();
@@ -87,7 +87,7 @@ static bool kernel_knows_i386(void)
 
 #define ROOM	64
 
-/* All that is handed to the kernel: it lies where 32 bits reach. */
+/* All memory passed to the kernel, below 4 GiB. */
 struct low {
 	char path[256];
 	struct expiry_config config;
@@ -153,7 +153,7 @@ static int config_i386(struct low *low, int fd, __u32 mode)
 	return ioctl_i386(fd, EXPIRY_IOC_CONFIG, &low->config);
 }
 
-/* The first @count of the records. */
+/* Fills in the first @count of the records. */
 static int submit_i386(struct low *low, int fd, __u32 count)
 {
 	low->batch = (struct expiry_batch) {
@@ -313,7 +313,7 @@ TEST_F(compat, rewind_makes_due_again)
 	EXPECT_EQ(8, low->records[0].cookie);
 }
 
-/* A ring that was made by a 32-bit program, mapped as any. */
+/* A ring made by a 32-bit program, mapped as usual. */
 struct ring {
 	int fd;
 	unsigned int *sq_tail, *sq_array, *cq_head, *cq_tail;
@@ -348,7 +348,7 @@ static int ring_init(struct ring *ring, struct low *low)
 	return 0;
 }
 
-/* Do the one entry there is room for, and wait for it: its result. */
+/* Submits the only entry and waits for it; returns its result. */
 static int ring_do(struct ring *ring, struct low *low,
 		   const struct io_uring_sqe *sqe, unsigned int entries)
 {
@@ -410,7 +410,7 @@ TEST_F(compat, ring_of_a_32_bit_program)
 	EXPECT_EQ(0, low->records[ROOM - 1].status);
 	EXPECT_NE(0, low->records[ROOM - 1].id);
 
-	/* Its vectors have addresses of 32 bits, so this ring is one. */
+	/* Its vectors have 32-bit addresses, so this ring is a 32-bit one. */
 	memset(low->records, 0, sizeof(low->records));
 	low->iovec_i386.base = low_address(low->records);
 	low->iovec_i386.len = RECORD;

@@ -1,24 +1,24 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Every allocation of memory and every copy from or to the caller fails once:
- * the first of a call, then the second and so on, until the call ends without
- * one that failed. After each the queue holds what it should.
+ * Every allocation and every copy from or to the caller fails once: the first
+ * of a call, then the second and so on, until the call ends without a failure.
+ * After each the queue's contents are checked.
  *
- * Wants a kernel with CONFIG_FAULT_INJECTION and what goes with it (see config);
- * elsewhere it is skipped. EXPIRY_TEST_SWEPT: a file to which how many faults
- * each call had are added.
+ * Needs a kernel with CONFIG_FAULT_INJECTION and its options (see config);
+ * elsewhere it is skipped. EXPIRY_TEST_SWEPT: a file to which the number of
+ * faults of each call is added.
  */
 #include "device.h"
 #include "uring.h"
 
-#define NTHS	2000		/* a sweep that goes on for longer has no end */
+#define NTHS	2000		/* a longer sweep has no end */
 #define IDS	400U
 #define OLD	100U		/* ids 1 to OLD are armed before the fault */
 #define MANY	2500U		/* ids that take more pages than a queue keeps */
 #define CHUNK	32U		/* records whose replies may all be lost */
-#define LATER	(1ULL << 62)	/* a deadline that will not come */
+#define LATER	(1ULL << 62)	/* a deadline that does not come */
 
-/* What must be in the queue, by id. */
+/* The expected contents of the queue, by id. */
 struct timer {
 	bool armed;
 	__u64 deadline_ns;
@@ -28,7 +28,9 @@ struct timer {
 static struct timer model[MANY + 1];
 static int nth_fd;
 
-/* 0, or why faults cannot be had. Those that may sleep are wanted, too. */
+/* Returns 0, or why faults are not available. Allocations that may sleep must
+ * fail, too.
+ */
 static const char *faults_init(void)
 {
 	static const char * const settings[][2] = {
@@ -62,7 +64,7 @@ static const char *faults_init(void)
 	return NULL;
 }
 
-/* Before main(), as device_needed(): the program is skipped whole. */
+/* Runs before main(), like device_needed(): skips the whole program. */
 static void __attribute__((constructor)) faults_needed(void)
 {
 	const char *why = faults_init();
@@ -81,24 +83,24 @@ static void fault_set(unsigned int nth)
 	char text[16];
 	int len = snprintf(text, sizeof(text), "%u", nth);
 
-	/* To turn it off is a copy that may be the one to fail. */
+	/* Turning it off is a copy that may itself fail. */
 	while (pwrite(nth_fd, text, len, 0) != len)
 		;
 }
 
-/* Turn it off. Whether something failed since it was set. */
+/* Turns it off. Returns whether something failed since it was set. */
 static bool fault_came(void)
 {
 	char text[16] = "";
 	bool came;
 
-	/* If it is this copy that fails, nothing did before. */
+	/* If this copy fails, nothing did before. */
 	came = pread(nth_fd, text, sizeof(text) - 1, 0) > 0 && atoi(text) == 0;
 	fault_set(0);
 	return came;
 }
 
-/* The module's parameters, and what they were. */
+/* The module's parameters, and their former values. */
 static const char * const param_names[] = { "pin_max", "unpin_ms" };
 static char param_old[ARRAY_SIZE(param_names)][32];
 
@@ -121,7 +123,7 @@ static bool param_set(unsigned int i, const char *text)
 	return done;
 }
 
-/* Have a queue let go of its pages as soon as it can. */
+/* Makes queues unpin their pages as soon as possible. */
 static bool params_set(void)
 {
 	unsigned int i;
@@ -168,7 +170,7 @@ FIXTURE_VARIANT_ADD(faults, keyed_ack) {
 FIXTURE_SETUP(faults)
 {
 	self->fd = -1;
-	/* That of the thread that is to have them. */
+	/* The setting of the thread that gets the faults. */
 	ASSERT_EQ(NULL, faults_init());
 	ASSERT_EQ(0, mlockall(MCL_CURRENT | MCL_FUTURE));
 }
@@ -194,7 +196,7 @@ static void forget_all(void)
 	memset(model, 0, sizeof(model));
 }
 
-/* What the model has to say after a record that went well. */
+/* Updates the model after a record that succeeded. */
 static void went_well(const struct expiry_record *asked)
 {
 	struct timer *timer = &model[asked->id];
@@ -205,9 +207,9 @@ static void went_well(const struct expiry_record *asked)
 }
 
 /*
- * Whether what is armed is what the model has, by a scan from end to end:
- * 0, or a number that names what is wrong. @unacked: what is not armed, but
- * delivered and not acknowledged, will do.
+ * Compares the armed timers with the model, by a complete scan: 0, or a number
+ * that names the fault. @unacked: delivered, unacknowledged timers are accepted
+ * instead of armed ones.
  */
 static int compare_with(int fd, bool unacked)
 {
@@ -251,7 +253,9 @@ static int compare(int fd)
 	return compare_with(fd, false);
 }
 
-/* A configured queue with timers 1 to @count, the first @due of them due. */
+/* Returns a configured queue with timers 1 to @count, the first @due of them
+ * due.
+ */
 static int queue_filled(__u32 mode, unsigned int count, unsigned int due)
 {
 	static struct expiry_record batch[MANY];
@@ -272,7 +276,7 @@ static int queue_filled(__u32 mode, unsigned int count, unsigned int due)
 	return fd;
 }
 
-/* Whether a record that nobody answered for was processed. */
+/* Returns whether a record without a reply was processed. */
 static int find_out(int fd, const struct expiry_record *asked)
 {
 	struct timer before = model[asked->id];
@@ -287,7 +291,7 @@ static int find_out(int fd, const struct expiry_record *asked)
 	}
 	if (status)
 		return 2;
-	/* As it was, or as it was to be. */
+	/* The former state, or the requested one. */
 	if (before.armed && record.deadline_ns == before.deadline_ns &&
 	    record.cookie == before.cookie)
 		return 0;
@@ -300,8 +304,8 @@ static int find_out(int fd, const struct expiry_record *asked)
 }
 
 /*
- * Bring the model up to date with a batch of which @done were answered. The
- * replies of one chunk may have been lost to the fault.
+ * Updates the model after a batch with @done replies. The fault may have lost
+ * the replies of one chunk.
  */
 static int account(int fd, const struct expiry_record *asked,
 		   const struct expiry_record *answered, unsigned int count,
@@ -340,7 +344,7 @@ static unsigned int fill_batch(struct expiry_record *batch)
 	return nr;
 }
 
-/* 0, or the error itself if it is none that a fault may have. */
+/* Returns 0, or the error itself if a fault cannot cause it. */
 static int unexpected(int err)
 {
 	return err == -ENOMEM || err == -EFAULT || err == -EAGAIN ||
@@ -360,8 +364,8 @@ static void tell_swept(const char *call, __u32 mode, unsigned int faults)
 }
 
 /*
- * Faults are few where none is met, and are no end where all are met. The last
- * number was that of none.
+ * Too few faults mean that none was hit, and endless ones that all were. The
+ * last number had no fault.
  */
 #define EXPECT_SWEPT(least)						\
 	do {								\
@@ -406,7 +410,7 @@ TEST_F(faults, config)
 		ret = queue_config(self->fd, CLOCK_MONOTONIC, variant->mode, 0);
 		came = fault_came();
 		if (ret) {
-			/* Nothing has happened: it can be done now. */
+			/* Nothing has changed: it can be done now. */
 			ASSERT_TRUE(came);
 			ASSERT_EQ(0, unexpected(ret));
 			record = arm_id(1, 1);
@@ -474,7 +478,7 @@ TEST_F(faults, uring_cmd)
 		fault_set(self->nth);
 		uring_submit(&ring);
 		came = fault_came();
-		/* What could not be taken is still there to be taken. */
+		/* The timers not taken are still there. */
 		while (uring_wait(&ring, &cqe, 20))
 			syscall(__NR_io_uring_enter, ring.fd, 1, 0, 0, NULL, 0);
 		if (!came)
@@ -558,7 +562,7 @@ TEST_F(faults, poll_scan_and_stat)
 	EXPECT_SWEPT(3);
 }
 
-/* Read all of 1 to MANY, in order and with @flags: 0, or who is not there. */
+/* Reads all of 1 to MANY, in order and with @flags: 0, or the missing id. */
 static unsigned int read_many(int fd, struct expiry_record *batch, __u8 flags)
 {
 	unsigned int id = 1;
@@ -576,8 +580,8 @@ static unsigned int read_many(int fd, struct expiry_record *batch, __u8 flags)
 }
 
 /*
- * What was delivered has left a heap that is empty then and soon gives its pages
- * back, and the others are not pinned any more: a rewind begins with none.
+ * Delivered timers have left an empty heap, which soon frees its pages, and the
+ * other pages are no longer pinned: a rewind begins with none.
  */
 static bool wait_bare(int fd, __u64 pages)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The fuzzer's programs that are kept (tests/fuzz/seeds/device), each lived
- * through once, without the fuzzer: what it found once is not to come back.
- * FUZZ_SEEDS is their directory.
+ * The kept programs of the fuzzer (tests/fuzz/seeds/device), each run once,
+ * without the fuzzer: past findings must not return. FUZZ_SEEDS is their
+ * directory.
  */
 #include <dirent.h>
 #include <fcntl.h>
@@ -31,7 +31,7 @@ static void live_through(const char *name, int number)
 	int fd;
 
 	snprintf(path, sizeof(path), "%s/%s", FUZZ_SEEDS, name);
-	/* Said before, so that who reads about a crash knows where. */
+	/* Print it before, so that a crash shows its program. */
 	printf("# %s\n", name);
 	fflush(stdout);
 	fd = open(path, O_RDONLY | O_CLOEXEC);

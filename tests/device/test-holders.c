@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Who holds a queue's open file keeps the queue, however it got there: by exec,
- * in a message on its way, in the files of a ring. With the last of them it
- * goes, whoever that is.
+ * A holder of a queue's open file keeps the queue, however it got the file: by
+ * exec, in a message in flight, in the files of a ring. The queue ends with the
+ * last holder.
  */
 #include "device.h"
 #include "uring.h"
@@ -11,7 +11,7 @@
 
 #define QUEUES	"/sys/kernel/debug/expiry/queues"
 
-/* The number that the kernel gave a queue, or 0. */
+/* Returns the kernel's number of a queue, or 0. */
 static unsigned int serial_of(int fd)
 {
 	unsigned int serial = 0;
@@ -42,7 +42,7 @@ static bool exists(unsigned int serial)
 	return found;
 }
 
-/* A file may be let go of a little after the call that did so. */
+/* A file may be released a little after the call that did so. */
 static bool goes(unsigned int serial)
 {
 	int ms;
@@ -81,7 +81,7 @@ static void let_go(int *fd)
 	*fd = -1;
 }
 
-/* Whether @fd is queue @serial, to the end: what is armed is delivered. */
+/* Checks that @fd is queue @serial, with all its timers: they are delivered. */
 static bool works(int fd, unsigned int serial)
 {
 	struct expiry_record record = arm_at(0, 7);
@@ -119,8 +119,8 @@ TEST_F(holders, last_of_several_descriptors_ends_it)
 }
 
 /*
- * exec: this program anew, with EXPIRY_TEST_EXEC telling the descriptor it is
- * to have, or not to have.
+ * exec: runs this program anew; EXPIRY_TEST_EXEC names the descriptor that it
+ * must have, or must not have.
  */
 static void __attribute__((constructor)) after_exec(void)
 {
@@ -136,7 +136,8 @@ static void __attribute__((constructor)) after_exec(void)
 		MUST(works(fd, serial));
 	} else {
 		MUST(fcntl(fd, F_GETFD) < 0 && errno == EBADF);
-		/* Until the other end of the pipe has looked, and is closed. */
+		/* Until the other end of the pipe has checked, and is closed.
+		 */
 		MUST(write(STDOUT_FILENO, "", 1) == 1);
 		MUST(read(STDIN_FILENO, &byte, 1) == 0);
 	}
@@ -187,7 +188,7 @@ TEST_F(holders, exec_closes_what_is_marked_so)
 	close(up[1]);
 	close(down[0]);
 	let_go(&self->fd);
-	/* The process is there, the queue is not. */
+	/* The process still exists, the queue does not. */
 	EXPECT_EQ(1, read(up[0], &byte, 1));
 	EXPECT_TRUE(goes(self->serial));
 	EXPECT_EQ(0, kill(pid, 0));
@@ -273,7 +274,7 @@ TEST_F(holders, message_on_its_way_keeps_the_queue)
 	ASSERT_EQ(0, request(self->fd, &record));
 	ASSERT_EQ(0, pass(pair[0], self->fd));
 	let_go(&self->fd);
-	/* It becomes due while nobody has it. */
+	/* It becomes due while no process has it. */
 	sleep_ms(100);
 	EXPECT_TRUE(exists(self->serial));
 	fd = take(pair[1]);
@@ -304,7 +305,7 @@ TEST_F(holders, message_that_nobody_took_goes_with_its_sockets)
 	EXPECT_TRUE(goes(self->serial));
 }
 
-/* Each socket in a message to the other: the kernel's collector ends that. */
+/* Each socket in a message to the other: the kernel's collector frees both. */
 TEST_F(holders, sockets_that_hold_each_other_hold_no_queue)
 {
 	int pair[2], other[2];
@@ -318,7 +319,7 @@ TEST_F(holders, sockets_that_hold_each_other_hold_no_queue)
 	let_go(&self->fd);
 	close(pair[0]);
 	close(pair[1]);
-	/* What makes it look if the above did not. */
+	/* Triggers the collector if the above did not. */
 	ASSERT_EQ(0, socketpair(AF_UNIX, SOCK_STREAM, 0, other));
 	close(other[0]);
 	close(other[1]);
@@ -354,7 +355,7 @@ TEST_F(holders, ring_keeps_what_is_registered_with_it)
 	EXPECT_EQ(RECORD, cqe.res);
 	EXPECT_EQ(9, record.cookie);
 
-	/* Also with a read that waits for the one that is left. */
+	/* Also with a read that waits for the remaining one. */
 	*uring_sqe(&ring, IORING_OP_READ, 0, 2) = *sqe;
 	ASSERT_EQ(1, uring_submit(&ring));
 	EXPECT_EQ(-ETIMEDOUT, uring_wait(&ring, &cqe, QUIET_MS));

@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A process that uses a queue is killed, at whatever point, while another holds
- * the queue, too. Who is left finds it whole: of a batch, a beginning was done
- * and the rest was not; what was read was read once; all else is still to come.
+ * A process that uses a queue is killed at any point, while another holds the
+ * queue, too. The survivor finds it consistent. Of a batch, a beginning was
+ * done and the rest was not. Read timers were read once; all others are still
+ * to come.
  */
 #include "device.h"
 #include "uring.h"
@@ -19,7 +20,7 @@
 #define MOST		(2 * BATCH)
 #define ROUNDS		6
 
-/* What the victim shares with who kills it: what is left of it. */
+/* Memory shared by the victim and its killer: its results. */
 struct shared {
 	unsigned int stuck;		/* it waits for a page */
 	_Alignas(PAGE) struct expiry_record records[MOST];
@@ -29,7 +30,7 @@ struct shared {
 FIXTURE(killed) {
 	int fd;
 	struct shared *shared;
-	unsigned char *times;		/* that each cookie was met */
+	unsigned char *times;		/* how often each cookie was met */
 };
 
 FIXTURE_VARIANT(killed) {
@@ -54,7 +55,7 @@ FIXTURE_SETUP(killed)
 	ASSERT_LE(0, self->fd);
 	self->times = calloc(MOST, 1);
 	ASSERT_NE(NULL, self->times);
-	/* Nobody has touched it: there are no pages behind it yet. */
+	/* Untouched: there are no pages behind it yet. */
 	self->shared = mmap(NULL, sizeof(*self->shared), PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	ASSERT_NE(MAP_FAILED, self->shared);
@@ -67,7 +68,7 @@ FIXTURE_TEARDOWN(killed)
 	close(self->fd);
 }
 
-/* Requests to arm, @ns from now, with cookies from 0. */
+/* Makes requests to arm, @ns from now, with cookies from 0. */
 static void fill(struct expiry_record *records, unsigned int count, __u32 mode,
 		 __u64 ns)
 {
@@ -86,7 +87,8 @@ static bool is_done(const struct expiry_record *record)
 	return !__atomic_load_n(&record->flags, __ATOMIC_ACQUIRE);
 }
 
-/* How many of @count requests were done; -EPROTO if not those in front. */
+/* Returns how many of @count requests were done; -EPROTO if not the first ones.
+ */
 static int done_of(const struct expiry_record *records, unsigned int count)
 {
 	unsigned int i, done = 0;
@@ -99,7 +101,7 @@ static int done_of(const struct expiry_record *records, unsigned int count)
 	return done;
 }
 
-/* How many expirations the victim was given, likewise. */
+/* Returns how many expirations the victim got, likewise. */
 static int given_of(const struct expiry_record *records, unsigned int count)
 {
 	unsigned int i, given = 0;
@@ -122,7 +124,9 @@ static void meet(unsigned char *times, const struct expiry_record *records,
 			times[records[i].cookie]++;
 }
 
-/* Whether the cookies met are 0 to @count - 1, once each; then forget them. */
+/* Returns whether the cookies met are 0 to @count - 1, once each; then resets
+ * them.
+ */
 static bool met_once(unsigned char *times, unsigned int count)
 {
 	unsigned int i, wrong = 0;
@@ -133,7 +137,7 @@ static bool met_once(unsigned char *times, unsigned int count)
 	return !wrong;
 }
 
-/* How many timers SCAN lists, which are those of STAT, or -EPROTO. */
+/* Returns how many timers SCAN lists, as STAT counts them, or -EPROTO. */
 static int list(int fd, unsigned char *times)
 {
 	static struct expiry_record rows[1000];
@@ -156,7 +160,8 @@ static int list(int fd, unsigned char *times)
 	return count == (int)(stat.armed + stat.unacked) ? count : -EPROTO;
 }
 
-/* How many expirations can be read, in order of their deadlines, or -EPROTO. */
+/* Returns how many expirations can be read, in order of deadline, or -EPROTO.
+ */
 static int drain(int fd, unsigned char *times)
 {
 	static struct expiry_record records[1000];
@@ -175,7 +180,8 @@ static int drain(int fd, unsigned char *times)
 	return ret == -EAGAIN ? count : ret;
 }
 
-/* Whatever has happened: a queue made empty is empty, and delivers. */
+/* Checks that a cleared queue is empty and delivers, whatever happened before.
+ */
 static bool still_works(int fd, __u32 mode)
 {
 	struct expiry_record record = ask(EXPIRY_OP_CLEAR, 0), rest;
@@ -205,7 +211,7 @@ static bool end(pid_t pid)
 	       WIFSIGNALED(status);
 }
 
-/* Wait for a sign in shared memory; false: it does not come. */
+/* Waits for a flag in shared memory; false: timeout. */
 #define UNTIL(what)							\
 	({								\
 		__u64 limit_ns = clock_ns(CLOCK_MONOTONIC) +		\
@@ -288,9 +294,7 @@ TEST_F(killed, who_waits_takes_nothing_along)
 	}
 }
 
-/*
- * At work, wherever that is just then
- */
+/* In the middle of its work */
 
 struct victim {
 	int fd;
@@ -428,7 +432,7 @@ TEST_F(killed, rewind_loses_nothing)
 	for (round = 0; round < ROUNDS; round++) {
 		pid = fork();
 		if (!pid) {
-			/* Some of it is read again, so that there is more to do. */
+			/* Some of it is read again, to have more work. */
 			for (;;) {
 				ioctl(self->fd, EXPIRY_IOC_REWIND);
 				receive(self->fd, self->shared->read,
@@ -449,9 +453,7 @@ TEST_F(killed, rewind_loses_nothing)
 	EXPECT_TRUE(still_works(self->fd, variant->mode));
 }
 
-/*
- * Waiting for a page of its own memory, which nobody brings
- */
+/* Waiting for a page of its own memory that never comes */
 
 static int userfaultfd(void)
 {
@@ -463,7 +465,7 @@ static int userfaultfd(void)
 	return ioctl(fd, UFFDIO_API, &api) ? -errno : fd;
 }
 
-/* Why there is none to be had, or 0. */
+/* Returns why none is available, or 0. */
 static int no_userfaultfd(void)
 {
 	int fd = userfaultfd();
@@ -492,7 +494,7 @@ static void *tell_when_stuck(void *arg)
 	return NULL;
 }
 
-/* In the victim: all pages of @records but the first are not there. */
+/* In the victim: removes all pages of @records but the first. */
 static void miss_pages(struct shared *shared, struct expiry_record *records)
 {
 	static struct watch watch;
@@ -554,7 +556,7 @@ TEST_F(killed, batch_ends_where_its_memory_does_not_come)
 		}
 		ASSERT_TRUE(UNTIL(__atomic_load_n(&self->shared->stuck,
 						  __ATOMIC_ACQUIRE)));
-		/* It keeps nobody waiting. */
+		/* It blocks no other process. */
 		one = arm_at(1, A_PAGE);
 		one.id = variant->mode & EXPIRY_MODE_KEYED ? A_PAGE + 1 : 0;
 		EXPECT_EQ(0, request(self->fd, &one));
@@ -590,7 +592,7 @@ TEST_F(killed, read_ends_where_its_memory_does_not_come)
 	}
 	ASSERT_TRUE(UNTIL(__atomic_load_n(&self->shared->stuck,
 					  __ATOMIC_ACQUIRE)));
-	/* Other readers have to wait for it, but nobody else has. */
+	/* Only other readers have to wait for it. */
 	EXPECT_EQ(POLLIN, queue_poll(self->fd, 0));
 	EXPECT_EQ(count - A_PAGE, queue_armed(self->fd));
 	ASSERT_TRUE(end(pid));

@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Whatever the layout of its heap, a queue does the same. */
+/* A queue behaves the same with any layout of its heap. */
 #include "device.h"
 
 enum { COUNT = 6000 };
@@ -13,7 +13,7 @@ FIXTURE_VARIANT(layout) {
 	unsigned long number;
 };
 
-/* 0: nothing is said. */
+/* 0: the default. */
 FIXTURE_VARIANT_ADD(layout, preset) {
 	.number = 0,
 };
@@ -69,8 +69,9 @@ TEST_F(layout, configured_queue_keeps_its_own)
 	EXPECT_EQ(1, receive_wait(self->fd, &record, 1));
 }
 
-/* Of timers in disorder a third is cancelled, a third put off, all still to be
- * brought forward; what is left comes in order, once, and memory comes back.
+/* A third of the unordered timers is cancelled, a third moved to later, and all
+ * others are brought forward. The rest comes in order, once, and memory is
+ * freed.
  */
 TEST_F(layout, timers_come_in_order_after_changes)
 {

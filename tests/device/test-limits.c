@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* A queue's limit: what counts, what is refused, and who may ask for more. */
+/* A queue's limit: which timers count, which are refused, and who may have
+ * more.
+ */
 #include "device.h"
 
 #include <sys/syscall.h>
@@ -65,7 +67,7 @@ TEST_F(limits, one_more_is_enospc_and_counted)
 	EXPECT_EQ(5, stat.refused);
 	EXPECT_EQ(5, stat.refused_limit);
 
-	/* Full, but everything else works, and a place can be made. */
+	/* Full, but everything else works, and a timer can be removed. */
 	record = ask(EXPIRY_OP_REFRESH, records[0].id);
 	record.deadline_ns = EXPIRY_NEVER - 1;
 	EXPECT_EQ(0, request(self->fd, &record));

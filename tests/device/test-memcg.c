@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A memory cgroup that is full: who arms timers in it is refused them one by
- * one, with -ENOMEM, and nobody is killed for it; what was armed stays right,
- * what is outside of the group stays undisturbed. Without swap, so that the
- * limit is final.
+ * A full memory cgroup: arming timers in it is refused one by one, with
+ * -ENOMEM, and no process is killed. Armed timers stay correct, and processes
+ * outside of the group are undisturbed. Without swap, so that the limit is
+ * final.
  *
- * Wants to be root and version 2 of control groups; elsewhere it is skipped.
+ * Needs root and version 2 of control groups; elsewhere it is skipped.
  */
 #include "device.h"
 #include "pressure.h"
@@ -18,13 +18,13 @@
 #define MORE		(4ULL << 20)
 /* More timers than fit in LIMIT + MORE. */
 #define IDS		(1U << 19)
-/* Batches in a row that are refused whole: there is no more to be had. */
+/* Completely refused batches in a row: no memory is left. */
 #define REFUSED		2
 
 /*
- * What the processes of a test tell each other. @full, @again, @more: timers
- * when there was no more to be had, at first, when half of them had been
- * replaced, and with a higher limit.
+ * Memory shared by the processes of a test. @full, @again, @more: number of
+ * timers when memory ran out. At first, when half of them had been replaced,
+ * and with a higher limit.
  */
 struct shared {
 	char armed[IDS + 1];	/* by id */
@@ -48,7 +48,7 @@ FIXTURE_SETUP(memcg)
 	if (why)
 		SKIP(return, "%s", why);
 	self->on = true;
-	/* Made and paid for outside of the group. */
+	/* Made and charged outside of the group. */
 	self->shared = mmap(NULL, sizeof(*self->shared),
 			    PROT_READ | PROT_WRITE,
 			    MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -74,8 +74,8 @@ static __u64 deadline_of(__u64 id)
 }
 
 /*
- * Arm @nr timers from @id on. Each is either armed or refused for want of
- * memory and then as it was sent. Returns how many were armed, or -errno.
+ * Arms @nr timers from @id on. Each is either armed, or refused without memory
+ * and then unchanged. Returns how many were armed, or -errno.
  */
 static int arm(int fd, struct shared *shared, struct expiry_record *batch,
 	       __u64 id, __u32 nr)
@@ -108,7 +108,7 @@ static int arm(int fd, struct shared *shared, struct expiry_record *batch,
 	return armed;
 }
 
-/* Arm until all is refused: the next id, or -errno. */
+/* Arms until all are refused; returns the next id, or -errno. */
 static long long arm_all(int fd, struct shared *shared,
 			 struct expiry_record *batch, __u64 id)
 {
@@ -123,7 +123,7 @@ static long long arm_all(int fd, struct shared *shared,
 	return refused < REFUSED ? -ERANGE : (long long)id;
 }
 
-/* Whether a scan shows exactly what is armed, as it was armed: 0 or -errno. */
+/* Checks that a scan shows exactly the armed timers, unchanged: 0 or -errno. */
 static int compare(int fd, const struct shared *shared,
 		   struct expiry_record *batch)
 {
@@ -149,7 +149,7 @@ static int compare(int fd, const struct shared *shared,
 	} while (scan.cursor);
 	if (queue_armed(fd) != shared->nr)
 		return -EPROTO;
-	/* Each row once: that many rows are all. */
+	/* Each row once: that many rows are complete. */
 	return seen == shared->nr ? 0 : -ESRCH;
 }
 
@@ -173,7 +173,7 @@ static int cancel(int fd, struct shared *shared, __u32 nr)
 	return 0;
 }
 
-/* Have the limit raised from outside: the group has no memory for that. */
+/* Lets the parent raise the limit: the group has no memory for that. */
 static void raise_limit(struct shared *shared)
 {
 	__atomic_store_n(&shared->raise, 1, __ATOMIC_RELEASE);
@@ -181,7 +181,8 @@ static void raise_limit(struct shared *shared)
 		sleep_ms(1);
 }
 
-/* In the group: fill it to the brim; go on when some of it is free again. */
+/* In the group: fills it completely; continues when some of it is free again.
+ */
 static int fill_up(struct shared *shared, struct expiry_record *batch)
 {
 	long long next;
@@ -218,8 +219,8 @@ static int fill_up(struct shared *shared, struct expiry_record *batch)
 }
 
 /*
- * Outside of the group: arm, be told, cancel, until the other has ended, which is
- * waited for; raise the limit when asked to. Returns rounds, or -errno.
+ * Outside of the group: arms, receives, cancels, until the other process has
+ * ended. Raises the limit on request. Returns rounds, or -errno.
  */
 static int live_on(struct shared *shared, pid_t pid)
 {
@@ -259,7 +260,7 @@ static int live_on(struct shared *shared, pid_t pid)
 	return err ?: rounds;
 }
 
-/* Run @work in the group, in a process of its own that never needs memory. */
+/* Runs @work in the group, in a process of its own that never needs memory. */
 static pid_t in_group(struct shared *shared, struct expiry_record *batch,
 		      int (*work)(struct shared *shared,
 				  struct expiry_record *batch))
@@ -292,7 +293,8 @@ TEST_F(memcg, a_full_group_is_told_no_and_nothing_worse)
 	EXPECT_LT(0, rounds);
 	EXPECT_EQ(0, self->shared->status);
 	EXPECT_EQ(0, self->shared->err);
-	/* What is cancelled makes room for as many, and so does a higher limit. */
+	/* Cancelled timers make room for as many, and so does a higher limit.
+	 */
 	EXPECT_LE(self->shared->full * 9 / 10, self->shared->again);
 	EXPECT_LE(self->shared->again * 5 / 4, self->shared->more);
 
@@ -307,7 +309,7 @@ TEST_F(memcg, a_full_group_is_told_no_and_nothing_worse)
 	       group_read("memory.events", "oom_kill "), rounds);
 }
 
-/* In the group: arm as many as take it beyond memory.high; each is armed. */
+/* In the group: arms until it is above memory.high; each is armed. */
 static int grow(struct shared *shared, struct expiry_record *batch)
 {
 	int fd = queue_new(EXPIRY_MODE_KEYED), ret, err;
@@ -324,7 +326,7 @@ static int grow(struct shared *shared, struct expiry_record *batch)
 	}
 	shared->full = shared->nr;
 	err = compare(fd, shared, batch);
-	/* And there is a way back. */
+	/* And it can go back below. */
 	return err ?: cancel(fd, shared, shared->nr / 2) ?:
 		compare(fd, shared, batch);
 }

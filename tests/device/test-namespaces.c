@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Callers in namespaces, as expiry(4) has it: deadlines are on the host's
- * clocks whatever the caller's say, and who is root in a user namespace alone
- * is a user like others.
+ * Callers in namespaces, as in expiry(4). Deadlines are on the host's clocks,
+ * whatever the caller's clocks show. root of only a user namespace is an
+ * ordinary user.
  */
 #include "device.h"
 #include "files.h"
@@ -57,7 +57,7 @@ FIXTURE_VARIANT_ADD(time_namespace, boottime) {
 	.clock = CLOCK_BOOTTIME,
 };
 
-/* From here on children live in a namespace whose clocks are ahead. */
+/* From here on children are in a namespace whose clocks are ahead. */
 FIXTURE_SETUP(time_namespace)
 {
 	char offsets[64];
@@ -131,7 +131,8 @@ TEST_F(time_namespace, caller_reaches_its_own_deadline_by_stat)
 		SKIP(return, NO_TIME_NAMESPACE);
 	pid = fork();
 	if (!pid) {
-		/* In this order: what lies between makes it later, never early. */
+		/* In this order: the time between makes it later, never early.
+		 */
 		now = clock_ns(variant->clock);
 		MUST(queue_stat(self->fd, &stat) == 0);
 		wanted = now + 50 * NSEC_PER_MSEC;
@@ -229,7 +230,7 @@ TEST_F(time_namespace, realtime_is_the_same_everywhere)
  * User namespaces
  */
 
-#define SOMEBODY	54321		/* a user who has nothing here */
+#define SOMEBODY	54321		/* a user without any rights here */
 #define SOMEBODY_ELSE	54322
 
 FIXTURE(user_namespace) {
@@ -260,7 +261,7 @@ static struct stat device_stat(void)
 }
 
 /*
- * Make this process root of a namespace of its own, and @uid of @gid on the
+ * Makes this process root of a namespace of its own, and @uid of @gid on the
  * machine. Returns 0, or the error of unshare().
  */
 static int become_root_of_namespace(uid_t uid, gid_t gid)
@@ -270,7 +271,7 @@ static int become_root_of_namespace(uid_t uid, gid_t gid)
 	MUST(setgroups(0, NULL) == 0);
 	MUST(setresgid(gid, gid, gid) == 0);
 	MUST(setresuid(uid, uid, uid) == 0);
-	/* Another user's process may write none of its own /proc. */
+	/* Another user's process cannot write its own /proc. */
 	MUST(prctl(PR_SET_DUMPABLE, 1) == 0);
 	if (unshare(CLONE_NEWUSER))
 		return errno;
@@ -280,9 +281,9 @@ static int become_root_of_namespace(uid_t uid, gid_t gid)
 	return 0;
 }
 
-#define CANNOT	100	/* exit status: no user namespace to be had */
+#define CANNOT	100	/* exit status: no user namespace available */
 
-/* fork(), with a child that is root of a namespace, of the device's group. */
+/* Forks a child that is root of a namespace, of the device's group. */
 static pid_t fork_root_of_namespace(uid_t uid)
 {
 	pid_t pid = fork();
@@ -292,7 +293,7 @@ static pid_t fork_root_of_namespace(uid_t uid)
 	return pid;
 }
 
-/* Whether the rest of a test can be done. */
+/* Returns whether the rest of a test is possible. */
 static bool can_be_root_of_namespace(void)
 {
 	pid_t pid;
@@ -344,7 +345,7 @@ TEST_F(user_namespace, its_root_has_no_higher_limit_of_timers)
 	}
 	EXPECT_EQ(0, child_status(pid));
 
-	/* Who is root of the machine has. */
+	/* root of the machine has it. */
 	fd = queue_open(0);
 	ASSERT_LE(0, fd);
 	EXPECT_EQ(0, queue_config(fd, CLOCK_MONOTONIC, 0, maximum + 1));
@@ -391,7 +392,7 @@ TEST_F(user_namespace, queues_of_a_user_count_together_in_all_of_them)
 	}
 	EXPECT_EQ(0, child_status(pid));
 
-	/* Who has the capability on the machine has no limit. */
+	/* The capability on the machine lifts the limit. */
 	for (i = 0; i < 3; i++) {
 		fds[i] = queue_open(0);
 		EXPECT_LE(0, fds[i]);
@@ -403,7 +404,7 @@ TEST_F(user_namespace, queues_of_a_user_count_together_in_all_of_them)
 	EXPECT_EQ(0, child_status(holder));
 }
 
-/* Take descriptor @fd of process @pid. */
+/* Takes descriptor @fd of process @pid. */
 static int take_descriptor(pid_t pid, int fd)
 {
 	int pidfd = syscall(SYS_pidfd_open, pid, 0);
@@ -440,7 +441,7 @@ TEST_F(user_namespace, queue_stays_charged_to_who_opened_it)
 	close(done[1]);
 	ASSERT_EQ(0, child_status(pid));
 
-	/* It holds the place of its opener, who is no more, until it goes. */
+	/* It counts for its opener, which has exited, until it ends. */
 	pid = fork_root_of_namespace(SOMEBODY);
 	if (!pid) {
 		MUST(queue_open(0) == -EMFILE);
@@ -458,7 +459,7 @@ TEST_F(user_namespace, queue_stays_charged_to_who_opened_it)
 	EXPECT_EQ(0, child_status(pid));
 }
 
-/* How often the list of all queues has one of @uid, or -1. */
+/* Returns how many queues of @uid the list has, or -1. */
 static int listed(uid_t uid)
 {
 	FILE *file = fopen(QUEUES, "re");

@@ -147,8 +147,8 @@ TEST_F(poll, epoll_edge_reports_each_coming)
 		ASSERT_EQ(EPOLLIN, wait_events(self->epfd, WAIT_MS));
 		EXPECT_LE(record.deadline_ns, clock_ns(CLOCK_MONOTONIC));
 		/*
-		 * Edge: not said again while nothing happens. Arming and the
-		 * timer may each have said it.
+		 * Edge-triggered: no event repeats without a change. Arming and
+		 * the timer may each have caused one.
 		 */
 		wait_events(self->epfd, 0);
 		EXPECT_EQ(0, wait_events(self->epfd, 0));

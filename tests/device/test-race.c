@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Several processes at one queue at the same time: whatever the order, each
- * timer ends exactly once, by delivery or by cancel.
+ * Several processes use one queue at the same time: in any order, each timer
+ * ends exactly once, by delivery or by cancel.
  */
 #include "device.h"
 
@@ -10,7 +10,7 @@
 #define BATCH		50
 #define TIMERS		(WORKERS * ROUNDS * BATCH)
 
-/* Shared by all processes; an entry is changed by atomic operations alone. */
+/* Shared by all processes; entries change only by atomic operations. */
 struct ledger {
 	unsigned char ended[TIMERS];	/* times: delivered or cancelled */
 	unsigned int total;		/* of these */
@@ -70,7 +70,7 @@ static void end_timer(struct ledger *ledger, __u64 cookie)
 	add(&ledger->total, 1);
 }
 
-/* Arm a batch, move some of it, try to cancel the odd ones. */
+/* Arms a batch, moves some of it, tries to cancel the odd ones. */
 static void produce(int fd, __u32 mode, unsigned int worker,
 		    struct ledger *ledger)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * read() into memory that is not there loses nothing: every timer is either in
- * the part that read() said it returned, or still there afterwards.
+ * read() into missing memory loses nothing: every timer is either in the part
+ * that read() returned, or still in the queue afterwards.
  */
 #include "device.h"
 
@@ -53,7 +53,7 @@ static int arm_due(int fd, unsigned int count)
 	return 0;
 }
 
-/* Read all the rest: the cookies from @first on, in order, not marked. */
+/* Reads all the rest: the cookies from @first on, in order, not marked. */
 static int rest_is(int fd, unsigned int first, unsigned int count)
 {
 	struct expiry_record record;

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The module comes and goes: not while anybody holds a queue, and then whatever
- * was just being done, seen or traced.
+ * The module is loaded and removed: never while a queue is held, and otherwise
+ * after any use, with readers of its files and traces.
  *
- * EXPIRY_TEST_MODULE: the file of the module that is loaded, which may then be
- * removed and is loaded again with the parameters it had. Skipped without.
+ * EXPIRY_TEST_MODULE: the file of the loaded module, which may then be removed
+ * and loaded again with its parameters. Skipped without.
  */
 #include "device.h"
 #include "files.h"
@@ -21,10 +21,10 @@
 #define TRACING		"/sys/kernel/tracing/"
 #define EVENTS		TRACING "events/expiry/enable"
 
-#define ROUNDS		50		/* where another process tries to come in between */
+#define ROUNDS		50		/* where another process tries to interfere */
 #define FEW_ROUNDS	15
 
-/* Before main(), as device_needed(). */
+/* Runs before main(), like device_needed(). */
 static void __attribute__((constructor)) module_needed(void)
 {
 	const char *path = getenv("EXPIRY_TEST_MODULE");
@@ -43,7 +43,7 @@ static int unload(void)
 	return syscall(SYS_delete_module, "expiry", O_NONBLOCK) ? -errno : 0;
 }
 
-/* Unload as soon as the last that held it has let go. */
+/* Unloads as soon as the last holder has released it. */
 static int unload_soon(void)
 {
 	int ms, ret = unload();
@@ -81,7 +81,7 @@ static ssize_t read_text(const char *path, char *text, size_t size)
 	return ret;
 }
 
-/* The module's parameters as it is to be given them. */
+/* The module's parameters for loading it again. */
 static void get_parameters(char *text, size_t size)
 {
 	DIR *dir = opendir(PARAMETERS);
@@ -113,14 +113,14 @@ FIXTURE_SETUP(removal)
 	get_parameters(self->parameters, sizeof(self->parameters));
 }
 
-/* The next program wants it. */
+/* The next program needs it. */
 FIXTURE_TEARDOWN(removal)
 {
 	if (access(LOADED, F_OK))
 		EXPECT_EQ(0, load(self->parameters));
 }
 
-/* What keeps the module: done by a child, until it is killed. */
+/* Uses that hold the module: by a child, until it is killed. */
 
 static void hold_open(int fd)
 {
@@ -162,7 +162,7 @@ static void hold_by_ring(int fd, __u8 flags)
 	sqe = uring_sqe(&ring, IORING_OP_POLL_ADD, fd, 2);
 	sqe->poll32_events = POLLIN;
 	MUST(uring_submit(&ring) == 2);
-	/* What was submitted holds it, too. */
+	/* A submitted command holds it, too. */
 	close(fd);
 	uring_wait(&ring, &cqe, -1);
 }
@@ -177,7 +177,7 @@ static void hold_ring_worker(int fd)
 	hold_by_ring(fd, IOSQE_ASYNC);
 }
 
-/* Batches by io_uring, one upon the other. */
+/* Batches by io_uring, without a pause. */
 static void hold_ring_commands(int fd)
 {
 	static struct expiry_record records[8][1000];
@@ -230,7 +230,7 @@ TEST_F(removal, not_while_a_queue_is_held)
 			EXPECT_EQ(-EAGAIN, unload());
 			sleep_ms(5);
 		}
-		/* It was there all the time. */
+		/* It existed all the time. */
 		EXPECT_EQ(0, kill(pid, SIGKILL));
 		EXPECT_EQ(-1, child_status(pid));
 		ASSERT_EQ(0, unload_soon());
@@ -241,11 +241,11 @@ TEST_F(removal, not_while_a_queue_is_held)
 	}
 }
 
-/* Shared with who opens all the time. */
+/* Shared with the process that opens repeatedly. */
 struct tally {
 	unsigned int opened;
 	unsigned int refused;
-	unsigned int other;		/* errors that it must not have */
+	unsigned int other;		/* unexpected errors */
 	bool stop;
 };
 
@@ -313,7 +313,7 @@ TEST_F(removal, right_after_a_queue_is_closed)
 	for (round = 0; round < FEW_ROUNDS; round++) {
 		fd = queue_new_flags(clocks[round % 3], 0, O_NONBLOCK);
 		ASSERT_LE(0, fd);
-		/* The interrupt is about to come, and work is to be done. */
+		/* The interrupt is about to come, with work for it. */
 		for (i = 0; i < ARRAY_SIZE(records); i++)
 			records[i] = arm_in(round * 60000 + i * 5000, i);
 		ASSERT_EQ(ARRAY_SIZE(records),
@@ -339,7 +339,7 @@ TEST_F(removal, list_of_queues_is_read_or_gone)
 	fd = open(QUEUES, O_RDONLY | O_CLOEXEC);
 	if (fd < 0)
 		SKIP(return, QUEUES ": %s", strerror(errno));
-	/* Who has it open holds the module, as one does with the device. */
+	/* An open file of it holds the module, as with the device. */
 	EXPECT_LT(0, read(fd, line, sizeof(line)));
 	EXPECT_EQ(-EAGAIN, unload());
 	EXPECT_EQ(0, lseek(fd, 0, SEEK_SET));
@@ -353,7 +353,7 @@ TEST_F(removal, list_of_queues_is_read_or_gone)
 	if (!pid) {
 		for (;;) {
 			read_text(QUEUES, line, sizeof(line));
-			/* Else there is no moment when it is not open. */
+			/* Otherwise it would be open all the time. */
 			usleep(rand() % 500);
 		}
 	}
@@ -389,7 +389,7 @@ TEST_F(removal, with_tracepoints_on)
 		close(fd);
 		ASSERT_EQ(0, unload_soon());
 		EXPECT_EQ(-1, access(EVENTS, F_OK));
-		/* What was noted of a module that is gone can be read or is gone. */
+		/* Records of a removed module are readable or gone. */
 		while (read(trace, text, sizeof(text)) > 0)
 			;
 		close(trace);
@@ -399,7 +399,7 @@ TEST_F(removal, with_tracepoints_on)
 	}
 }
 
-/* Whether the kernel itself makes the device's file. */
+/* Returns whether the kernel itself makes the device's file. */
 static bool has_devtmpfs(void)
 {
 	FILE *file = fopen("/proc/mounts", "re");

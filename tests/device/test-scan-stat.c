@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* What can be seen of a queue: EXPIRY_IOC_SCAN, EXPIRY_IOC_STAT, fdinfo. */
+/* Views of a queue: EXPIRY_IOC_SCAN, EXPIRY_IOC_STAT, fdinfo. */
 #include "device.h"
 
 FIXTURE(seen) {
@@ -29,7 +29,7 @@ FIXTURE_TEARDOWN(seen)
 	close(self->fd);
 }
 
-/* Rows written, or -errno. */
+/* Returns rows written, or -errno. */
 static int scan(int fd, void *rows, __u32 count, __u64 *cursor)
 {
 	struct expiry_scan scan = {

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The machine sleeps while others wait for deadlines.
+ * The machine sleeps while processes wait for deadlines.
  *
- * EXPIRY_TEST_SUSPEND says how far this may go: "freezer", all processes are
- * frozen and nothing else is; "freeze" or "mem", a state of /sys/power/state,
- * out of which the machine's clock wakes it. Skipped without.
+ * EXPIRY_TEST_SUSPEND allows one of two. "freezer": all processes are frozen
+ * and nothing else is. "freeze" or "mem": a state of /sys/power/state; the
+ * machine's clock wakes it. Skipped without.
  */
 #include "device.h"
 #include "files.h"
@@ -15,7 +15,7 @@
 #define DELAY		"/sys/module/suspend/parameters/pm_test_delay"
 #define SLEEP_S		5
 
-/* Freeze all other processes, for a second. */
+/* Freezes all other processes, for a second. */
 static int freeze_processes(void)
 {
 	int err;
@@ -29,7 +29,7 @@ static int freeze_processes(void)
 	return err;
 }
 
-/* Let the machine sleep in @state for SLEEP_S seconds. */
+/* Lets the machine sleep in @state for SLEEP_S seconds. */
 static int sleep_in(const char *state)
 {
 	char alarm[16];
@@ -54,7 +54,7 @@ FIXTURE_TEARDOWN(suspend)
 {
 }
 
-/* Ways to wait for the one expiration to come, each in a child. */
+/* Ways to wait for one expiration, each in a child. */
 
 static int get_by_read(int fd, struct expiry_record *record)
 {
@@ -127,7 +127,7 @@ TEST_F(suspend, who_waits_is_frozen_and_goes_on)
 	}
 }
 
-/* How long the machine has slept since it was started. */
+/* Returns how long the machine has slept since it was started. */
 static __u64 slept_ns(void)
 {
 	__u64 mono_ns = clock_ns(CLOCK_MONOTONIC);
@@ -154,7 +154,7 @@ TEST_F(suspend, boottime_goes_on_and_monotonic_does_not)
 	ASSERT_EQ(0, request(boot, &record));
 	record = arm_in(SLEEP_S * NSEC_PER_SEC + HOUR_NS, 2);
 	ASSERT_EQ(0, request(boot, &record));
-	/* Longer than getting to sleep takes, shorter than with the sleep. */
+	/* Longer than falling asleep takes, shorter than with the sleep. */
 	record = arm_in(2 * in_ns, 3);
 	ASSERT_EQ(0, request(mono, &record));
 	pid = fork();
@@ -174,7 +174,7 @@ TEST_F(suspend, boottime_goes_on_and_monotonic_does_not)
 	EXPECT_EQ(1, queue_armed(boot));
 	EXPECT_EQ(0, queue_poll(boot, QUIET_MS));
 
-	/* It has what was left of it before it. */
+	/* The time left before the sleep is still left. */
 	EXPECT_EQ(1, receive(mono, &record, 1));
 	EXPECT_EQ(3, record.cookie);
 	EXPECT_LE(record.deadline_ns, clock_ns(CLOCK_MONOTONIC));

@@ -1,11 +1,11 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The timers of a queue can be paged out, and come back as they were: a queue
- * of millions is filled, its memory pushed to compressed swap, and used again.
+ * The timers of a queue can be paged out, and return unchanged: a queue of
+ * millions is filled, its memory pushed to compressed swap, and used again.
  *
- * Wants to be root on a machine with zram and memory.reclaim (Linux 5.19) that
- * has nothing else in swap; elsewhere it is skipped. EXPIRY_TEST_TIMERS: how
- * many timers, instead of four million by EXPIRY_TEST_SCALE, or as many as the
+ * Needs root on a machine with zram and memory.reclaim (Linux 5.19) that has
+ * nothing else in swap; elsewhere it is skipped. EXPIRY_TEST_TIMERS: how many
+ * timers, instead of four million by EXPIRY_TEST_SCALE, or as many as the
  * machine's memory has room for.
  */
 #include "device.h"
@@ -18,9 +18,9 @@
 
 #define BATCH		4096U
 #define SWAP_MIB	1024U
-/* What the test itself and the tables of pages need beside the queue. */
+/* Memory of the test itself and the tables of pages. */
 #define SLACK		(8ULL << 20)
-/* Of memory for a timer, with what is known of it, in pages and compressed. */
+/* Memory of a timer and its model, in pages and compressed. */
 #define TIMER_BYTES	512U
 #define FAR_NS		(HOUR_NS * 1000000)
 
@@ -37,7 +37,7 @@ static __u64 timers_wanted(void)
 	return wanted < most ? wanted : most;
 }
 
-/* NULL, or why not. */
+/* Returns NULL, or why not. */
 static const char *pressure_begin(void)
 {
 	const char *why = group_make();
@@ -80,7 +80,7 @@ FIXTURE_SETUP(swap)
 	self->batch = calloc(BATCH, RECORD);
 	ASSERT_NE(NULL, self->batch);
 	ASSERT_LE(BATCH, self->timers);
-	/* Who opens the queue pays for it. */
+	/* The opener of the queue is charged. */
 	ASSERT_EQ(0, group_enter());
 	self->fd = queue_open(0);
 	ASSERT_LE(0, self->fd);
@@ -101,16 +101,17 @@ FIXTURE_TEARDOWN(swap)
 	free(self->batch);
 }
 
-/* 1 to @timers, each once (the factor is prime), in an order that jumps about. */
+/* Returns 1 to @timers, each once (the factor is prime), in a scattered order.
+ */
 static __u64 place_of(__u64 id, __u64 timers)
 {
 	return (id * 2654435761ULL) % timers + 1;
 }
 
 /*
- * One request for each id from @from to @to, made by @make(record, timers) of a
- * record that has its id. Each must succeed and answer with the cookie ~id.
- * Returns 0, or what went wrong.
+ * Submits one request for each id from @from to @to, made by @make(record,
+ * timers) of a record that has its id. Each must succeed and answer with the
+ * cookie ~id. Returns 0, or the fault.
  */
 static int each(int fd, struct expiry_record *batch, __u64 timers, __u64 from,
 		__u64 to, void (*make)(struct expiry_record *record,
@@ -178,8 +179,8 @@ static __u64 resident(int fd)
 }
 
 /*
- * Ask until as good as nothing is left: pins are let go of first. Returns
- * whether nine tenths are out, and tells.
+ * Reclaims until almost nothing is left in memory: pages are unpinned first.
+ * Returns whether nine tenths are out, and prints that.
  */
 static bool push_out(struct __test_metadata *_metadata, int fd)
 {
@@ -203,8 +204,8 @@ static bool push_out(struct __test_metadata *_metadata, int fd)
 }
 
 /*
- * Read @wanted expirations: 0 if each came after the one before it (@last, from
- * 0), with the deadline and the cookie it was armed with, or what went wrong.
+ * Reads @wanted expirations. Each must come after the one before it (@last,
+ * from 0), with its own deadline and cookie. Returns 0, or the fault.
  */
 static int drain(int fd, struct expiry_record *batch, __u64 timers,
 		 __u64 wanted, __u64 *last)
@@ -241,7 +242,7 @@ TEST_F(swap, timers_come_back_as_they_were)
 		  group_read("memory.stat", "shmem ") + 64 * PRESSURE_PAGE);
 	EXPECT_TRUE(push_out(_metadata, self->fd));
 
-	/* Each is there, by its id, wherever it is. */
+	/* Each exists, by its id, in memory or not. */
 	ASSERT_EQ(0, each(self->fd, self->batch, self->timers, 1, self->timers,
 			  query));
 	for (id = 1; id <= self->timers; id += 7919) {
@@ -255,8 +256,8 @@ TEST_F(swap, timers_come_back_as_they_were)
 }
 
 /*
- * Cancelled, brought forward and joined by new ones while they are out, and then
- * read: exactly those that should be, in order.
+ * Cancels, brings forward and adds timers while they are out, then reads:
+ * exactly the expected ones, in order.
  */
 TEST_F(swap, changes_find_what_is_out)
 {
@@ -276,7 +277,7 @@ TEST_F(swap, changes_find_what_is_out)
 	EXPECT_TRUE(push_out(_metadata, self->fd));
 	ASSERT_EQ(timers, queue_armed(self->fd));
 
-	/* One that was cancelled would come with a deadline that is far. */
+	/* A cancelled one would come with a far deadline. */
 	ASSERT_EQ(0, drain(self->fd, self->batch, timers, timers, &last));
 	ASSERT_EQ(0, queue_armed(self->fd));
 }
@@ -298,8 +299,8 @@ static void disturb(int fd, __u64 id)
 }
 
 /*
- * The group may have a quarter of the queue: its reader must wait for each page
- * to come, and for another to go, while somebody else uses the queue.
+ * The group gets a quarter of the queue: its reader must wait for each page,
+ * and for another to be paged out, while another process uses the queue.
  */
 TEST_F(swap, a_queue_larger_than_its_memory_is_read)
 {
@@ -337,8 +338,8 @@ TEST_F(swap, a_queue_larger_than_its_memory_is_read)
 }
 
 /*
- * Threads of this process; @named: those that io_uring works in, which are
- * called so from the moment on that they first run.
+ * Counts threads of this process. @named: io_uring's workers, which have that
+ * name from their first run on.
  */
 static int threads(const char *named)
 {
@@ -365,7 +366,7 @@ static int threads(const char *named)
 	return nr;
 }
 
-/* How often this thread gave up its processor to wait for something. */
+/* Returns how often this thread gave up its processor to wait. */
 static long waits(void)
 {
 	struct rusage usage;
@@ -383,8 +384,8 @@ static __u32 answered(const struct expiry_record *records, __u32 nr)
 }
 
 /*
- * One processor for this thread and io_uring's workers, and nobody gets it
- * before this thread waits: what a worker does has then not happened yet.
+ * Binds this thread and io_uring's workers to one processor, which this thread
+ * keeps until it waits. So a worker has not run yet before that.
  */
 static int alone(struct uring *ring)
 {
@@ -402,9 +403,9 @@ static int alone(struct uring *ring)
 }
 
 /*
- * A batch that must wait for pages is not waited for by who submits it: a
- * worker takes over, and the ring goes on meanwhile. What it answers at last is
- * the whole batch.
+ * The submitter does not wait for a batch that must wait for pages: a worker
+ * continues it, and the ring goes on meanwhile. The final answer is for the
+ * whole batch.
  */
 TEST_F(swap, a_ring_hands_it_to_a_worker)
 {
@@ -436,7 +437,7 @@ TEST_F(swap, a_ring_hands_it_to_a_worker)
 	waited = waits();
 	ASSERT_EQ(2, uring_submit(&ring));
 	EXPECT_EQ(waited, waits());
-	/* The request behind it is through, it itself has hardly begun. */
+	/* The request behind it is done, it itself has hardly begun. */
 	ASSERT_EQ(0, uring_wait(&ring, &cqe, 0));
 	EXPECT_EQ(2, cqe.user_data);
 	EXPECT_EQ(-ETIMEDOUT, uring_wait(&ring, &cqe, 0));

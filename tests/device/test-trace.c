@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What can be seen of queues from outside: fdinfo, the list of all of them in
- * debugfs, tracepoints.
+ * Views of queues from outside: fdinfo, the list of all of them in debugfs,
+ * tracepoints.
  */
 #include "device.h"
 
@@ -20,7 +20,8 @@ static int write_file(const char *path, const char *text)
 	return ret == (ssize_t)strlen(text) ? 0 : -EIO;
 }
 
-/* The first line of @path with @what in it, and what follows that. */
+/* Returns the first line of @path with @what in it, and the rest of that line.
+ */
 static const char *find_line(const char *path, const char *what)
 {
 	static char line[1024];
@@ -34,7 +35,7 @@ static const char *find_line(const char *path, const char *what)
 	return found ? found + strlen(what) : NULL;
 }
 
-/* A number in fdinfo, or -1. */
+/* Returns a number in fdinfo, or -1. */
 static long long fdinfo_number(int fd, const char *name)
 {
 	const char *value;

@@ -3,7 +3,7 @@
 #include "device.h"
 #include "uring.h"
 
-/* Before main(), as device_needed(). */
+/* Runs before main(), like device_needed(). */
 static void __attribute__((constructor)) uring_needed(void)
 {
 	struct uring ring;

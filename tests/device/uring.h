@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Just enough of io_uring to send a few requests and see each completed; the
+ * The part of io_uring that sends a few requests and sees each completed; the
  * kernel's selftests have no liburing. One thread, never more requests at once
  * than the ring has entries.
  */
@@ -73,7 +73,7 @@ static inline void uring_fini(struct uring *ring)
 	close(ring->fd);
 }
 
-/* An empty entry, to be filled in before uring_submit(). */
+/* Returns an empty entry, to be filled in before uring_submit(). */
 static inline struct io_uring_sqe *uring_sqe(struct uring *ring, __u8 opcode,
 					     int fd, __u64 user_data)
 {
@@ -89,7 +89,7 @@ static inline struct io_uring_sqe *uring_sqe(struct uring *ring, __u8 opcode,
 	return sqe;
 }
 
-/* How many entries the kernel took, or -errno. */
+/* Returns how many entries the kernel took, or -errno. */
 static inline int uring_submit(struct uring *ring)
 {
 	unsigned int nr = ring->queued;
@@ -101,7 +101,7 @@ static inline int uring_submit(struct uring *ring)
 	return ret < 0 ? -errno : ret;
 }
 
-/* The next completion within @ms: 0, or -ETIMEDOUT. */
+/* Waits for the next completion within @ms: 0, or -ETIMEDOUT. */
 static inline int uring_wait(struct uring *ring, struct io_uring_cqe *cqe,
 			     int ms)
 {

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The bare heap: both layouts live through the same operations, what comes
- * first is the least, and nothing goes but what was popped, or was stale and
- * swept. One run of pages each, whose pages go away and fail as the bytes say.
+ * The bare heap: both layouts do the same operations. The first node is the
+ * least, and only popped or stale swept nodes leave. One run of pages each,
+ * whose pages leave and fail as the bytes say.
  */
 #include "fuzz.h"
 #include "support.h"
@@ -59,7 +59,7 @@ struct sweep {
 	u32 which;
 };
 
-/* Is shown what is in; what it says is stale goes. */
+/* Receives the nodes that are in; stale ones leave. */
 static bool is_stale(void *context, const struct bheap_node *node)
 {
 	struct sweep *sweep = context;
@@ -91,7 +91,7 @@ static void see(void *context, const struct bheap_node *node)
 	census->nr++;
 }
 
-/* The layout's law, and what is in: nothing lost but what is stale. */
+/* Checks the layout's order and the contents: only stale nodes may be lost. */
 static void check(struct subject *subject, u32 which)
 {
 	struct census census = { .nr = 0 };
@@ -112,7 +112,9 @@ static void check(struct subject *subject, u32 which)
 	}
 }
 
-/* A heap's operation, first with the k-th page missing, then in earnest. */
+/* Does an operation of a heap, first with the k-th page missing, then
+ * completely.
+ */
 static int operate(struct subject *subject, u32 which, u32 op,
 		   const struct bheap_node *node, u32 fail_in)
 {
@@ -232,7 +234,7 @@ static void step(struct subject *subject)
 	}
 }
 
-/* Off both, and never less than what came before. */
+/* Takes the first off both; it is never less than the one before. */
 static void take_first(struct subject *subject)
 {
 	u64 before[LAYOUTS];

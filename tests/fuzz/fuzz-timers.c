@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * struct timers against its naive twin, with the bytes of a file instead of
- * chance: what is asked, in what batches, which pages go away, which of them
- * cannot be had again. The first bytes choose the queue.
+ * random numbers: requests, batches, the pages that leave, and those that do
+ * not return. The first bytes choose the queue.
  */
 #include "fuzz.h"
 #include "twins.h"

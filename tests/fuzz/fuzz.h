@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a fuzz target is: a function that lives through one file's bytes, and
- * ends the process with abort() where something is wrong.
+ * A fuzz target: a function that processes one file's bytes, and ends the
+ * process with abort() at a fault.
  */
 #ifndef TESTS_FUZZ_FUZZ_H
 #define TESTS_FUZZ_FUZZ_H

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A fuzz target without a fuzzer: lives through the files it is given or,
- * without any, through all seeds that are kept for it. Says TAP.
+ * A fuzz target without a fuzzer: replays the given files or, without any, all
+ * its seeds. Prints TAP.
  *
  *	replay-TARGET [FILE...]
  */
@@ -26,12 +26,12 @@ static void replay(const char *path, unsigned int number)
 	}
 	size = fread(data, 1, sizeof(data), file);
 	fclose(file);
-	/* A byte read behind the last one is an error that ASan sees. */
+	/* ASan detects reading a byte behind the last one. */
 	exact = malloc(size ? size : 1);
 	if (!exact)
 		abort();
 	memcpy(exact, data, size);
-	/* Said before, so that who reads about a crash knows where. */
+	/* Print it before, so that a crash shows its program. */
 	printf("# %s\n", path);
 	fflush(stdout);
 	LLVMFuzzerTestOneInput(exact, size);

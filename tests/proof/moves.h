@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * memcpy() and memmove() for what core/ does with them, node by node: CBMC's
- * own, which go by bytes, make formulas many times as large. Included before
- * the code that uses them.
+ * memcpy() and memmove() for core/'s uses, node by node: CBMC's own work by
+ * bytes and make formulas many times as large. Included before the code that
+ * uses them.
  */
 #ifndef TESTS_PROOF_MOVES_H
 #define TESTS_PROOF_MOVES_H

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the proofs share. A proof is a function without arguments that CBMC
- * takes as main: it makes every input arbitrary, assumes what the code may
- * assume, calls it, and asserts what it owes.
+ * Shared by the proofs. A proof is a function without arguments that CBMC takes
+ * as main: it makes every input arbitrary, assumes the code's preconditions,
+ * calls it, and asserts its guarantees.
  */
 #ifndef TESTS_PROOF_PROOF_H
 #define TESTS_PROOF_PROOF_H
@@ -11,8 +11,9 @@
 
 #define assume(x)	__CPROVER_assume(x)
 
-/* Each proof ends with reached(). Compiled with REACH it is asserted that it
- * does not, which must fail: else the assumptions cannot be, and all is proved.
+/* Each proof ends with reached(). Compiled with REACH it asserts the contrary,
+ * which must fail: else the assumptions are contradictory, and the proof is
+ * vacuous.
  */
 #ifdef REACH
 #define prove(x)	((void)(x))
@@ -27,9 +28,9 @@ u32 nondet_u32(void);
 u64 nondet_u64(void);
 
 /*
- * A node for each slot number below @nr, with any deadline. What is done to
- * nodes here is to compare deadlines, so @nr of them in any order are of one of
- * the orders that deadlines below @nr can have: those are all cases.
+ * Makes a node for each slot number below @nr, with any deadline. The code only
+ * compares deadlines of nodes, so deadlines below @nr cover every order of @nr
+ * nodes.
  */
 static inline void any_nodes(struct bheap_node *node, u32 nr, u32 slot, u32 all)
 {
@@ -53,7 +54,7 @@ static inline bool is_sorted(const struct bheap_node *node, u32 nr)
 	return true;
 }
 
-/* Tells which nodes are among some: each slot once is each node once. */
+/* Sums which nodes are among some: each slot once is each node once. */
 struct census {
 	u64 seen;
 	u32 nr;

@@ -9,9 +9,8 @@
 #define NODES	BHEAP_NODES_PER_PAGE
 #define BOTH	(2 * NODES)
 
-/* CBMC follows no pointer through arithmetic on its bits: this is what
- * runs_either() does, and takes its place. That it does so is
- * runs_either_is_plain's business.
+/* CBMC follows no pointer through arithmetic on its bits: this replaces
+ * runs_either(). The proof runs_either_is_plain shows that they are equal.
  */
 const struct bheap_node *plain_either(const struct bheap_node *a,
 				      const struct bheap_node *b, bool is_b)
@@ -29,8 +28,8 @@ void runs_either_is_plain(void)
 	reached();
 }
 
-/* Two runs of any length up to a page: the lesser half in order here, the
- * greater half in order there, each node once.
+/* Two runs of any length up to a page: the lesser half in order in one place,
+ * the greater half in order in the other, each node once.
  */
 void runs_merge_any(void)
 {
@@ -69,8 +68,8 @@ void runs_merge_equals(void)
 	reached();
 }
 
-/* What lives of a swept page joins the run, as the sweep has it: what is too much
- * for a page fills another with the greatest, the rest is merged where the run is.
+/* Live nodes of a swept page join the run, as in the sweep: the greatest beyond
+ * a page fill another, the rest is merged in the run's place.
  */
 void runs_merge_greatest_in_place(void)
 {

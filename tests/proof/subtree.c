@@ -1,14 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Subtree pages: where a node's parent and children are, for every position
- * that a heap of 2^31 nodes can have.
+ * Subtree pages: the positions of a node's parent and children, for every
+ * position of a heap of 2^31 nodes.
  */
 #include "proof.h"
 #include "core/bheap_subtree.c"
 
 #define POSITIONS	(1U << 31)
 
-/* Children are four in one group, further on, and name their parent. */
+/* Children are four in one group, at greater positions, and their parent is
+ * this node.
+ */
 void subtree_children(void)
 {
 	u32 pos = nondet_u32(), i = nondet_u32();

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What happens to a queue from around it: descriptors that come and go, who
- * waits for it, memory that is taken away, processes that die, a machine whose
- * clock and parameters change.
+ * Events around a queue: descriptors that come and go, waiters, memory that is
+ * unmapped, processes that die, a machine whose clock and parameters change.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -68,7 +67,7 @@ void call_epoll(struct worker *worker, const struct call *call,
 	epoll_wait(worker->epoll, events, QUEUES, call->count % POLL_MS_MAX);
 }
 
-/* Also where there is one: the old one goes while others may use it. */
+/* Also where one exists: the old one is closed while others may use it. */
 void call_open(struct worker *worker, const struct call *call,
 	       unsigned int queue, int fd)
 {
@@ -99,7 +98,7 @@ void call_close(struct worker *worker, const struct call *call,
 		close(fd);
 }
 
-/* A queue in the place of another: then two names are one. */
+/* A queue in the place of another: then two descriptors are one. */
 void call_dup(struct worker *worker, const struct call *call,
 	      unsigned int queue, int fd)
 {
@@ -167,7 +166,7 @@ void call_splice(struct worker *worker, const struct call *call,
 	close(pipes[1]);
 }
 
-/* What the kernel is shown of some thread's memory, possibly right now. */
+/* A thread's memory as mapped for the kernel, possibly in use. */
 void call_memory(struct worker *worker, const struct call *call,
 		 unsigned int queue, int fd)
 {
@@ -200,7 +199,7 @@ void call_memory(struct worker *worker, const struct call *call,
 	}
 }
 
-/* Look at it from outside. */
+/* Inspects it from outside. */
 void call_look(struct worker *worker, const struct call *call,
 	       unsigned int queue, int fd)
 {
@@ -272,7 +271,7 @@ void call_sleep(struct worker *worker, const struct call *call,
 		nanosleep(&time, NULL);
 }
 
-/* The next call is to fail at its nth allocation or copy. */
+/* Makes the next call fail at its nth allocation or copy. */
 void call_fail(struct worker *worker, const struct call *call,
 	       unsigned int queue, int fd)
 {
@@ -282,7 +281,7 @@ void call_fail(struct worker *worker, const struct call *call,
 		worker->fail_nth = 1 + call->count % 24;
 }
 
-/* A process that uses the queue and is killed while it does. */
+/* A process that uses the queue and is killed meanwhile. */
 void call_killed(struct worker *worker, const struct call *call,
 		 unsigned int queue, int fd)
 {

@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * What the device is there for: its commands and reads, and what else a file of
- * it may be asked for.
- */
+/* The device's own commands and reads, and other operations on its file. */
 #define _GNU_SOURCE
 #include <fcntl.h>
 #include <sys/ioctl.h>
@@ -15,7 +12,7 @@
 
 #define IOVECS		3
 
-/* Nobody but this thread writes to its memory now, nor arms timers. */
+/* Only this thread writes to its memory and arms timers now. */
 static bool is_alone(const struct worker *worker)
 {
 	return world.alone && !worker->flying && !world.rings_closed;
@@ -65,7 +62,7 @@ void call_submit(struct worker *worker, const struct call *call,
 		finding("SUBMIT ends early, with nothing in its way");
 }
 
-/* A struct expiry_batch that is anywhere, and anything. */
+/* A struct expiry_batch at any address, with any content. */
 void call_submit_raw(struct worker *worker, const struct call *call,
 		     unsigned int queue, int fd)
 {

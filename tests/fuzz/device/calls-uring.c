@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The device by io_uring. Entries are queued one call at a time and submitted
- * by another, so that several go together, linked or not, and what is in flight
- * meets whatever else happens.
+ * The device by io_uring. One call queues an entry and another submits, so that
+ * several go together, linked or not. Requests in flight meet all other events.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -14,14 +13,14 @@
 #include "values.h"
 
 #define WAIT_MS_MAX	2	/* for a completion */
-#define COMPLETIONS_MAX	64	/* a poll that goes on may have ever more */
+#define COMPLETIONS_MAX	64	/* a multishot poll may post ever more */
 
-/* What a completion is of, and on which descriptor's queue. */
+/* The op of a completion, and the descriptor of its queue. */
 enum tag { TAG_OTHER, TAG_CMD, TAG_READ };
 
 /*
  * Gives a ring the only write end of a pipe, as its file 0. Returns the other
- * end, which hangs up when the kernel has freed the ring: after its requests.
+ * end, which hangs up when the kernel has freed the ring, after its requests.
  */
 static int ring_watch(const struct uring *ring)
 {
@@ -47,7 +46,7 @@ static bool ring_make(struct worker *worker, const struct call *call)
 
 	unsigned int setup = setups[call->seed % ARRAY_SIZE(setups)];
 
-	/* To make one takes longer than most programs. */
+	/* Making one takes longer than most programs. */
 	if (worker->has_ring && (!worker->kept || worker->setup == setup)) {
 		worker->kept = false;
 		return true;
@@ -188,7 +187,7 @@ static void completed(const struct io_uring_cqe *cqe)
 {
 	int err = cqe->res < 0 ? -cqe->res : 0;
 
-	/* Where the entry itself was wrong, io_uring has words of its own. */
+	/* io_uring has errors of its own for a faulty entry. */
 	if (cqe->user_data == TAG_CMD)
 		judge_errno(RULE_URING_CMD, err == EBADF || err == ENOBUFS ? 0 : err);
 	else if (cqe->user_data == TAG_READ && err != EBADF && err != ENOBUFS &&
@@ -196,7 +195,7 @@ static void completed(const struct io_uring_cqe *cqe)
 		judge_errno(RULE_URING_READ, err);
 }
 
-/* Not uring_wait(): work that is put off until it is asked for polls readable. */
+/* Not uring_wait(): deferred task work makes the ring readable. */
 static bool next_completion(struct uring *ring, struct io_uring_cqe *cqe)
 {
 	unsigned int head = *ring->cq_head;
@@ -242,7 +241,7 @@ void call_uring_enter(struct worker *worker, const struct call *call,
 	}
 }
 
-/* With whatever is in flight. */
+/* With requests in flight. */
 void call_uring_close(struct worker *worker, const struct call *call,
 		      unsigned int queue, int fd)
 {

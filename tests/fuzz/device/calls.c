@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Which calls there are, and making one. Each is bounded: who blocks in one is
- * woken by a signal after a while (threads.c).
+ * The table of calls, and making one. Each is bounded: a signal wakes a thread
+ * that blocks for a while (threads.c).
  */
 #include <fcntl.h>
 #include <pthread.h>
@@ -13,7 +13,7 @@
 
 #define CALL(name)	{ #name, call_ ## name }
 
-/* One line each for how often: what programs are made of by chance. */
+/* One line each for the frequency in random programs. */
 static const struct {
 	const char *name;
 	call_fn *run;
@@ -44,8 +44,8 @@ static void fail_set(unsigned int nth)
 }
 
 /*
- * No signals meanwhile: the copy of their frame to the stack would be one that
- * can fail. So nothing may wait.
+ * No signals meanwhile: the copy of their frame to the stack could fail. So no
+ * call may wait.
  */
 static void run_failing(struct worker *worker, const struct call *call,
 			call_fn *run, unsigned int queue, int fd)
@@ -70,7 +70,7 @@ void call_run(struct worker *worker, const struct call *call)
 	unsigned int queue = call_queue(call);
 	int fd = queue_fd(queue);
 
-	/* Of what is not there only few calls are of use. */
+	/* Only few calls are useful on a closed descriptor. */
 	if (fd < 0 && calls[kind].run != call_open && call->seed % 16)
 		return;
 	if (fd < 0)
@@ -78,7 +78,7 @@ void call_run(struct worker *worker, const struct call *call)
 	if (options.trace)
 		printf("# thread %u, queue %u: %s\n", worker->number, queue,
 		       calls[kind].name);
-	/* The fuzzer's own memory is not what should fail. */
+	/* The fuzzer's own memory must not fail. */
 	if (worker->fail_nth && calls[kind].run != call_memory)
 		run_failing(worker, call, calls[kind].run, queue, fd);
 	else

@@ -1,13 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The calls that programs are made of.
- */
+/* The calls of programs. */
 #ifndef FUZZ_DEVICE_CALLS_H
 #define FUZZ_DEVICE_CALLS_H
 
 #include "world.h"
 
-/* Make one call. */
+/* Makes one call. */
 void call_run(struct worker *worker, const struct call *call);
 
 typedef void call_fn(struct worker *worker, const struct call *call,

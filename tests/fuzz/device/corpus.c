@@ -93,7 +93,7 @@ bool corpus_save(const char *dir, const void *data, size_t size)
 	return ret == (ssize_t)size;
 }
 
-/* How many edges it goes along that are not yet in @covered. */
+/* Returns how many of its edges are not yet in @covered. */
 static unsigned int adds(const struct input *input, const uint8_t *covered)
 {
 	unsigned int i, nr = 0;

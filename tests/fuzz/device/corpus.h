@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The programs worth keeping: each went somewhere that none before it did.
- */
+/* The programs worth keeping: each reached an edge that none before it did. */
 #ifndef FUZZ_DEVICE_CORPUS_H
 #define FUZZ_DEVICE_CORPUS_H
 
@@ -15,7 +13,7 @@
 /**
  * struct input - a program as bytes
  * @size: of them
- * @marks: the edges it goes along, where somebody wanted to know
+ * @marks: its edges, if recorded
  * @nr_marks: how many
  */
 struct input {
@@ -30,19 +28,20 @@ extern unsigned int corpus_nr;
 
 struct input *corpus_add(const void *data, size_t size);
 
-/* All files of a directory; returns how many. */
+/* Reads all files of a directory; returns how many. */
 unsigned int corpus_load(const char *dir);
 
-/* What a file of it is called: made of its content. */
+/* Returns the file name of a program: a hash of its content. */
 void corpus_name(char name[NAME_SIZE], const void *data, size_t size);
 
-/* Under that name; returns whether that went well. */
+/* Writes it under that name; returns whether that succeeded. */
 bool corpus_save(const char *dir, const void *data, size_t size);
 
-/* To @dir, as few as go along every edge that one of them went, @most. */
+/* Copies to @dir the fewest that cover every edge covered, at most @most. */
 void corpus_cover(const char *dir, unsigned int most);
 
-/* Another program, made from what is there. @state: of chance */
+/* Makes another program from the existing ones. @state: of the random numbers
+ */
 size_t corpus_mutate(void *data, uint32_t *state);
 
 #endif /* FUZZ_DEVICE_CORPUS_H */

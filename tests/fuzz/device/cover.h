@@ -1,27 +1,25 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * What of the module a program went through, by KCOV.
- */
+/* Coverage of the module by a program, through KCOV. */
 #ifndef FUZZ_DEVICE_COVER_H
 #define FUZZ_DEVICE_COVER_H
 
 #include <stdbool.h>
 #include <stdint.h>
 
-/* Whether the kernel has KCOV; from here on it can be asked. */
+/* Opens KCOV; returns whether the kernel has it. */
 bool cover_init(void);
 
-/* Each thread calls this before its first program. */
+/* Called by each thread before its first program. */
 void cover_thread(unsigned int thread);
 
 void cover_begin(void);
 
 /**
- * cover_end - what the program did since cover_begin()
- * @marks: room for COVER_MARKS_MAX, the edges it went along, each once; or NULL
+ * cover_end - get the program's coverage since cover_begin()
+ * @marks: room for COVER_MARKS_MAX edges, each once; or NULL
  * @nr: how many
  *
- * Returns how many of them no program went along before.
+ * Returns how many of them no earlier program reached.
  */
 unsigned int cover_end(uint32_t *marks, unsigned int *nr);
 
@@ -31,7 +29,7 @@ unsigned int cover_end(uint32_t *marks, unsigned int *nr);
 unsigned int cover_edges(void);
 unsigned int cover_pcs(void);
 
-/* The places seen, from the start of the module's code, a line each. */
+/* Prints the places seen, from the start of the module's code, a line each. */
 void cover_save(const char *path);
 
 #endif /* FUZZ_DEVICE_COVER_H */

@@ -4,19 +4,18 @@
  *
  *	fuzz-device [OPTION...] [FILE...]
  *
- *	--time S	for so long (default: only what is there)
- *	--seed N	of chance (default: the time of day)
- *	--corpus DIR	programs to begin with; what is found new goes to the first
+ *	--time S	how long (default: only the given programs)
+ *	--seed N	of the random numbers (default: the time of day)
+ *	--corpus DIR	initial programs; new ones go to the first
  *	--crashes DIR	where programs with a finding go
- *	--last FILE	where the last programs are, should the kernel die
- *	--places FILE	where in the module they were
- *	--cover DIR	afterwards, as few programs as cover the same go there
- *	--trace		say each call
+ *	--last FILE	the last programs, should the kernel crash
+ *	--places FILE	their coverage in the module
+ *	--cover DIR	afterwards, the fewest programs with the same coverage
+ *	--trace		print each call
  *	--split FILE DIR	(on the host) --last's programs, each to a file
  *
- * FILEs are lived through, no more. Where EXPIRY_TEST_SETTIME=1 the machine's
- * clock and the module's parameters are changed, too. Exit status: 1 if there
- * was a finding.
+ * FILEs are only replayed. If EXPIRY_TEST_SETTIME=1 the machine's clock and the
+ * module's parameters are changed, too. Exit status: 1 if there was a finding.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -65,8 +64,8 @@ static uint64_t executions;
 static uint64_t started_ns;
 
 /*
- * Before it is run: into the host's file, which outlives this kernel. fsync()
- * would wait for the host's disk, too.
+ * Write it before running it, into the host's file, which outlives this kernel.
+ * fsync() would wait for the host's disk, too.
  */
 static void log_last(const void *data, size_t size)
 {
@@ -82,7 +81,7 @@ static void log_last(const void *data, size_t size)
 			SYNC_FILE_RANGE_WRITE | SYNC_FILE_RANGE_WAIT_AFTER);
 }
 
-/* Returns how many new edges it went along. */
+/* Runs a program; returns its number of new edges. */
 static unsigned int execute(const void *data, size_t size, uint32_t *marks,
 			    unsigned int *nr_marks)
 {
@@ -117,7 +116,7 @@ static void progress(void)
 	fflush(stdout);
 }
 
-/* What is in the directories, once; it stays whatever it covers. */
+/* Runs the programs of the directories once; they stay whatever they cover. */
 static void run_corpus(void)
 {
 	static uint32_t marks[COVER_MARKS_MAX];

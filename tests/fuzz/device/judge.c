@@ -13,7 +13,7 @@
 #define DUE_TRIES	2000	/* of a millisecond */
 #define NODES_SPARE	4096
 
-/* expiry(4). EINTR of most of them is for a process that is being killed. */
+/* expiry(4). EINTR of most of them is for a process being killed. */
 static const struct {
 	const char *name;
 	int errnos[ERRNOS_MAX];
@@ -38,7 +38,7 @@ static const struct {
 						 EEXIST, ENOSPC } },
 };
 
-/* What only a lack of memory, or a swap that fails, can bring about. */
+/* Errors that only short memory or failing swap can cause. */
 static bool is_shortage(enum rule rule, int err)
 {
 	switch (err) {
@@ -61,7 +61,7 @@ void judge_errno(enum rule rule, int err)
 {
 	unsigned int i;
 
-	/* A number that was closed may be another file's by now. */
+	/* A closed number may be another file's by now. */
 	if (!err || world.closes)
 		return;
 	for (i = 0; i < ERRNOS_MAX && rules[rule].errnos[i]; i++)
@@ -142,7 +142,7 @@ static int stat_of(int fd, struct expiry_stat *stat)
 	return -errno;
 }
 
-/* What is due can be read, sooner or later. */
+/* Due timers become readable, sooner or later. */
 static void judge_due(unsigned int queue, int fd)
 {
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
@@ -170,7 +170,7 @@ static void judge_due(unsigned int queue, int fd)
 }
 
 /**
- * struct rows - what a scan listed
+ * struct rows - a scan's result
  * @nr: rows
  * @unacked: of these, delivered and not acknowledged
  * @first_ns: the earliest deadline of the others
@@ -206,7 +206,8 @@ static int scan_all(int fd, struct rows *rows)
 	return 0;
 }
 
-/* What is listed is what is counted, and CLEAR takes it all. */
+/* Checks that listed timers are the counted ones, and that CLEAR removes all.
+ */
 static void judge_rows(int fd)
 {
 	struct expiry_record clear = { .op = EXPIRY_OP_CLEAR };
@@ -216,7 +217,7 @@ static void judge_rows(int fd)
 
 	if (scan_all(fd, &rows) || stat_of(fd, &stat))
 		return;
-	/* A periodic one that is armed again is listed as that. */
+	/* A periodic timer that is armed again is listed as armed. */
 	if (rows.nr - rows.unacked != stat.armed)
 		finding("%llu listed as armed, %llu counted",
 			(unsigned long long)(rows.nr - rows.unacked), stat.armed);

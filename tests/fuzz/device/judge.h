@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What must be true whatever a program does: which errors a call may end with,
- * what a reader may get, and that a queue nobody uses any more agrees with
- * itself.
+ * The oracle: rules that hold for every program. They cover the errors of a
+ * call, the records of a reader, and the consistency of a queue not in use.
  */
 #ifndef FUZZ_DEVICE_JUDGE_H
 #define FUZZ_DEVICE_JUDGE_H
@@ -40,11 +39,11 @@ static inline void judge_call(enum rule rule, long ret)
 void judge_replies(const struct expiry_record *asked,
 		   const struct expiry_record *replies, uint32_t count);
 
-/* What one read() of @queue gave. */
+/* Checks the records of one read() of @queue. */
 void judge_read(unsigned int queue, const struct expiry_record *records,
 		uint32_t count, bool in_order);
 
-/* The queues after a program, when its threads have ended. */
+/* Checks the queues after a program, when its threads have ended. */
 void judge_queues(void);
 
 #endif /* FUZZ_DEVICE_JUDGE_H */

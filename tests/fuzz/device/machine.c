@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * A machine that is short of memory: a memory control group of the fuzzer's own
- * that is made to give up its pages, to compressed swap; and allocations that
- * fail.
+ * A machine with short memory: a memory control group of the fuzzer's own that
+ * is reclaimed to compressed swap, and allocations that fail.
  */
 #define _GNU_SOURCE
 #include <fcntl.h>
@@ -69,7 +68,7 @@ bool machine_fail_init(void)
 		{ "fail_page_alloc/ignore-gfp-wait", "N" },
 		{ "fail_page_alloc/ignore-gfp-highmem", "N" },
 		{ "fail_page_alloc/min-order", "0" },
-		/* An account of each failure is of no use here. */
+		/* No report of each failure. */
 		{ "failslab/verbose", "0" },
 		{ "fail_page_alloc/verbose", "0" },
 		{ "fail_usercopy/verbose", "0" },

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * New programs from old ones. Most of what is changed is a whole call or one
- * field of one, so that the rest still means what it meant.
+ * New programs from old ones. Most changes are of a whole call or one field of
+ * one, so that the rest keeps its meaning.
  */
 #include <string.h>
 
@@ -9,7 +9,7 @@
 #include "values.h"
 
 #define CHANGES_MAX	6
-#define FRESH		32	/* one in so many is made of chance alone */
+#define FRESH		32	/* one in this many is completely random */
 
 static const uint8_t interesting[] = { 0, 1, 2, 4, 15, 16, 31, 32, 127, 128, 240, 255 };
 
@@ -49,7 +49,7 @@ static void change_field(struct call *call, uint32_t *state)
 	}
 }
 
-/* Some calls in the place of others, or between them. */
+/* Some calls replace others, or are inserted. */
 static unsigned int insert(struct program *program, unsigned int nr,
 			   unsigned int at, const struct call *from,
 			   unsigned int count)
@@ -126,7 +126,7 @@ size_t corpus_mutate(void *data, uint32_t *state)
 	if (!corpus_nr || draw(state) % FRESH == 0) {
 		nr = fresh(&program, state);
 	} else {
-		/* The later half came the longest way. */
+		/* The later half needed the most steps. */
 		input = corpus[draw(state) & 1 ? draw(state) % corpus_nr :
 			       corpus_nr - 1 - draw(state) % (corpus_nr / 2 + 1)];
 		memcpy(&program, input->data, input->size);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a file's bytes mean: a head that says which queues there are and how many
- * threads, then calls of eight bytes each, which those threads make one after
- * the other. All bytes mean something, and most of what they mean is nearly
- * right: a call takes its arguments from small tables of good values and few bad
- * ones.
+ * The format of a program file: a head with the queues and the number of
+ * threads, then calls of eight bytes each. Those threads make them one after
+ * the other. All bytes are valid, and most calls are nearly right: they take
+ * their arguments from small tables of good values and few bad ones.
  */
 #ifndef FUZZ_DEVICE_PROGRAM_H
 #define FUZZ_DEVICE_PROGRAM_H
@@ -17,7 +16,7 @@
 #define CALLS_MAX	48
 
 /**
- * struct queue_head - a queue as it is before the first call
+ * struct queue_head - a queue before the first call
  * @setup: bits: 0-1 clock, 2 acknowledging, 3 keyed, 4 the other layout,
  *	5 may block, 6 not configured, 7 not even open
  * @limit: one of limit_of()
@@ -100,7 +99,7 @@ static inline unsigned int call_how(const struct call *call)
 	return call->where >> 4;
 }
 
-/* How many whole calls @size bytes of a program have. */
+/* Returns how many whole calls @size bytes of a program have. */
 static inline unsigned int program_calls(size_t size)
 {
 	if (size < sizeof(struct program_head))

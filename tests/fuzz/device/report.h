@@ -1,17 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * What is wrong with the kernel, told as soon as it is seen. Safe in any thread.
- */
+/* Findings about the kernel, reported at once. Safe in any thread. */
 #ifndef FUZZ_DEVICE_REPORT_H
 #define FUZZ_DEVICE_REPORT_H
 
-/* Something a program found; the same text is told once. */
+/* Reports a finding of a program; the same text only once. */
 void finding(const char *format, ...) __attribute__((format(printf, 1, 2)));
 
-/* How many different ones there were. */
+/* Returns the number of different ones. */
 unsigned int findings(void);
 
-/* The fuzzer itself cannot go on: errno says why. */
+/* Ends the fuzzer itself after an error: errno says why. */
 void die(const char *what) __attribute__((noreturn));
 
 #endif /* FUZZ_DEVICE_REPORT_H */

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The process's first thread is the program's first, too. The others wait for
- * their turn. A timer's signal interrupts whoever is in a call for too long, and
- * ends the process when that does not help.
+ * their turn. A timer's signal interrupts a thread that is in a call for too
+ * long, and ends the process when that does not help.
  */
 #define _GNU_SOURCE
 #include <pthread.h>
@@ -44,7 +44,7 @@ static void calls_of(unsigned int thread)
 			call_run(&world.workers[thread], &program.calls[i]);
 }
 
-/* The last thread may not do all that root may. */
+/* The last thread has not all rights of root. */
 static void drop_resource(void)
 {
 	struct __user_cap_header_struct header = {
@@ -101,7 +101,7 @@ static void tick(int signal)
 
 void threads_start(void (*hello_fn)(unsigned int thread))
 {
-	/* No SA_RESTART: they are there to end calls. */
+	/* No SA_RESTART: the signals must end calls. */
 	struct sigaction action = { .sa_handler = interrupted };
 	struct itimerval interval = {
 		.it_interval.tv_usec = TICK_US,

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Living through a program: its threads, and that they come to an end.
- */
+/* Running a program: its threads, and their end. */
 #ifndef FUZZ_DEVICE_THREADS_H
 #define FUZZ_DEVICE_THREADS_H
 
@@ -15,7 +13,7 @@
  */
 void threads_start(void (*hello)(unsigned int thread));
 
-/* Live through a program; everything is closed afterwards. */
+/* Runs a program; everything is closed afterwards. */
 void program_run(const void *data, size_t size);
 
 #endif /* FUZZ_DEVICE_THREADS_H */

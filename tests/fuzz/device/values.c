@@ -91,7 +91,7 @@ uint64_t clock_ns(int clock_id)
 	return now.tv_sec * NSEC_PER_SEC + now.tv_nsec;
 }
 
-/* Chance that is the same each time. */
+/* Random numbers that are the same each time. */
 uint32_t draw(uint32_t *state)
 {
 	uint32_t x = *state ? *state : 0x9e3779b9;
@@ -114,9 +114,9 @@ static struct place in_region(unsigned int thread, size_t offset)
 }
 
 /**
- * place_of - an address
+ * place_of - choose an address
  * @thread: whose
- * @choice: low bits: what is special about it, high bits: which one
+ * @choice: low bits: its speciality, high bits: which one
  */
 struct place place_of(unsigned int thread, uint8_t choice)
 {
@@ -149,10 +149,10 @@ struct place place_of(unsigned int thread, uint8_t choice)
 }
 
 /**
- * deadline_of - a deadline
+ * deadline_of - choose a deadline
  * @choice: which
  * @clock_id: that it is on
- * @flags: EXPIRY_F_RELATIVE is set where it counts from now
+ * @flags: gets EXPIRY_F_RELATIVE if it counts from now
  */
 uint64_t deadline_of(uint8_t choice, int clock_id, uint8_t *flags)
 {
@@ -180,7 +180,7 @@ void id_remember(unsigned int queue, uint64_t id)
 	__atomic_store_n(&world.ids[queue][nr % IDS], id, __ATOMIC_RELAXED);
 }
 
-/* A timer's id: mostly of one that is or was there. */
+/* Returns a timer's id: mostly of a present or former one. */
 uint64_t id_of(unsigned int queue, uint8_t choice)
 {
 	uint64_t id;
@@ -208,8 +208,8 @@ static const uint8_t ops[] = {
 static const uint32_t periods[] = { 0, 0, 0, 1, 2, 100, 86400000, 0xffffffff };
 
 /*
- * Ids one after the other, so that a batch reaches as many timers as it has
- * records: the slots of a plain queue by the generation of one that is known.
+ * Returns sequential ids, so that a batch reaches as many timers as it has
+ * records: the slots of a plain queue by the generation of a known one.
  */
 static uint64_t id_in_row(unsigned int queue, const struct call *call, uint32_t i)
 {
@@ -220,7 +220,7 @@ static uint64_t id_in_row(unsigned int queue, const struct call *call, uint32_t 
 	return (id_of(queue, call->seed % IDS) & ~0xffffffffULL) | id;
 }
 
-/* The i-th record, which is right as far as the queue's mode goes. */
+/* Makes the i-th record, which is right for the queue's mode. */
 static struct expiry_record good_record(uint8_t op, unsigned int queue,
 					const struct call *call, uint32_t i,
 					uint32_t chance)
@@ -233,7 +233,7 @@ static struct expiry_record good_record(uint8_t op, unsigned int queue,
 			id_of(queue, chance >> 24);
 	if (op != EXPIRY_OP_ARM && op != EXPIRY_OP_REFRESH)
 		return record;
-	/* All the same, or each another one. */
+	/* All the same, or each a different one. */
 	record.deadline_ns = deadline_of(call->when + (call->more & 1 ?
 						       chance >> 8 & 0xf8 : 0),
 					 world.clock_id[queue], &record.flags);
@@ -247,12 +247,14 @@ static struct expiry_record good_record(uint8_t op, unsigned int queue,
 }
 
 /**
- * records_fill - what a batch asks for
+ * records_fill - make the requests of a batch
  * @records: room for them
  * @count: how many
- * @queue: that it is meant for
- * @call: @what: low bits the operation, bit 4 a mixture of all, bit 5 one bad
- *	record, bit 6 nothing but chance
+ * @queue: the intended one
+ * @call: the call
+ *
+ * In the what field of @call the low bits are the operation. Bit 4 is a mixture
+ * of all, bit 5 one bad record, bit 6 random bytes.
  */
 void records_fill(struct expiry_record *records, uint32_t count,
 		  unsigned int queue, const struct call *call)

@@ -15,7 +15,7 @@
 #define ARRAY_SIZE(array)	(sizeof(array) / sizeof((array)[0]))
 
 /**
- * struct place - an address to hand to the kernel
+ * struct place - an address for the kernel
  * @user: the address; may be any
  * @mine: the same memory where it can always be written, or NULL
  * @room: bytes from there to the end of the region

@@ -18,10 +18,12 @@ struct options options = { .device = "/dev/expiry" };
 static int memory_fd;
 static int refcnt_before;	/* of the module: others' queues */
 
-#define GONE_S		30	/* for a ring or a queue to be freed */
+#define GONE_S		30	/* seconds until a ring or a queue is freed */
 #define PARAMS		"/sys/module/expiry/parameters/"
 
-/* What the module is told, by the head's byte; the first is what it was. */
+/* Values of the module's parameters, by the head's byte; the first is the
+ * former one.
+ */
 static const struct {
 	const char *name;
 	const char *value;
@@ -63,7 +65,7 @@ static void params_read(void)
 	}
 }
 
-/* Change one of the module's parameters; others may be using it right now. */
+/* Changes one of the module's parameters; others may be using it right now. */
 void params_set(uint8_t choice)
 {
 	char path[128];
@@ -90,7 +92,7 @@ static void params_restore(void)
 	world.params_changed = false;
 }
 
-/* How many times the module is in use. */
+/* Returns the module's use count. */
 static int module_refcnt(void)
 {
 	char text[16] = "";
@@ -104,13 +106,13 @@ static int module_refcnt(void)
 	return atoi(text);
 }
 
-/* Nothing is there any more, nor will anybody else's memory be. */
+/* No mapping is left, nor will other memory take its place. */
 void world_unmap(void *page)
 {
 	mmap(page, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
-/* Show all memory of a thread's again, but for what is never shown whole. */
+/* Maps all memory of a thread again, except the parts that are never mapped. */
 void world_remap(unsigned int thread)
 {
 	uint8_t *user = world.user[thread];
@@ -133,7 +135,7 @@ void world_init(void)
 		die("memfd_create");
 	world.mine = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED,
 			  memory_fd, 0);
-	/* A page of nothing around each region. */
+	/* An unmapped page around each region. */
 	users = mmap(NULL, all + (THREADS + 1) * PAGE, PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	if (world.mine == MAP_FAILED || users == MAP_FAILED)
@@ -188,9 +190,9 @@ static void queue_begin(unsigned int queue, const struct queue_head *head)
 }
 
 /**
- * world_begin - as a program's head says
+ * world_begin - set everything up by a program's head
  * @head: the head
- * @threads: that will use it
+ * @threads: of the program
  */
 void world_begin(const struct program_head *head, unsigned int threads)
 {
@@ -222,7 +224,7 @@ static void time_restore(void)
 }
 
 /*
- * Closes a worker's ring. The kernel cancels and frees what is in flight only
+ * Closes a worker's ring. The kernel cancels and frees requests in flight only
  * later, and uses queues and memory until then.
  */
 void ring_close(struct worker *worker)
@@ -254,9 +256,9 @@ static void wait_until_freed(int ring_end)
 }
 
 /**
- * world_quiesce - end what rings still do, when the threads have ended
+ * world_quiesce - end the rings' remaining work, after the threads
  *
- * From here on nothing but the caller uses the queues.
+ * From here on only the caller uses the queues.
  */
 void world_quiesce(void)
 {
@@ -272,7 +274,7 @@ void world_quiesce(void)
 	}
 }
 
-/* The kernel may put off the last use of a queue that a ring had. */
+/* The kernel may defer the last use of a queue by a ring. */
 static void wait_until_unused(void)
 {
 	const struct timespec ms = { .tv_nsec = 1000000 };
@@ -285,7 +287,7 @@ static void wait_until_unused(void)
 }
 
 /**
- * world_end - close all that is open but idle rings, and undo what was changed
+ * world_end - close everything but idle rings, and undo all changes
  */
 void world_end(void)
 {

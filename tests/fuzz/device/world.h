@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What the calls of a program act upon: queues, memory, the module's parameters.
- * One for the whole process; made as new before each program.
+ * State of a program's calls: queues, memory, the module's parameters. One for
+ * the whole process; made anew before each program.
  */
 #ifndef FUZZ_DEVICE_WORLD_H
 #define FUZZ_DEVICE_WORLD_H
@@ -26,13 +26,13 @@
 /**
  * struct worker - a thread that makes calls
  * @number: 0 is the process's first thread
- * @ring: its own, made when it is first needed
+ * @ring: its own, made at first use
  * @has_ring: there is one
- * @setup: IORING_SETUP_* that it was made with
- * @kept: it is an earlier program's, which left nothing in it
+ * @setup: IORING_SETUP_* of the ring
+ * @kept: an earlier program's ring, left empty
  * @flying: submitted to it and not seen completed
- * @ring_end: a pipe that hangs up when the kernel has freed the ring
- * @ending: the same of rings that were closed with requests in flight
+ * @ring_end: a pipe that hangs up when the ring is freed
+ * @ending: the same of rings closed with requests in flight
  * @nr_ending: how many
  * @epoll: its own epoll instance, or -1
  * @fail_nth: the next call is to fail there, 0 = nowhere
@@ -52,24 +52,25 @@ struct worker {
 };
 
 /**
- * struct world - all there is
+ * struct world - the whole state
  * @fd: the queues, -1 where there is none
  * @mode: EXPIRY_MODE_* of each
  * @clock_id: of each
- * @ids: some that timers of each have or had
+ * @ids: some present or former ids of each
  * @nr_ids: how many were ever remembered
- * @mine: all regions, always there: what the fuzzer looks at and writes to
- * @user: the region of each thread as the kernel is shown it: pages of it may be
- *	missing, and there is nothing before and behind
- * @memory_touched: what is shown was changed since it was made, by thread
+ * @mine: all regions, always mapped, for the fuzzer's own use
+ * @user: each thread's region as passed to the kernel
+ * @memory_touched: @user was changed since it was made, by thread
  * @threads: of this program
- * @alone: one thread, and nothing in flight that writes to memory
+ * @alone: one thread, and no request in flight writes to memory
  * @faults: allocations were made to fail
- * @closes: descriptors were closed, so that their numbers may mean others
- * @rings_closed: a ring was closed with what was in it
+ * @closes: descriptors were closed, so numbers may be reused
+ * @rings_closed: a ring was closed with requests in flight
  * @time_set: CLOCK_REALTIME was set
- * @offset_ns: CLOCK_REALTIME was set forward by so much
- * @params_changed: the module's parameters are not what they were
+ * @offset_ns: how far CLOCK_REALTIME was set forward
+ * @params_changed: the module's parameters were changed
+ *
+ * Pages of @user may be unmapped, as are those before and behind it.
  */
 struct world {
 	int fd[QUEUES];
@@ -94,12 +95,12 @@ struct world {
 extern struct world world;
 
 /**
- * struct options - what this machine allows
+ * struct options - abilities of this machine
  * @device: path
  * @settime: its clock may be set, the module's parameters too
- * @fail: calls may be made to fail by fault injection
- * @trace: say each call before it is made
- * @reclaim: a file to write to that pushes memory to swap, or NULL
+ * @fail: calls can fail by fault injection
+ * @trace: print each call before it is made
+ * @reclaim: a file whose writing reclaims memory, or NULL
  */
 struct options {
 	const char *device;
@@ -123,7 +124,7 @@ void params_set(uint8_t choice);
 bool machine_reclaim_init(void);
 bool machine_fail_init(void);
 
-/* A queue's fd in use; it may be closed at any time. */
+/* Returns a queue's fd for use; it may be closed at any time. */
 static inline int queue_fd(unsigned int queue)
 {
 	return __atomic_load_n(&world.fd[queue], __ATOMIC_RELAXED);
