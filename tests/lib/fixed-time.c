@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Preloaded into expiryctl by support_golden.py: time stands still, so that what
- * is printed of it can be compared with a file. A pause is not slept, but ends at
- * once. Its nanoseconds are a line in the file EXPIRY_TEST_NOTES, if there is
- * one, and so are those of a socket's time limit.
+ * Preloaded into expiryctl by support_golden.py: time stands still, so that the
+ * output can be compared with a file. A pause ends at once. Its nanoseconds are
+ * a line in the file EXPIRY_TEST_NOTES, if there is one, and so are those of a
+ * socket's time limit.
  */
 #include <dlfcn.h>
 #include <fcntl.h>
@@ -14,7 +14,7 @@
 #include <time.h>
 #include <unistd.h>
 
-/* The same stands in support_golden.py. */
+/* The same constant is in support_golden.py. */
 #define REALTIME	2000000000	/* 2033-05-18T03:33:20Z */
 #define MONOTONIC	5000000
 #define BOOTTIME	7000000

@@ -19,7 +19,8 @@ static uint32_t draw(struct cutter *cutter, uint32_t below)
 	return (cutter->seed >> 33) % below;
 }
 
-/* Carry what is there, at most *@left bytes. False: the connection is over. */
+/* Forwards the available bytes, at most *@left. False: the connection is over.
+ */
 static bool carry(int from, int to, uint32_t *left)
 {
 	char bytes[4096];
@@ -38,8 +39,8 @@ static bool carry(int from, int to, uint32_t *left)
 	return true;
 }
 
-/* Both ends must not wait for each other: each is read when the other one takes
- * something.
+/* The two ends must not wait for each other: read each when the other takes
+ * bytes.
  */
 static bool carry_both(int one, int other, uint32_t *left)
 {

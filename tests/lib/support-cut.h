@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Stands between a client and the daemon, and cuts the connection at moments
- * drawn by chance: in the middle of a record, of a greeting, of a burst.
+ * A proxy between a client and the daemon that cuts the connection at random
+ * moments: in the middle of a record, of a greeting, of a burst.
  */
 #ifndef TESTS_LIB_SUPPORT_CUT_H
 #define TESTS_LIB_SUPPORT_CUT_H
@@ -14,9 +14,9 @@
  * struct cutter
  * @address: where clients find it
  * @target: path of the daemon's socket
- * @bytes: a connection carries less than so many, both ways together
+ * @bytes: a connection carries fewer, both directions together
  * @left: cuts still to be made; after them it carries everything
- * @client: the connection there is
+ * @client: the present connection
  * @seed: of the moments
  */
 struct cutter {
@@ -33,9 +33,9 @@ struct cutter {
 
 void cutter_start(struct cutter *cutter, const char *target, uint32_t bytes,
 		  int cuts);
-/* Cut the connection that there is, now. */
+/* Cuts the present connection now. */
 void cutter_cut(struct cutter *cutter);
-/* The client is gone; so goes the cutter. */
+/* Ends the cutter after its client. */
 void cutter_stop(struct cutter *cutter);
 
 #endif /* TESTS_LIB_SUPPORT_CUT_H */

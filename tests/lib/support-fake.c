@@ -136,7 +136,7 @@ void fake_wait(struct fake *server)
 
 void fake_halt(struct fake *server)
 {
-	/* If nobody came, accept() ends with this. */
+	/* Without a client accept() ends with this. */
 	shutdown(server->listen_fd, SHUT_RDWR);
 	fake_wait(server);
 	close(server->listen_fd);

@@ -14,7 +14,7 @@
 
 #define RECORD	sizeof(struct expiry_record)
 
-/* What it does with its connection, which is closed when it returns. */
+/* A script for one connection, which is closed when it returns. */
 typedef void fake_script(int fd);
 
 #define FAKE_SCRIPTS	4
@@ -31,15 +31,15 @@ struct fake {
 
 void fake_start(struct fake *server, fake_script *script);
 void fake_stop(struct fake *server);
-/* The server ends, and nobody is there; then another one comes, with as many
- * connections as there are scripts before a NULL.
+/* Ends the server, and leaves no listener. Then starts another one, with one
+ * connection for each script before a NULL.
  */
 void fake_halt(struct fake *server);
 void fake_resume(struct fake *server, fake_script *const *scripts);
-/* Wait until the script has come to its end. */
+/* Waits until the script has ended. */
 void fake_wait(struct fake *server);
 
-/* A handle on a server that follows @script, and the end of both. */
+/* Opens a handle on a server that follows @script, and ends both. */
 struct expiry *fake_open(struct fake *server, fake_script *script,
 			 uint32_t flags, uint32_t credit);
 void fake_end(struct fake *server, struct expiry *h);
@@ -50,20 +50,20 @@ void put(int fd, const struct expiry_record *records, uint32_t nr);
 void put_bytes(int fd, const void *bytes, size_t len);
 void put_event(int fd, uint8_t op, uint64_t cookie);
 
-/* HELLO is answered with a window of @window. */
+/* Answers HELLO with a window of @window. */
 void greet(int fd, uint64_t window);
-/* Whatever comes until the client goes. */
+/* Reads everything until the client goes. */
 void drain(int fd);
 
-/* Scripts: every record comes back as it was; likewise, but SCAN is refused. */
+/* Scripts: every record comes back unchanged; likewise, but SCAN is refused. */
 fake_script echo;
 fake_script scan_refused;
 
 /* For tests: requests whose cookies count from 0. */
 void fill_arm(struct expiry_record *records, uint32_t nr);
-/* Take @nr records, waiting for each. */
+/* Takes @nr records, waiting for each. */
 void take(struct expiry *h, struct expiry_record *records, uint32_t nr);
-/* The errno that comes when nothing else does any more. */
+/* Returns the errno that comes after all records. */
 int next_error(struct expiry *h);
 
 #endif /* TESTS_LIB_SUPPORT_FAKE_H */

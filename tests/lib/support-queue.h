@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What a client is owed is tested on whichever engine is behind
- * $EXPIRY_ADDRESS: a daemon's socket or the device. Without it, on a daemon of
- * the test's own with the engine $EXPIRY_ENGINE; if that is the kernel, then on
- * the device itself as well.
+ * Tests of a client's guarantees run on the engine behind $EXPIRY_ADDRESS: a
+ * daemon's socket or the device. Without it they run on a daemon of their own
+ * with the engine $EXPIRY_ENGINE; if that is the kernel, then on the device
+ * itself as well.
  *
- * Nothing waits for time to pass: only for what must come, for as long as an
+ * No test waits for time to pass: only for expected events, for as long as an
  * emulated machine may need.
  */
 #ifndef TESTS_LIB_SUPPORT_QUEUE_H
@@ -32,15 +32,15 @@ int open_named(struct expiry **h, const char *name, uint32_t flags);
 
 bool on_device(void);
 
-/* Take exactly @nr expirations, none of them early. */
+/* Takes exactly @nr expirations, none of them early. */
 void take_due(struct expiry *h, struct expiry_record *records, int nr);
 
-/* Nothing is there, and nothing was on its way: the query's reply would have
- * come behind it.
+/* Checks that no record has arrived and none was in transit: the query's reply
+ * would have come behind it.
  */
 void assert_nothing(struct expiry *h);
 
-/* Run the tests on a daemon, and on the device if that is the engine. Returns
+/* Runs the tests on a daemon, and on the device if that is the engine. Returns
  * how many failed.
  */
 int run_on_engines(const char *name, const struct CMUnitTest *tests, size_t nr);

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * What the tests that need a real server share: where it is.
- */
+/* Shared by the tests that need a real server: its address. */
 #ifndef TESTS_LIB_SUPPORT_H
 #define TESTS_LIB_SUPPORT_H
 
@@ -26,7 +24,9 @@ const char *server_start(void);
 /* $EXPIRY_ENGINE, or "embedded". */
 const char *server_engine(void);
 
-/* End the daemon, if it is ours. Returns 0, or -1 if it did not end well. */
+/* Ends the daemon, if it is the test's own. Returns 0, or -1 if it did not end
+ * well.
+ */
 int server_stop(void);
 
 #endif /* TESTS_LIB_SUPPORT_H */

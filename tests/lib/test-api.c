@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The library's face: what it exports, what it refuses before it talks to
- * anybody, and its words. Linked against libexpiry.so.0 alone.
+ * The library's interface: its exports, its refusals before any connection, and
+ * its explanations. Linked against libexpiry.so.0 alone.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -48,8 +48,8 @@ static void exports_its_calls_and_no_more(void **state)
 	dlclose(lib);
 }
 
-/* Nobody is at this address: what is refused with another errno was refused
- * before anybody was asked.
+/* No server is at this address: a request refused with another errno was
+ * refused before any connection.
  */
 #define NOBODY	"unix:/nonexistent/socket"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a handle never exceeds: the window, the credit, the pauses between two
+ * The limits of a handle: the window, the credit, the pauses between two
  * attempts to connect. The server counts, to the end of its connection; time is
  * skipped instead of waited for.
  */
@@ -24,8 +24,8 @@
 #define SECOND		(1000 * MS)
 
 /* ------------------------------------------------------------------------
- * These stand before the C library's. A timer is noted down and due at once; the
- * clock goes on by as much.
+ * These replace the C library's. A timer is recorded and due at once; the clock
+ * advances by as much.
  */
 
 #define PAUSES	64
@@ -75,7 +75,7 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *at,
 	return syscall(SYS_timerfd_settime, fd, flags, at, before);
 }
 
-/* The client waits for the server, and nothing was there to be received. */
+/* The client waits for the server, and there was nothing to receive. */
 static _Atomic bool waiting;
 
 ssize_t recv(int fd, void *bytes, size_t len, int flags)
@@ -98,8 +98,8 @@ ssize_t recv(int fd, void *bytes, size_t len, int flags)
 
 static uint32_t answered, received;
 
-/* Has the client received all that was sent, and does it wait for more? In this
- * order: it waits no more before it receives.
+/* Returns whether the client has received everything and waits for more. In
+ * this order: it does not wait before it receives.
  */
 static bool client_waits(int fd)
 {
@@ -108,8 +108,8 @@ static bool client_waits(int fd)
 	return !ioctl(fd, SIOCOUTQ, &unread) && !unread && waiting;
 }
 
-/* Answer the first requests, and count all, until the client has gone or waits.
- * What it was going to send is there by then.
+/* Answers the first requests, and counts all, until the client has gone or
+ * waits. All its requests have arrived by then.
  */
 static void count_requests(int fd)
 {
@@ -132,8 +132,8 @@ static void count_requests(int fd)
 	}
 }
 
-/* Send @sync requests behind @posted ones, of which @answers are answered: how
- * many are sent.
+/* Sends @sync requests behind @posted ones; @answers of these are answered.
+ * Returns how many are sent.
  */
 static uint32_t sent(uint32_t window, uint32_t posted, uint32_t sync,
 		     uint32_t answers)
@@ -218,7 +218,7 @@ static void replies_not_taken_fill_the_window(void **state)
 
 static uint32_t given, to_expire;
 
-/* Count the credit; expire so many before the first request is answered. */
+/* Counts the credit; expires some before the first request is answered. */
 static void count_credit(int fd)
 {
 	struct expiry_record record;
@@ -238,7 +238,7 @@ static void count_credit(int fd)
 	}
 }
 
-/* Take @taken of @expire expirations; the credit that was given for that. */
+/* Takes @taken of @expire expirations; returns the credit given for that. */
 static uint32_t credit_given(uint32_t flags, uint32_t credit, uint32_t expire,
 			     uint32_t taken)
 {
@@ -266,7 +266,7 @@ static uint32_t credit_given(uint32_t flags, uint32_t credit, uint32_t expire,
 	return given;
 }
 
-/* Half of it is used up before there is more; what is held is in use. */
+/* Half of it is used before there is more; held expirations count as used. */
 static void credit_is_never_above_the_option(void **state)
 {
 	uint32_t taken;
@@ -312,7 +312,7 @@ static void start_skipping(void)
 	skipping = true;
 }
 
-/* Call for what has arrived as a loop does, until there were so many pauses. */
+/* Calls expiry_next() as a loop does, until there were that many pauses. */
 static void pause_times(struct expiry *h, int nr)
 {
 	struct expiry_record record;
@@ -338,7 +338,7 @@ static void expect_pauses(int nr)
 	}
 }
 
-/* A handle whose server has gone, after so many pauses. */
+/* Returns a handle whose server has gone, after a number of pauses. */
 static struct expiry *alone_for(struct fake *server, unsigned int nr)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up };
@@ -509,8 +509,8 @@ static uint64_t now_ns(void)
 	return ts.tv_sec * SECOND + ts.tv_nsec;
 }
 
-/* Milliseconds: a limit that is read as another unit is at least 50 times as
- * long, or over at once.
+/* Milliseconds: a limit in another unit would be at least 50 times as long, or
+ * over at once.
  */
 static void waits_are_in_milliseconds(void **state)
 {
@@ -532,7 +532,7 @@ static void waits_are_in_milliseconds(void **state)
 	assert_int_equal(expiry_wait(h, 0), 0);
 	fake_end(&server, h);
 
-	/* The same where there is nobody. */
+	/* The same without a server. */
 	h = lasting_open(&server, scripts, ACKING, 200);
 	fake_halt(&server);
 	begun_ns = now_ns();

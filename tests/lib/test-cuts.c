@@ -19,7 +19,7 @@
 #define TIMERS	200000	/* at most */
 #define ACKS	100	/* gathered before they are sent */
 
-/* What the program knows of the timer with id 1 + index. */
+/* The program's model of the timer with id 1 + index. */
 struct timer {
 	uint64_t deadline_ns;
 	bool armed;
@@ -68,7 +68,8 @@ static void replied(struct life *life, const struct expiry_record *reply)
 		/* It has expired, or was acknowledged the first time. */
 		if (reply->status)
 			assert_int_equal(reply->status, -ENOENT);
-		/* What was about to come again was moved: it is as new. */
+		/* A timer about to be redelivered was moved: it counts as new.
+		 */
 		else if (reply->op == EXPIRY_OP_REFRESH)
 			timer->unmarked = 0;
 		return;
@@ -79,7 +80,7 @@ static void replied(struct life *life, const struct expiry_record *reply)
 	life->armed++;
 }
 
-/* By posts as far as the window allows, by a call that waits where it is full. */
+/* Posts as far as the window allows, then uses a blocking call. */
 static void send_records(struct life *life, struct expiry_record *records,
 			 uint32_t nr, bool post)
 {
@@ -93,7 +94,7 @@ static void send_records(struct life *life, struct expiry_record *records,
 		replied(life, &records[i]);
 }
 
-/* Take what is there. A cut finds some of it not acknowledged. */
+/* Takes what has arrived. A cut finds some of it unacknowledged. */
 static void take_all(struct life *life)
 {
 	struct expiry_record records[ACKS];
@@ -119,7 +120,9 @@ static void take_all(struct life *life)
 	}
 }
 
-/* The next requests: some timers are new, some have their deadlines moved. */
+/* Makes the next requests: some timers are new, some have their deadlines
+ * moved.
+ */
 static void send_some(struct life *life)
 {
 	struct expiry_record records[50];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What comes back of every call: each errno as the server gave it, with nothing
- * changed beside it; each field of a record by every way that it can take.
+ * The results of every call: each errno as the server gave it, with nothing
+ * else changed, and each field of a record on each path through the library.
  */
 #include <errno.h>
 #include <pthread.h>
@@ -29,7 +29,7 @@ static const int errnos[] = {
 
 static int status;
 
-/* HELLO is answered, all else refused with that status. */
+/* Answers HELLO, and refuses all else with that status. */
 static void refuse_all(int fd)
 {
 	struct expiry_record record;
@@ -422,7 +422,7 @@ static void assert_asked(uint8_t op, uint8_t flags, uint32_t period_ms,
 	assert_memory_equal(&asked, &expected, sizeof(expected));
 }
 
-/* What the calls for one timer send, and what they make of the answer. */
+/* The requests of the calls for one timer, and their results. */
 static void calls_send_what_they_are_given(void **state)
 {
 	uint64_t id = 5, deadline_ns = 0, count = 0;

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What a client is owed of its handle: lists, counters, batches, credit, names.
+ * A client's guarantees about its handle: lists, counters, batches, credit,
+ * names.
  */
 #include <errno.h>
 #include <poll.h>
@@ -87,8 +88,8 @@ static void counters(void **state)
 	expiry_close(h);
 }
 
-/* More than the window in one call, while every second of them is due at once:
- * nothing is lost, nothing comes twice, and nobody waits for ever.
+/* More than the window in one call, while every second one is due at once:
+ * nothing is lost, nothing comes twice, and no call blocks for ever.
  */
 static void batch_above_the_window(void **state)
 {
@@ -179,7 +180,7 @@ static void posted(void **state)
 	expiry_close(h);
 }
 
-/* The fd tells of an expiration without any call before. */
+/* The fd reports an expiration without any call before. */
 static void pollable(void **state)
 {
 	struct expiry *h = open_queue(EXPIRY_OPEN_CONSUME);
@@ -223,7 +224,7 @@ static void credit(void **state)
 	take_due(h, records, 3);
 	assert_true(records[2].cookie == 2);
 	assert_nothing(h);
-	/* What was not asked for can still be cancelled. */
+	/* An expiration not requested yet can still be cancelled. */
 	assert_int_equal(expiry_cancel(h, id, NULL), 0);
 	assert_int_equal(expiry_stat(h, &stat, NULL, 0), 0);
 	assert_true(stat.armed == 6);
@@ -294,8 +295,8 @@ static void bad_records(void **state)
 	assert_int_equal(expiry_refresh(h, records[0].id, 0, 0x40, NULL),
 			 -EINVAL);
 	assert_int_equal(expiry_query(h, records[0].id, NULL), 0);
-	/* What would be taken for an expiration, or ends the connection, is not
-	 * even sent.
+	/* Requests that look like an expiration, or that end the connection,
+	 * are not even sent.
 	 */
 	for (i = 0; i < (int)(sizeof(others) / sizeof(others[0])); i++) {
 		sent = (struct expiry_record) { .op = others[i] };
@@ -368,9 +369,7 @@ static void anonymous_is_nobody_elses(void **state)
 	expiry_close(other);
 }
 
-/* How often the queue is listed, which is looked at by its @name, @at_once rows
- * at a time.
- */
+/* Counts how often the queue @name is listed, @at_once rows at a time. */
 static int times_listed(struct expiry *h, const char *name, uint32_t at_once,
 			struct expiry_queue *found)
 {
@@ -415,7 +414,7 @@ static void queues(void **state)
 	assert_true(row.daemon.uid == getuid() && row.daemon.number);
 	assert_int_equal(row.daemon.consumer_pid, getpid());
 	assert_true(row.daemon.connections == 1 && row.daemon.consumers == 1);
-	/* Looking at it has not attached anybody. */
+	/* Listing has not attached to it. */
 	assert_int_equal(expiry_drop(h), 0);
 	assert_int_equal(times_listed(other, longest, 8, &row), 0);
 	expiry_close(h);

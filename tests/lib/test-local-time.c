@@ -276,8 +276,8 @@ static void test_other_steps(void **arg)
 	assert_int_equal(zone(NULL), 0);
 }
 
-/* Where summer begins at midnight the day is there and its first hour is not:
- * what is wrong with 00:30 is the hour, not the date.
+/* Where summer begins at midnight the day exists and its first hour does not:
+ * the fault of 00:30 is the hour, not the date.
  */
 static void test_midnight_that_is_left_out(void **arg)
 {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What memory the daemon takes to be there, on machines made up of a few files,
- * and what it plans with it.
+ * The memory that the daemon assumes, on machines made up of a few files, and
+ * its plans for it.
  */
 #include <setjmp.h>
 #include <stdarg.h>
@@ -163,7 +163,7 @@ static void all_of_the_plan_fits(void **arg)
 			assert_true(some.backlog >= bytes / 16);
 		}
 	}
-	/* What the settings say is as they say. */
+	/* Explicit settings are unchanged. */
 	some = plan(256 * MIB, 1ULL << 48, 1ULL << 48, 1);
 	assert_int_equal(some.timers, 1ULL << 48);
 	assert_int_equal(some.backlog, 1ULL << 48);

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What expiryctl says of a module that is not there, on machines made up of a
- * few files.
+ * expiryctl's reports about a missing module, on machines made up of a few
+ * files.
  */
 #include <setjmp.h>
 #include <stdarg.h>

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Memory is taken by expiry_open() and by nothing else. Where one of its calls
- * fails it says so, and leaves neither memory nor a descriptor behind.
+ * Only expiry_open() allocates memory. If one of its allocations fails it says
+ * so, and leaks neither memory nor a descriptor.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -16,7 +16,8 @@
 
 #define CALLS_MAX	100
 
-/* The C library's own names for its allocator, which these stand before. */
+/* The C library's own names for its allocator, which these functions replace.
+ */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t nr, size_t size);
 void *__libc_realloc(void *memory, size_t size);
@@ -81,7 +82,7 @@ static int open_files(void)
 	return nr;
 }
 
-/* All that takes a handle, without a call for memory. */
+/* Makes every call on a handle, without an allocation. */
 static void use(struct expiry *h)
 {
 	struct expiry_record records[100] = { 0 };
@@ -114,7 +115,7 @@ static void try_each_call(const struct expiry_options *options)
 	long number, memory;
 	int files, ret;
 
-	/* What the C library keeps it has from now on. */
+	/* The C library allocates its own memory before this. */
 	assert_int_equal(expiry_open(&h, address, options), 0);
 	expiry_close(h);
 	files = open_files();

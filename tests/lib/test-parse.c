@@ -1,8 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * expiryctl's parsers: deadlines, numbers, lines; what is right, and what
- * somebody could come up with.
- */
+/* expiryctl's parsers: deadlines, numbers, lines; valid and invalid ones. */
 #include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>

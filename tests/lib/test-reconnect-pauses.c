@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * EXPIRY_OPEN_RECONNECT: how often a server is looked for, what the handle answers
- * when it is back, and that a handle that is closed leaves nothing.
+ * EXPIRY_OPEN_RECONNECT: how often the handle tries to connect, its answers
+ * after a reconnect, and that closing it leaves nothing.
  */
 #include <dirent.h>
 #include <errno.h>
@@ -17,7 +17,7 @@
 
 #define MS	1000000ULL
 
-/* When connections came, of which nothing became. */
+/* Times of connections that failed. */
 #define LOOKS	12
 static uint64_t looks[LOOKS];
 static unsigned int nr_looks;
@@ -61,7 +61,7 @@ static void pauses_double_to_a_second(void **state)
 	}
 	for (i = 0; i < LOOKS - 1; i++) {
 		share = (looks[i + 1] - looks[i]) / (pauses_ms[i] * 1e6);
-		/* What is measured is when the server saw it. */
+		/* The server's time is measured. */
 		if (share < 0.7)
 			fail_msg("pause %u: %.2f of %u ms", i, share,
 				 pauses_ms[i]);
@@ -109,7 +109,7 @@ static void answer_stat(int fd)
 	drain(fd);
 }
 
-/* What was asked for, and the end of a list that is empty. */
+/* The requested rows, and the end of an empty list. */
 static unsigned int asked;
 
 static void answer_none(int fd)
@@ -173,7 +173,7 @@ static unsigned int open_files(void)
 	return nr;
 }
 
-/* Neither in use nor while nobody is there. */
+/* Neither in use nor without a server. */
 static void open_and_close(unsigned int rounds)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up };
@@ -206,7 +206,7 @@ static void closing_leaves_nothing(void **state)
 	assert_in_range(mallinfo2().uordblks, 0, bytes + 8 * ROUNDS);
 }
 
-/* Who polls the descriptor of a handle that has nothing to do sleeps. */
+/* A program that polls the descriptor of an idle handle sleeps. */
 static void idle_is_not_readable(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up, echo_again };

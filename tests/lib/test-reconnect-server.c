@@ -80,9 +80,9 @@ static void refused_for_a_while(void **state)
 	lasting_end(&server, h);
 }
 
-/* Who has taken the consumer's place is not gone after a while: a server that
- * refuses for five seconds means it. The twelfth look comes after 5.27 s; a slow
- * machine looks less often.
+/* A client that has taken the consumer's place stays: after five seconds of
+ * refusals the handle fails. The twelfth attempt comes after 5.27 s; a slow
+ * machine makes fewer.
  */
 static void refused_for_good(void **state)
 {
@@ -209,7 +209,7 @@ static void arm_and_go(int fd)
 		put(fd, &record, 1);
 }
 
-/* What was armed here counts, too. */
+/* Timers armed here count, too. */
 static void armed_timers_are_missed(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { arm_and_go, same_kernel };
@@ -243,7 +243,7 @@ static void refuse_arm_and_go(int fd)
 	put(fd, &record, 1);
 }
 
-/* What was refused was never armed, and nobody has it. */
+/* A refused timer was never armed, and no server has it. */
 static void refused_timers_are_not_missed(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = {
@@ -314,7 +314,7 @@ static void nonsense_breaks(void **state)
 	lasting_end(&server, h);
 }
 
-/* Nobody is there, then somebody is. */
+/* First without a server, then with one. */
 static void calls_that_do_not_wait(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up };

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What EXPIRY_OPEN_RECONNECT makes of requests and expirations, with a server
- * made for the test, whose connections break where it is worst.
+ * EXPIRY_OPEN_RECONNECT's handling of requests and expirations, with a fake
+ * server whose connections break at the worst moments.
  */
 #include <errno.h>
 #include <poll.h>
@@ -241,7 +241,7 @@ static void expect_the_last(int fd)
 	drain(fd);
 }
 
-/* What must not be carried out twice comes back, with what stood before it. */
+/* Requests that are not idempotent come back, with those before them. */
 static void in_doubt(void **state)
 {
 	static const struct {
@@ -527,8 +527,8 @@ static void relative_the_first_time(void **state)
 	lasting_end(&server, h);
 }
 
-/* What the handle held comes once, marked; credit is given anew, behind what is
- * sent again.
+/* Expirations of the handle come once, marked; credit is given anew, after the
+ * repeated requests.
  */
 static void held_expirations_come_once(void **state)
 {
@@ -623,7 +623,7 @@ static void expire_two_and_go(int fd)
 	get(fd, records, 2);
 }
 
-/* A consumer that only receives and acknowledges hears of nothing. */
+/* A consumer that only receives and acknowledges does not notice. */
 static void consumer_receives_on(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = {

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * What may stand between replies and behind them: expirations, credit, bodies,
- * rows; from a server that says what no daemon would.
+ * Records between replies and after them: expirations, credit, bodies, rows;
+ * from a server that sends what no daemon would.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,7 +35,7 @@ static void mix(int fd)
 	drain(fd);
 }
 
-/* Order is kept; of the clock's steps the program hears of the last. */
+/* Order is kept; of several steps of the clock the program gets the last. */
 static void expirations_between_replies(void **state)
 {
 	static const uint64_t cookies[] = {
@@ -327,7 +327,7 @@ static void expire_and_go(int fd)
 		put_event(fd, EXPIRY_OP_EXPIRED, i);
 }
 
-/* What arrived before the end is handed out, even if sending failed first. */
+/* Arrived records come before the end, even if sending failed first. */
 static void nothing_is_lost_at_the_end(void **state)
 {
 	struct expiry_record records[200], got[5];
@@ -435,7 +435,7 @@ static void stat_of_another_version(void **state)
 	fake_end(&server, h);
 }
 
-/* As many queues as are asked for, and @more, with bodies of @units. */
+/* Puts the requested number of queues, and @more, with bodies of @units. */
 static void put_queues(int fd, uint32_t units, uint32_t more)
 {
 	struct expiry_record record, *row = calloc(units + 1, RECORD);

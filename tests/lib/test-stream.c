@@ -15,7 +15,7 @@
  * Opening
  */
 
-/* What opening on such a server returns. */
+/* Returns the result of opening on such a server. */
 static int open_fails(void (*script)(int fd), uint32_t timeout_ms)
 {
 	struct expiry_options options = {
@@ -229,7 +229,7 @@ static void answer_in_small_turns(int fd)
 		put(fd, records, 40);
 }
 
-/* Far more than both sockets hold: who only wrote would wait for ever. */
+/* Far more than both sockets hold: a library that only wrote would deadlock. */
 static void full_sockets(void **state)
 {
 	struct expiry_record *records = malloc(MANY * RECORD);
@@ -293,8 +293,8 @@ static void answer_late(int fd)
 	free(records);
 }
 
-/* Who stopped writing when the socket was full, and read, would wait for ever;
- * the buffer's odd size cuts records in two.
+/* A library that only read once the socket is full would deadlock; the buffer's
+ * odd size cuts records in two.
  */
 static void full_socket_and_late_replies(void **state)
 {
@@ -375,7 +375,7 @@ static void large_takes(void **state)
 	fake_end(&server, h);
 }
 
-/* The ring of what is kept goes round. */
+/* The ring of kept records wraps around. */
 static void many_small_turns(void **state)
 {
 	struct expiry_record posted[3], asked, got[3];

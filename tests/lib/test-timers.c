@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * What a client is owed of its timers, from their arming to their end.
- */
+/* A client's guarantees about its timers, from their arming to their end. */
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -45,7 +43,7 @@ static void arm_refresh_query_cancel(void **state)
 	expiry_close(h);
 }
 
-/* An id whose timer is gone never means the one that has its place. */
+/* A former id never means the timer in its slot. */
 static void stale_ids(void **state)
 {
 	struct expiry *h = open_queue(0);
@@ -277,8 +275,8 @@ static void acknowledged(void **state)
 	expiry_close(h);
 }
 
-/* What was read and not acknowledged comes again, marked: on a socket when the
- * consumer comes back, on a device when it rewinds.
+/* Read, unacknowledged timers are delivered again, marked: on a socket when the
+ * consumer returns, on a device when it rewinds.
  */
 static void delivered_again(void **state)
 {

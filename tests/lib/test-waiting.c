@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * How long calls wait, and what expiry_wait() returns for what ends it.
- */
+/* How long calls wait, and expiry_wait()'s result for each reason to end. */
 #include <errno.h>
 #include <semaphore.h>
 #include <sys/socket.h>
@@ -14,7 +12,7 @@
 
 static sem_t may_read, has_read, may_go;
 
-/* Read nothing until told to, then all that is there, then go. */
+/* Reads nothing until allowed, then everything, then exits. */
 static void read_when_told(int fd)
 {
 	static char bytes[1 << 16];
@@ -61,7 +59,7 @@ static void room_and_an_end_are_one_event_each(void **state)
 	while (expiry_flush(h))
 		;
 	assert_int_equal(expiry_wait(h, 0), 0);
-	/* The other side goes while something is still to be sent. */
+	/* The other side closes while bytes are still to be sent. */
 	post_all(h);
 	sem_post(&may_go);
 	fake_wait(&server);

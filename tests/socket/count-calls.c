@@ -18,8 +18,8 @@ enum call {
 	CALL_MMAP, CALL_MUNMAP, CALL_MADVISE, CALLS,
 };
 
-/* The C library's own names for its allocator: dlsym() would have to be asked
- * for the rest, and that allocates.
+/* The C library's own names for its allocator: dlsym() would be needed for the
+ * others, and it allocates.
  */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t nr, size_t size);

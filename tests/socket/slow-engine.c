@@ -1,10 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The embedded engine as if its memory had to come back from swap first: what is
- * submitted or collected is done, but comes back after EXPIRY_SLOW_MS. Of a batch
- * with more than EXPIRY_FAIL_AFTER records only as many are done, then it fails. It
- * takes the embedded engine's place in a daemon, where that is compiled as
- * engine_fast.
+ * The embedded engine as if its memory were in swap: submitting and collecting
+ * are done, but return after EXPIRY_SLOW_MS. Of a batch with more than
+ * EXPIRY_FAIL_AFTER records only that many are done, then it fails. It replaces
+ * the embedded engine in a daemon; that one is compiled as engine_fast.
  */
 #include <errno.h>
 #include <stdlib.h>

@@ -52,9 +52,9 @@ struct timer {
 	uint64_t delivered_ns;
 };
 
-/* Most is what is printed in the end, see above. @nr: timers armed so far, of
- * @room; @outstanding: of those, owed; @answered_ns: when the server answered last;
- * @acks: for what was taken and not acknowledged yet.
+/* The sums that are printed at the end, see above. @nr: timers armed so far, of
+ * @room; @outstanding: of those, not yet delivered; @answered_ns: the server's
+ * last answer; @acks: for timers taken and not acknowledged yet.
  */
 struct load {
 	struct expiry *handle;
@@ -224,7 +224,7 @@ static void expired(struct load *load, const struct expiry_record *record,
 	load->outstanding += is_owed(timer);
 }
 
-/* Acknowledge what was taken before, and take what is due: how many. */
+/* Acknowledges earlier timers, and takes those that are due: how many. */
 static int take_some(struct load *load, int timeout_ms)
 {
 	struct expiry_record due[DUE];
@@ -252,8 +252,8 @@ static int take_some(struct load *load, int timeout_ms)
 	return nr > 0 ? nr : 0;
 }
 
-/* Timers whose last confirmed deadline nothing came for: @lost if nothing came
- * at all, @early if only what was for a deadline before.
+/* Counts timers without an expiration for their last confirmed deadline: @lost
+ * if none came at all, @early if only one for an earlier deadline.
  */
 static uint64_t unkept(struct load *load)
 {
