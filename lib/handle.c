@@ -14,7 +14,7 @@
 		  EXPIRY_OPEN_RECONNECT | EXPIRY_OPEN_EXISTING | \
 		  EXPIRY_OPEN_OBSERVE)
 
-/* What a handle without a queue cannot have. */
+/* Flags that a handle without a queue cannot have. */
 #define OPEN_QUEUE (EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_ACK | \
 		    EXPIRY_OPEN_KEYED | EXPIRY_OPEN_MANUAL | \
 		    EXPIRY_OPEN_OBSERVE)

@@ -129,7 +129,7 @@ static void calls_wait_between_copies(void **state)
 						    sizeof(*got));
 				told++;
 			}
-			/* Calls in between: replies are told from copies. */
+			/* Calls in between: replies differ from copies. */
 			assert_int_equal(expiry_query(observer, 1ULL << 40 | 1,
 						      NULL), -ENOENT);
 		}

@@ -575,7 +575,7 @@ static void copy_again(int fd)
 	script_expect(!get(fd, &record, 1), "an observer gives no credit");
 }
 
-/* What an observer held does not come again, so it is not forgotten. */
+/* Copies that an observer held do not come again, so they are kept. */
 static void held_copies_stay(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { copy_and_go, copy_again };
