@@ -162,14 +162,15 @@ void access_renew(struct queue *queue)
 		uint8_t access;
 
 		entry = entry->next;
-		if (client->queue != queue)
+		if (client->queue != queue || client->state != CLIENT_OPEN)
 			continue;
 		access = access_of(queue, client->user->uid, client->fd);
 		if (client->observes)
 			access &= ACCESS_LOOK;
-		if (!access || (queue->consumer == client &&
-			     !(access & ACCESS_CONSUME)))
-			client_fail(client, "its queue is declared for others now",
+		if (!access ||
+		    (queue->consumer == client && !(access & ACCESS_CONSUME)))
+			client_fail(client,
+				    "its queue is declared for others now",
 				    EACCES);
 		client->access = access;
 	}
