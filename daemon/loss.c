@@ -98,13 +98,14 @@ static void print_rows(const struct loss *loss, char *text, size_t size)
 void loss_log(const struct loss *loss)
 {
 	static const struct log_about lost = { .id = LOG_TIMERS_LOST };
+	uint64_t timers = loss->named + loss->nameless;
 	char text[(LOSS_NAMES + 2) * ROW_TEXT];
 
-	if (!loss->named && !loss->nameless)
+	if (!timers)
 		return;
 	print_rows(loss, text, sizeof(text));
 	/* The first separator is left out. */
 	log_at(LOG_LEVEL_WARNING, &lost,
-	       "%" PRIu64 " timers end with the daemon: %s",
-	       loss->named + loss->nameless, text + 2);
+	       "%" PRIu64 " timer%s with the daemon: %s", timers,
+	       timers == 1 ? " ends" : "s end", text + 2);
 }

@@ -45,9 +45,12 @@ static void print_server(const struct ctl *ctl,
 	if (embedded)
 		printf("  module       %s\n", module_advice(module_here()));
 	if (embedded && server->timers)
-		printf("  at its end   %" PRIu64 " timers in %" PRIu64
-		       " queues are lost\n", (uint64_t)server->timers,
-		       (uint64_t)server->queues);
+		printf("  at its end   %" PRIu64 " timer%s in %" PRIu64
+		       " queue%s %s lost\n", (uint64_t)server->timers,
+		       server->timers == 1 ? "" : "s",
+		       (uint64_t)server->queues,
+		       server->queues == 1 ? "" : "s",
+		       server->timers == 1 ? "is" : "are");
 	printf("  queues       %" PRIu64 "\n", (uint64_t)server->queues);
 	printf("  timers       %" PRIu64 "\n", (uint64_t)server->timers);
 	if (!server->next_ns)

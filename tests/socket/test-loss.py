@@ -9,7 +9,7 @@ import tap
 from client import ACKING, CONSUME, DROP, HOUR, KEYED, Record, arm, attach
 from daemon import ENGINE, Daemon
 
-LINE = re.compile(r"(\d+) timers end with the daemon: (.*)")
+LINE = re.compile(r"(\d+) timers? ends? with the daemon: (.*)")
 
 
 def end(daemon, signal_nr=signal.SIGTERM):
