@@ -27,6 +27,25 @@ verify_user() {
 	! grep -e expiryd "$dir/verify"
 }
 
+# As many threads as there may be have rings within the unit's limit.
+most_threads() {
+	mkdir "$dir/threads" && chmod 755 "$dir" "$dir/threads" &&
+		cp build/expiryd "$dir/threads" && chown 64323 "$dir/threads" || return
+	prlimit --memlock="${limit:-8388608}" setpriv \
+		--reuid=64323 --regid=64323 --clear-groups "$dir/threads/expiryd" \
+		--threads 64 --socket "$dir/threads/socket" >"$dir/said" 2>&1 &
+	daemon=$!
+	until build/expiryctl --socket "$dir/threads/socket" status; do
+		kill -0 $daemon || {
+			cat "$dir/said"
+			return 1
+		}
+		sleep 0.1
+	done
+	kill $daemon
+	wait $daemon
+}
+
 # What it listens on is where the library looks, and the service serves that.
 user_socket() {
 	path=$(sed -n 's/^ListenStream=%t//p' "$user_units/expiryd.socket")
@@ -129,6 +148,14 @@ is 'and answers on its socket, as often as it is asked' answers
 is 'limits of the service and of the daemon agree' keys_agree
 is 'the user and the group are made' account
 if [ "$(id -u)" = 0 ]; then
+	limit=$(sed -n 's/^LimitMEMLOCK=//p' "$units/expiryd.service" |
+		numfmt --from=iec)
+	if prlimit --memlock="${limit:-8388608}" true; then
+		is 'the most threads have their rings' most_threads
+	else
+		skip 'the most threads have their rings' \
+			'root may not raise the limit of locked memory'
+	fi
 	is "the socket's directory is root's" directory
 else
 	number=$((number + 1))
