@@ -129,7 +129,7 @@ FIXTURE_SETUP(compat)
 	if (!self->known)
 		return;
 	ASSERT_GT(sizeof(self->low->path), strlen(device_path()));
-	strcpy(self->low->path, device_path());
+	memcpy(self->low->path, device_path(), strlen(device_path()) + 1);
 	self->fd = call_i386(I386_OPEN, low_address(self->low->path),
 			     O_RDWR | O_CLOEXEC | O_NONBLOCK, 0, 0, 0);
 	ASSERT_LE(0, self->fd);
