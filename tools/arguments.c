@@ -43,16 +43,16 @@ int ctl_parse_deadline(const char *text, struct deadline *deadline)
 	return ctl_usage("%s: %s", text, why);
 }
 
-int ctl_parse_span(const char *text, uint64_t *ns)
+int ctl_parse_in(const char *text, struct deadline *deadline)
 {
-	struct deadline deadline;
 	const char *why, *unused;
 
 	/* The sign that a deadline needs is harmless here. */
-	if (!parse_duration(text + (*text == '+'), ns, &why))
+	deadline->kind = DEADLINE_RELATIVE;
+	if (!parse_duration(text + (*text == '+'), &deadline->ns, &why))
 		return 0;
-	if (!parse_local_deadline(text, time(NULL), &deadline, &unused))
-		return ctl_usage("--in %s: expected a span as in 5min; did you mean --at '%s'?",
-				 text, text);
+	/* A date names one moment only, so it cannot be misunderstood. */
+	if (!parse_local_deadline(text, time(NULL), deadline, &unused))
+		return 0;
 	return ctl_usage("--in %s: %s", text, why);
 }

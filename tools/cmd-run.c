@@ -109,12 +109,10 @@ static int job_deadline(struct job *job)
 	struct timespec now;
 	int ret;
 
-	if (ctl->given & CTL_AT) {
+	if (ctl->given & CTL_AT)
 		ret = ctl_parse_deadline(ctl->at, &deadline);
-	} else {
-		deadline.kind = DEADLINE_RELATIVE;
-		ret = ctl_parse_span(ctl->in, &deadline.ns);
-	}
+	else
+		ret = ctl_parse_in(ctl->in, &deadline);
 	if (ret)
 		return ret;
 	job->clock_id = CLOCK_REALTIME;

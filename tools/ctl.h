@@ -148,8 +148,8 @@ int ctl_parse_deadline(const char *text, struct deadline *deadline);
  * before it.
  */
 int ctl_check_quoted(const char *time_text, const char *next);
-/* The value of --in. */
-int ctl_parse_span(const char *text, uint64_t *ns);
+/* The value of --in: a span, or a date as --at takes it. */
+int ctl_parse_in(const char *text, struct deadline *deadline);
 
 /* Print a line on stderr; return EXIT_REFUSED or EXIT_USAGE. */
 __attribute__((format(printf, 1, 2)))

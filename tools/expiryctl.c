@@ -76,7 +76,7 @@ static const struct {
 	{ CTL_COUNT, "--count", "--count N", "end after N expirations, or N looks" },
 	{ CTL_LIMIT, "--limit", "--limit N", "at most N rows" },
 	{ CTL_IDS, "--ids", "--ids", "print the timers' ids" },
-	{ CTL_IN, "--in", "--in SPAN", "so long from now: 5min, '2h 30min'" },
+	{ CTL_IN, "--in", "--in SPAN", "so long from now: 5min, '2h 30min', or a date as for --at" },
 	{ CTL_AT, "--at", "--at TIME", "then: 18:30, 'tomorrow 09:00', or another deadline" },
 	{ CTL_CREATE, "--create", "--create", "make the queue if there is none" },
 	{ CTL_HTTP, "--http", "--http", "as the answer to a request on the standard input" },

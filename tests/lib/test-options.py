@@ -301,10 +301,13 @@ def test_run():
     asks(["run", "--at", "+5s", "--", "true"], own, credit,
          arm(now + 5 * SECOND, flags=0), credit, expirations=due)
     # It is 5:33:20 there.
-    asks(["run", "--at", "tomorrow 09:00", "--", "true"],
-         ("", CONSUME, REALTIME), credit,
-         arm((2000000000 + 27 * 3600 + 1600) * SECOND, flags=0), credit,
-         expirations=due)
+    for option in "--at", "--in":
+        for text, later in ("tomorrow 09:00", 27 * 3600 + 1600), \
+                ("2033-05-19", 18 * 3600 + 1600):
+            asks(["run", option, text, "--", "true"],
+                 ("", CONSUME, REALTIME), credit,
+                 arm((2000000000 + later) * SECOND, flags=0), credit,
+                 expirations=due)
     asks(["run", "--at", "05:34", "--", "true"], ("", CONSUME, REALTIME),
          credit, arm((2000000000 + 40) * SECOND, flags=0), credit,
          expirations=due)
