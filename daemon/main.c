@@ -166,7 +166,8 @@ static int configure(struct config *config)
 	/* With other settings or another socket this is not the system's daemon,
 	 * and its queues are not the system's.
 	 */
-	if (settings.file || settings.socket)
+	if (settings.file || settings.socket ||
+	    strcmp(config->socket, EXPIRY_SOCKET_DEFAULT))
 		memset(config->queue_files, 0, sizeof(config->queue_files));
 	r = config_read(config, settings.file ? settings.file : CONFIG_DEFAULT,
 			settings.file);

@@ -132,6 +132,21 @@ def mode(path):
     return stat.S_IMODE(entry.st_mode), entry.st_uid
 
 
+def test_declared_queues_are_the_system_s_daemon_s():
+    with Place() as place:
+        files = "/run/expiry/queues.d"
+        os.makedirs(files)
+        with open(os.path.join(files, "leases.conf"), "w",
+                  encoding="utf-8") as file:
+            file.write("owner = root\n")
+        os.chmod("/run/expiry", 0o755)
+        with place.serving(place.socket, XDG_RUNTIME_DIR=place.own) as daemon:
+            out = place.run(place.ctl, "queues", "--names",
+                            XDG_RUNTIME_DIR=place.own)
+        assert not out and "declared" not in daemon.log, (out, daemon.log)
+        shutil.rmtree("/run/expiry")
+
+
 def test_a_user_s_daemon_tool_and_library_meet():
     with Place() as place:
         own = {"XDG_RUNTIME_DIR": place.own}
