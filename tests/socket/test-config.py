@@ -18,7 +18,7 @@ import tempfile
 import time
 
 import tap
-from client import (CONSUME, HOUR, SCAN, SIZE, STAT, STAT_BODY, Closed,
+from client import (CONSUME, HOUR, OBSERVE, SCAN, SIZE, STAT, STAT_BODY, Closed,
                     Connection, Record, arm, attach, hello, pack, wait_for)
 from daemon import ENGINE, ROOT, THREADS, Daemon, as_user
 from listing import listing
@@ -324,6 +324,32 @@ def kept(daemon):
         return count
 
 
+def observers(daemon):
+    """How many observers a queue may have."""
+    with contextlib.ExitStack() as stack:
+        stack.enter_context(attach(daemon.path, "observed"))
+        for count in range(10):
+            one = stack.enter_context(Connection(daemon.path))
+            if one.hello("observed", OBSERVE).status:
+                return count
+    return None
+
+
+def copies_wait(daemon):
+    """Whether much waits for an observer that does not read."""
+    with attach(daemon.path, "copied", CONSUME) as consumer, \
+            attach(daemon.path, "copied", OBSERVE):
+        for _ in range(20):
+            consumer.credit(1000)
+            assert len(consumer.batch([arm(0, flags=0)] * 1000)) == 1000
+            while len(consumer.expired) < 1000:
+                consumer.expired.append(consumer.record())
+            consumer.expired.clear()
+        stat = consumer.stat()
+        assert stat.copies_missed, stat
+        return stat.backlog > 1 << 16
+
+
 # ------------------------------------------------------------------------
 # The table
 
@@ -384,6 +410,8 @@ ROWS = {
     "backlog_memory": Row({str(MEBIBYTE): True, str(64 * MEBIBYTE): False},
                           who_does_not_read_is_ended),
     "credit_max": Row({"5": (5, 1), "1000": (1000, 0)}, everywhere(credit)),
+    "observers_per_queue": Row({"2": 2, "3": 3}, observers),
+    "observer_memory": Row({"4096": False, "131072": True}, copies_wait),
     "hello_timeout": Row({"100": "ETIMEDOUT", "60000": None}, silent),
     "busy_after": Row({"50": "EBUSY", "50000": None}, everywhere(waits),
                       engine="slow"),
