@@ -326,11 +326,13 @@ def kept(daemon):
 
 def observers(daemon):
     """How many observers a queue may have."""
+    # Observers of the look before may not be gone yet.
+    name = "observed-" + os.urandom(4).hex()
     with contextlib.ExitStack() as stack:
-        stack.enter_context(attach(daemon.path, "observed"))
+        stack.enter_context(attach(daemon.path, name))
         for count in range(10):
             one = stack.enter_context(Connection(daemon.path))
-            if one.hello("observed", OBSERVE).status:
+            if one.hello(name, OBSERVE).status:
                 return count
     return None
 
@@ -339,6 +341,7 @@ def copies_wait(daemon):
     """Whether much waits for an observer that does not read."""
     with attach(daemon.path, "copied", CONSUME) as consumer, \
             attach(daemon.path, "copied", OBSERVE):
+        assert wait_for(lambda: not consumer.stat().backlog)
         for _ in range(20):
             consumer.credit(1000)
             assert len(consumer.batch([arm(0, flags=0)] * 1000)) == 1000
