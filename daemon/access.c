@@ -12,8 +12,8 @@
 #include "daemon/log.h"
 #include "daemon/server.h"
 
-/* More groups than that are not looked at: 256 KiB for each of many questions
- * would hold up the thread.
+/* Further groups are ignored: 256 KiB for each of many requests would delay the
+ * thread.
  */
 #define GROUPS_MAX	1024
 

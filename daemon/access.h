@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Access: who may do what with a queue, as with a file: three octal digits for its
- * owner, its group and others. queue_attach() computes the bits of a client once;
- * requests.c looks an op up here.
+ * Access: who may use a queue and how, as for a file: three octal digits for
+ * its owner, its group and others. queue_attach() computes the bits of a client
+ * once; requests.c looks an op up here.
  */
 #ifndef DAEMON_ACCESS_H
 #define DAEMON_ACCESS_H
@@ -26,9 +26,9 @@
 struct client;
 struct queue;
 
-/* Returns the bits that a request needs. None for QUEUES, which is not about the
- * client's queue; for CREDIT, which is refused by itself to all but the consumer;
- * and for what is no request.
+/* Returns the bits that a request needs. None for QUEUES, which does not
+ * concern the client's queue; for CREDIT, which only the consumer may send; and
+ * for ops that are no requests.
  */
 static inline uint8_t access_needed(uint8_t op)
 {
@@ -51,7 +51,7 @@ static inline uint8_t access_needed(uint8_t op)
 	}
 }
 
-/* Returns whether @access, which is all that a client may do, includes @op. */
+/* Returns whether @access, a client's rights, includes @op. */
 static inline bool access_allows(uint8_t access, uint8_t op)
 {
 	return access == ACCESS_ALL || !(access_needed(op) & ~access);
@@ -66,7 +66,7 @@ bool access_group(const char *name, gid_t *gid);
 bool access_in_group(int fd, gid_t gid);
 
 /* Returns which bits of ACCESS_ALL the user @uid, whose process connected the
- * socket @fd, has on the queue. Asks for groups only where they matter.
+ * socket @fd, has on the queue. Reads the groups only if they matter.
  */
 uint8_t access_of(const struct queue *queue, uid_t uid, int fd);
 
@@ -79,8 +79,8 @@ void access_log_hello(const struct client *client, const char *name);
 /* Logs that the request @op was refused with -EACCES, once for a connection. */
 void access_log_request(struct client *client, uint8_t op);
 
-/* The queue has another owner, group or mode: finds out anew what its clients may
- * do. Ends a client that may do nothing any more, a consumer that may not consume, and
+/* Handles a new owner, group or mode of the queue: computes its clients' rights
+ * anew. Ends a client without any right, a consumer that may not consume, and
  * an observer that may not look.
  */
 void access_renew(struct queue *queue);

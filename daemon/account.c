@@ -9,7 +9,7 @@ void accounts_init(struct accounts *accounts)
 
 	accounts->own = geteuid();
 	pthread_mutex_init(&accounts->lock, NULL);
-	/* Whoever has a connection or a queue has one: those are limited. */
+	/* Every account has a connection or a queue: those are limited. */
 	pool_init(&accounts->pool, sizeof(struct account), UINT64_MAX);
 	for (i = 0; i < ACCOUNTS_BUCKETS; i++)
 		list_init(&accounts->buckets[i]);

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Accounts: how much a user has of what is limited, in all threads together.
+ * Accounts: a user's share of the limited resources, in all threads together.
  * Each thread has a struct user of its own (user.h) that refers to the account.
  */
 #ifndef DAEMON_ACCOUNT_H
@@ -18,13 +18,14 @@
 
 /**
  * struct account - one user
- * @all: in its bucket; likewise @references, under the lock of all accounts
+ * @all: in its bucket, under the lock of all accounts
+ * @references: likewise
  * @uid: const
- * @connections: open now, those included that have yet to say HELLO
+ * @connections: open now, including those before their HELLO
  * @queues: it owns
- * @timers: in those queues, or on their way into them
- * @kept: of the queues, in the service manager's store; under the store's lock
- * @recounted_ns: when @timers was last made the truth, CLOCK_MONOTONIC
+ * @timers: in those queues, or about to be
+ * @kept: of the queues, in the service manager's store; under its lock
+ * @recounted_ns: last recount of @timers, CLOCK_MONOTONIC
  */
 struct account {
 	struct list all;
@@ -51,8 +52,8 @@ struct accounts {
 void accounts_init(struct accounts *accounts);
 void accounts_deinit(struct accounts *accounts);
 
-/* Whether @uid may look at everything and is always let in, to find out what is
- * wrong: root and the daemon's own user.
+/* Returns whether @uid may see everything and is always admitted, for
+ * diagnosis: root and the daemon's own user.
  */
 static inline bool accounts_privileged(const struct accounts *accounts,
 				       uid_t uid)
@@ -60,13 +61,13 @@ static inline bool accounts_privileged(const struct accounts *accounts,
 	return !uid || uid == accounts->own;
 }
 
-/* A reference to the account of @uid; NULL: no memory. */
+/* Returns a reference to the account of @uid; NULL: no memory. */
 struct account *account_get(struct accounts *accounts, uid_t uid);
 
-/* One reference less; without any the account must be even, and is forgotten. */
+/* Drops a reference. The last one frees the account; its charges must be 0. */
 void account_put(struct accounts *accounts, struct account *account);
 
-/* How many timers all of them have. */
+/* Returns how many timers all of them have. */
 uint64_t accounts_timers(struct accounts *accounts);
 
 #endif /* DAEMON_ACCOUNT_H */

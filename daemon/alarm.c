@@ -112,7 +112,7 @@ void alarm_unset(struct alarms *alarms, struct alarm *alarm)
 	place(alarms, position, last);
 }
 
-/* Ring all alarms that are due. */
+/* Rings all alarms that are due. */
 static void alarms_ring(struct alarms *alarms)
 {
 	uint64_t now_ns = loop_now(alarms->loop, alarms->clock_id);
@@ -141,12 +141,12 @@ static void alarms_moved(struct loop_op *op, int result, uint32_t flags)
 	struct alarms *alarms = container_of(op, struct alarms, move);
 
 	(void)flags;
-	/* A timeout that fired before it could be moved completes by itself. */
+	/* A timeout that fires before it is moved completes by itself. */
 	if (result && result != -ENOENT && result != -EALREADY)
 		loop_fail(alarms->loop, "move of a timeout", result);
 }
 
-/* Set @alarms->time to @first_ns as the clock of timeouts has it. */
+/* Sets @alarms->time to @first_ns on the clock of timeouts. */
 static void alarms_time(struct alarms *alarms, uint64_t first_ns)
 {
 	int64_t ahead_ns = alarms->loop->ahead_ns[loop_clock(alarms->clock_id)];
@@ -159,15 +159,15 @@ static void alarms_time(struct alarms *alarms, uint64_t first_ns)
 	alarms->time = loop_timespec(kernel_ns);
 }
 
-/* A timeout that is too early is left: it costs one wake-up at most, moving it
- * each time the first timer is refreshed would cost one each.
+/* Keep a timeout that is too early: it costs one wake-up at most. Moving it
+ * would cost one for each refresh of the first timer.
  */
 void alarms_turn(struct alarms *alarms)
 {
 	struct io_uring_sqe *sqe;
 	uint64_t first_ns;
 
-	/* What is due goes out whatever became of the timeout. */
+	/* Due alarms ring whatever the state of the timeout. */
 	if (alarms->nr)
 		alarms_ring(alarms);
 	if (!alarms->nr)

@@ -9,8 +9,8 @@
 #define REGION_PAGES	(REGION_SIZE / CORE_PAGE_SIZE)
 #define REGION_ALIGN	(2UL << 20)	/* of a huge page */
 
-/* Kept without a second thought: this many pages, or one in so many of those
- * in use, so that a queue that breathes does not pay for it.
+/* Pages kept: this many, or a share of those in use. The hysteresis avoids
+ * freeing and allocating again when a queue's size varies.
  */
 #define KEEP_MIN	1024
 #define KEEP_SHARE	8
@@ -49,7 +49,7 @@ void arena_deinit(struct arena *arena)
 	arena_init(arena, arena->budget);
 }
 
-/* Map one more region, aligned for huge pages. */
+/* Maps one more region, aligned for huge pages. */
 static char *region_map(void)
 {
 	size_t size = REGION_SIZE + REGION_ALIGN;
@@ -70,7 +70,7 @@ static char *region_map(void)
 	return (char *)start;
 }
 
-/* Make room in an array of pointers for @nr of them. */
+/* Makes room in an array of pointers for @nr of them. */
 static bool array_grow(void ***array, uint64_t nr)
 {
 	void **larger = realloc(*array, nr * sizeof(**array));
@@ -81,8 +81,8 @@ static bool array_grow(void ***array, uint64_t nr)
 	return true;
 }
 
-/* The arrays of free pages are sized for every page there is, so that taking
- * one back cannot fail. They cost nothing until they are used.
+/* The arrays of free pages are sized for all pages, so that freeing one cannot
+ * fail. They cost nothing until they are used.
  */
 static bool arena_grow(struct arena *arena)
 {
@@ -140,8 +140,8 @@ bool arena_trim(struct arena *arena, uint32_t count)
 		char *page = arena->kept[--arena->nr_kept], *start = page;
 		size_t size = CORE_PAGE_SIZE;
 
-		/* A queue that shrinks gives pages back in the reverse of the
-		 * order in which it took them: many are neighbours.
+		/* A shrinking queue frees pages in the reverse of the order in
+		 * which it took them: many are neighbours.
 		 */
 		arena->bare[arena->nr_bare++] = page;
 		while (--count && arena->nr_kept > keep) {

@@ -2,13 +2,13 @@
 /*
  * The arena: all pages of all embedded queues.
  *
- * One for each thread, handing out single pages: a queue of ten timers
- * costs a few pages and one of ten million no more than it fills, however many
- * queues there are. Pages lie densely in a few large mappings, which the
- * kernel may back by huge pages and may swap.
+ * There is one for each thread, and it hands out single pages. A queue of ten
+ * timers costs a few pages, and one of ten million only those that it fills.
+ * Pages are dense in a few large mappings, which the kernel may back by huge
+ * pages and may swap.
  *
- * A page that comes back is kept, since the next one to ask will take it; when
- * too many are, the kernel gets their memory in bounded steps.
+ * Freed pages are kept for the next queue. Above a limit their memory is
+ * returned to the kernel in bounded steps.
  */
 #ifndef DAEMON_ARENA_H
 #define DAEMON_ARENA_H
@@ -20,8 +20,8 @@
 #include "daemon/counter.h"
 
 /**
- * struct budget - what all arenas together may hand out
- * @pages: how many they do
+ * struct budget - limit of all arenas together
+ * @pages: pages handed out
  * @pages_max: most at once (const)
  */
 struct budget {
@@ -58,14 +58,14 @@ struct arena {
 void arena_init(struct arena *arena, struct budget *budget);
 void arena_deinit(struct arena *arena);
 
-/* A page of CORE_PAGE_SIZE bytes with any content, or NULL. */
+/* Returns a page of CORE_PAGE_SIZE bytes with any content, or NULL. */
 void *arena_get(struct arena *arena);
 
-/* Take a page back. */
+/* Frees a page. */
 void arena_put(struct arena *arena, void *page);
 
-/* Give up to @count pages' memory back to the kernel if too many are kept.
- * Returns true if there is more to give.
+/* Returns up to @count pages' memory to the kernel if too many are kept.
+ * Returns true if there is more to return.
  */
 bool arena_trim(struct arena *arena, uint32_t count);
 

@@ -11,7 +11,7 @@
 static void arrival_received(struct loop_op *op, int result, uint32_t flags);
 static void arrival_lands(struct server *server, struct mail *mail);
 
-/* Say why a connection ends before its HELLO, and close it. */
+/* Logs why a connection ends before its HELLO, and closes it. */
 static void connection_end(int fd, int error)
 {
 	struct expiry_record record = {
@@ -29,8 +29,8 @@ void connection_refuse(struct server *server, int fd, int error)
 	connection_end(fd, error);
 }
 
-/* The time limit goes with the receive and ends with it: nothing wakes up for a
- * HELLO that came, and no list is looked through for those that did not.
+/* The time limit is linked to the receive and ends with it. So a timely HELLO
+ * causes no wake-up, and no list is searched for late ones.
  */
 static void arrival_limit(struct arrival *arrival)
 {
@@ -63,7 +63,7 @@ static void hello_limited(struct loop_op *op, int result, uint32_t flags)
 	struct server *server = container_of(op, struct server, hello_limit);
 
 	(void)flags;
-	/* The receive has its own completion: it came, or was canceled. */
+	/* The receive completes by itself: done or cancelled. */
 	if (result != -ETIME && result != -ECANCELED && result != -ENOENT &&
 	    result != -EALREADY)
 		loop_fail(&server->loop, "time limit of HELLO", result);
@@ -102,7 +102,7 @@ int arrival_new(struct server *server, int fd, pid_t pid,
 	return 0;
 }
 
-/* The connection is no arrival any more. Whoever has it next charged it to a
+/* The connection is no arrival any more. Its next owner charges it to a
  * reference of its own.
  */
 static void arrival_free(struct arrival *arrival)
@@ -116,7 +116,7 @@ static void arrival_free(struct arrival *arrival)
 	pthread_mutex_unlock(&shards->arrival_lock);
 }
 
-/* It becomes nobody's client: @server is the one whose thread this is. */
+/* Ends an arrival that becomes no client, in @server's thread. */
 static void arrival_end(struct server *server, struct arrival *arrival)
 {
 	share_put(&server->shards->connections, 1);
@@ -136,7 +136,7 @@ static void arrival_lands(struct server *server, struct mail *mail)
 	arrival_free(arrival);
 }
 
-/* HELLO is there: to the thread of its queue. */
+/* Hands a connection with its HELLO to the thread of its queue. */
 static void arrival_go(struct arrival *arrival)
 {
 	const struct expiry_hello *hello = (const void *)&arrival->hello;
@@ -171,7 +171,9 @@ static struct log_about arrival_about(const struct arrival *arrival)
 	};
 }
 
-/* Its time is over: answer, as HELLO would be, and close it. */
+/* Ends an arrival after its time limit: answers, as HELLO would be, and closes
+ * it.
+ */
 static void arrival_expire(struct arrival *arrival)
 {
 	struct log_about ended = arrival_about(arrival);
@@ -214,7 +216,7 @@ static void arrival_received(struct loop_op *op, int result, uint32_t flags)
 		arrival_expire(arrival);
 		return;
 	} else if (result != -EINTR && result != -EAGAIN) {
-		/* The peer is gone without a word, which is its right. */
+		/* The peer closed the connection; that is not an error. */
 		if (result < 0)
 			arrival->len = 0;
 		arrival_left(arrival);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Arrivals: connections that have yet to say HELLO. The first thread, which
- * listens, reads that one record; it names the queue, and with the queue the
- * thread whose client the connection then becomes.
+ * Arrivals: connections before their HELLO. The first thread, which listens,
+ * reads that one record. It names the queue, and so the thread of the
+ * connection.
  */
 #ifndef DAEMON_ARRIVAL_H
 #define DAEMON_ARRIVAL_H
@@ -26,11 +26,11 @@ struct server;
  * @account: the peer's, a reference
  * @fd: of the socket
  * @pid: of the peer
- * @received: @hello on its way, @len bytes of it are there
- * @due_ns: until when it must be complete, CLOCK_MONOTONIC; 0 = at leisure
- * @left: how long the receive under way may take
+ * @received: @len bytes of @hello, in transit
+ * @due_ns: time limit of HELLO, CLOCK_MONOTONIC; 0 = none
+ * @left: time limit of the present receive
  * @received_ns: when it was complete, CLOCK_MONOTONIC
- * @place: where its queue is, a reference; NULL = there is one thread
+ * @place: where its queue is, a reference; NULL = one thread
  * @landing: posted to the thread that has the place
  */
 struct arrival {
@@ -50,18 +50,17 @@ struct arrival {
 };
 
 /* Takes @fd and the reference to @account, and charges it with a connection.
- * -ENOMEM: none of it.
+ * -ENOMEM: takes neither.
  */
 int arrival_new(struct server *server, int fd, pid_t pid,
 		struct account *account);
 
 void arrivals_init(struct server *server);
 
-/* All that are left, after the loop has ended. */
+/* Ends all remaining arrivals, after the loop has ended. */
 void arrivals_deinit(struct server *server);
 
-/* Say why a connection is not to be in the form in which the client expects an
- * answer, if it can be said, and close it.
+/* Refuses a connection with a reply to HELLO, if it can be sent, and closes it.
  */
 void connection_refuse(struct server *server, int fd, int error);
 

@@ -8,9 +8,8 @@
 
 #include "daemon/buffer.h"
 
-/* What malloc() may keep of freed private memory, and how often it is asked to
- * let go of more: that takes a turn of 30 ms for 256 MiB, which nobody shall
- * bring about time and again.
+/* Trim malloc's free memory above this, at most this often: trimming 256 MiB
+ * takes a turn of 30 ms, which no client may cause repeatedly.
  */
 #define PRIVATE_KEPT	(1024 * 1024)
 #define TRIM_NS		10000000000ULL
@@ -208,7 +207,7 @@ void buffer_put_all(struct buffers *buffers, struct buffer_queue *queue)
 		buffer_put(buffers, buffer);
 }
 
-/* Pieces that other things lie between stay with malloc() until it is asked. */
+/* malloc() keeps freed pieces between used ones until it is trimmed. */
 static void private_trim(struct buffers *buffers)
 {
 	uint64_t now_ns = loop_now(buffers->loop, CLOCK_MONOTONIC);

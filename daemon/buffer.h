@@ -2,11 +2,11 @@
 /*
  * Buffers of records, from the socket and to it.
  *
- * The kernel receives into the buffers of a ring that all clients share; one
- * that holds requests becomes the reply where it is and goes back to the ring
- * once it is sent. What does not begin as a request (expirations, scans) is
- * written into spare ones. A client that is slow to take its replies must not
- * keep either: what it has is copied to private memory, see client.c.
+ * The kernel receives into the buffers of a ring that all clients share. A
+ * buffer of requests becomes the reply in place, and returns to the ring once
+ * it is sent. Other records (expirations, scans) are written into spare
+ * buffers. A client that reads slowly must hold neither: its data is copied to
+ * private memory, see client.c.
  */
 #ifndef DAEMON_BUFFER_H
 #define DAEMON_BUFFER_H
@@ -17,8 +17,8 @@
 #include "daemon/counter.h"
 #include "daemon/loop.h"
 
-/* Before each buffer's data, for the beginning of a record that came with the
- * buffer before.
+/* Room before each buffer's data, for the beginning of a record from the buffer
+ * before.
  */
 #define BUFFER_HEADROOM	64
 
@@ -32,11 +32,11 @@ enum buffer_kind {
 
 /**
  * struct buffer - a buffer
- * @next: in whatever queue it is
+ * @next: in its queue
  * @data: its memory, @size bytes (const), aligned to 16 at least
- * @head: the first byte that still matters
+ * @head: the first byte that is still needed
  * @tail: behind the last
- * @received_ns: when the daemon had it, CLOCK_MONOTONIC, until that is counted
+ * @received_ns: when it arrived, CLOCK_MONOTONIC, until that is counted
  * @reply: while requests become replies: the first reply
  * @reply_tail: behind the last; NULL until processing began
  */
@@ -111,46 +111,50 @@ struct buffers {
 	uint64_t trimmed_ns;
 };
 
-/* @nr: for the ring, rounded up to a power of two; half as many are spare.
+/* Sets the ring up. @nr: rounded up to a power of two; half as many are spare.
  * -ENOMEM, -EINVAL (a kernel before 5.19).
  */
 int buffers_init(struct buffers *buffers, struct loop *loop, uint32_t nr,
 		 uint32_t size);
-/* After the loop has ended. */
+/* Frees them, after the loop has ended. */
 void buffers_deinit(struct buffers *buffers);
 
-/* What the kernel filled: completion @flags name it, @len bytes. */
+/* Returns the buffer that the kernel filled: completion @flags name it, @len
+ * bytes.
+ */
 struct buffer *buffer_received(struct buffers *buffers, uint32_t flags,
 			       uint32_t len);
 
-/* An empty spare buffer, or NULL: there will be some next turn. */
+/* Returns an empty spare buffer, or NULL: there will be some next turn. */
 struct buffer *buffer_spare(struct buffers *buffers);
 
-/* An empty private buffer, or NULL: no memory. */
+/* Returns an empty private buffer, or NULL: no memory. */
 struct buffer *buffer_private(struct buffers *buffers, uint32_t size);
 
-/* Bytes that the private ones of a queue take. */
+/* Returns the bytes of a queue's private buffers. */
 uint64_t buffer_queue_private(const struct buffer_queue *queue);
 
-/* A private copy of @buffer, which is put back; or NULL (and it is not). */
+/* Returns a private copy of @buffer, which is freed; or NULL (and it is not).
+ */
 struct buffer *buffer_privatize(struct buffers *buffers,
 				struct buffer *buffer);
 
-/* So many of the ring's are never lent to an engine: it may keep what it has for
- * as long as memory takes to come back from swap, and meanwhile everybody else is
- * to be heard.
+/* A reserve of the ring's buffers that an engine never gets. An engine may hold
+ * its buffers while memory is swapped in; meanwhile all other clients must be
+ * served.
  */
 static inline uint32_t buffers_reserve(const struct buffers *buffers)
 {
 	return buffers->nr_ring / 4;
 }
 
-/* Put a buffer back where it belongs; NULL is allowed. */
+/* Returns a buffer to its owner; NULL is allowed. */
 void buffer_put(struct buffers *buffers, struct buffer *buffer);
 
 void buffer_put_all(struct buffers *buffers, struct buffer_queue *queue);
 
-/* Show the kernel what came back in this turn, and give it freed memory. */
+/* Provides returned buffers to the kernel in this turn, and trims freed memory.
+ */
 void buffers_turn(struct buffers *buffers);
 
 #endif /* DAEMON_BUFFER_H */

@@ -9,10 +9,10 @@
 #include "daemon/observer.h"
 #include "daemon/server.h"
 
-/* Buffers that may wait to be processed before we stop receiving. */
+/* Buffers that may wait to be processed before receiving stops. */
 #define RECEIVED_MAX	2
 
-/* Records that are few: a client with no more is processed before others. */
+/* Clients with at most this many pending records run first. */
 #define FEW	64
 
 /* Least size of the memory in which a blocked client's replies are gathered. */
@@ -24,7 +24,7 @@ static bool client_privatize(struct client *client);
 
 /* -------------------------------------------------------------- life, death */
 
-/* HELLO, as if it had been received with what comes after it. */
+/* Handles HELLO, as if it had been received with the following bytes. */
 static struct buffer *client_said(struct server *server,
 				  const struct arrival *arrival)
 {
@@ -104,9 +104,9 @@ static void client_free(struct client *client)
 	pool_put(&server->client_pool, client);
 }
 
-/* No more is done for it. Its place as a consumer is free at once; the rest
- * goes at the end of the turn in which its last completion came, since the
- * kernel may still use its memory and we may still hold a pointer to it.
+/* Kills a client: no more is done for it. Its role as a consumer is free at
+ * once. The rest is freed at the end of the turn of its last completion: the
+ * kernel may still use its memory, and callers may hold a pointer to it.
  */
 static void client_end(struct client *client)
 {
@@ -194,7 +194,7 @@ static void client_receive(struct client *client)
 	} else {
 		io_uring_prep_recv_multishot(sqe, client->fd, NULL, 0, 0);
 	}
-	/* Most often there is nothing yet: do not try in vain. */
+	/* Usually there is nothing yet: do not try for nothing. */
 	if (!client->more)
 		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
 	sqe->flags |= IOSQE_BUFFER_SELECT;
@@ -228,7 +228,7 @@ static void client_received(struct loop_op *op, int result, uint32_t flags)
 		buffer->received_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
 		buffer_push(&client->received, buffer);
 		client->nr_received++;
-		/* It can wait elsewhere for the engine to be done. */
+		/* It can wait for the engine in private memory. */
 		if (client->busy && server->buffers.nr_free <
 				    buffers_reserve(&server->buffers))
 			client_privatize(client);
@@ -244,7 +244,7 @@ static void client_received(struct loop_op *op, int result, uint32_t flags)
 		list_add(&server->starved, &client->starved);
 	} else if (result < 0 && result != -ECANCELED && result != -EINTR &&
 		   result != -EAGAIN) {
-		/* The peer is gone without a word, which is its right. */
+		/* The peer closed the connection; that is not an error. */
 		client_end(client);
 		return;
 	}
@@ -279,7 +279,7 @@ void *client_room(struct client *client, size_t len)
 {
 	struct buffer *buffer = client->replies.first ? client->replies.last :
 							NULL;
-	/* Copies for observers must not take the buffers of all. */
+	/* Copies for observers must not take the shared buffers. */
 	bool private = client->blocked || client->observes;
 	char *room;
 
@@ -303,8 +303,8 @@ void *client_room(struct client *client, size_t len)
 	return room;
 }
 
-/* A blocked client's replies are gathered in its own memory, so that many
- * small ones do not cost more than they are.
+/* Gathers a blocked client's replies in its own memory, so that many small ones
+ * cost only their size.
  */
 void client_send(struct client *client, struct buffer *buffer)
 {
@@ -326,8 +326,8 @@ void client_send(struct client *client, struct buffer *buffer)
 	buffer_put(&client->server->buffers, buffer);
 }
 
-/* How long its requests took until their answers were handed to the kernel, in
- * a turn before this one.
+/* Counts the time of its requests until their answers went to the kernel, in an
+ * earlier turn.
  */
 static void client_count(struct client *client, struct buffer *buffer)
 {
@@ -340,8 +340,8 @@ static void client_count(struct client *client, struct buffer *buffer)
 	buffer->received_ns = 0;
 }
 
-/* The socket did not take all: from now on until it has, the client has memory
- * of its own.
+/* Blocks a client whose socket took only a part: until all is sent, its replies
+ * are in private memory.
  */
 static void client_block(struct client *client)
 {
@@ -363,13 +363,13 @@ static bool client_continues(const struct client *client)
 	return client_consumes(client) && consumer_continues(client->queue);
 }
 
-/* Send what there is, all in one piece. At first only what the socket takes at
- * once, since the memory is shared; a blocked client's is its own and waits.
+/* Sends all that is pending, in one piece. At first only what the socket takes
+ * at once, since the memory is shared; a blocked client's is its own and waits.
  *
- * What does not wait is over when it has been submitted. So where the kernel
- * can keep quiet about what went well (a short send did not, by MSG_WAITALL) it
- * does, and the daemon need not wake up once more to be told; unless there is
- * something to do for the client as soon as it is sent.
+ * A send that does not wait is complete when it has been submitted. So with
+ * MSG_WAITALL and success skipped (a short send posts a CQE), the daemon need
+ * not wake up for it. The exception is a client with work to do as soon as it
+ * is sent.
  */
 static void client_write(struct client *client)
 {
@@ -411,8 +411,8 @@ static void client_write(struct client *client)
 	client->ops++;
 }
 
-/* Take @len bytes that were sent off the queue. Returns true if that was all
- * of what client_write() meant to send.
+/* Removes @len sent bytes from the queue. Returns true if that was all of
+ * client_write()'s send.
  */
 static bool client_written(struct client *client, uint32_t len)
 {
@@ -487,8 +487,8 @@ void clients_sent(struct server *server)
 
 /* ------------------------------------------------------- what to do with it */
 
-/* What a client sent that is not taken any further for now must not keep shared
- * memory either, but for what the engine is at work on.
+/* Unprocessed bytes of a stalled client must not hold shared memory either,
+ * except those at the engine.
  */
 static bool client_privatize(struct client *client)
 {
@@ -609,10 +609,9 @@ static uint64_t client_private(const struct client *client)
 	       buffer_queue_private(&client->replies);
 }
 
-/* Where the memory of this thread's blocked clients has come to more than its
- * part of what all may have, those end that have taken nothing for the longest,
- * until what remains is within it. Memory of those that end comes back with
- * their last completion.
+/* Ends blocked clients when their memory exceeds this thread's part of the
+ * limit: those that have read nothing for the longest time, until the rest is
+ * within it. Their memory is freed with their last completion.
  */
 void clients_bound(struct server *server)
 {
@@ -645,7 +644,7 @@ void clients_turn(struct server *server)
 	clients_bound(server);
 	clients_write(server);
 
-	/* First come, first served, and no more than there is for. */
+	/* First come, first served, while there are buffers. */
 	while (buffers && (entry = list_pop(&server->starved))) {
 		struct client *client = container_of(entry, struct client,
 						     starved);

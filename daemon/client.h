@@ -3,17 +3,16 @@
  * Clients: one connection each.
  *
  * A received buffer waits in @received until its records are processed, in
- * place, by requests.c; then it waits in @replies until it is sent, and goes
- * back to the ring. Both are emptied within a turn or two, so that the buffers
- * which all clients share always come back.
+ * place, by requests.c. Then it waits in @replies until it is sent, and returns
+ * to the ring. Both are emptied within a turn or two, so that shared buffers
+ * always return.
  *
- * A client that does not take what it is sent is *blocked*: what it is to get
- * is gathered in private memory. It is *full* once that is as many records as
- * it was promised to have in flight: then nothing more is received from it or
- * processed for it, and what was received already goes to private memory, too.
- * The rest stays with the client, in its own socket buffer, until it reads.
- * All private memory together has a limit; beyond it those end that have taken
- * nothing for the longest.
+ * A client that does not read is *blocked*: its replies are gathered in private
+ * memory. It is *full* once these are as many records as its window. Then
+ * nothing more is received from it or processed for it, and received bytes go
+ * to private memory, too. The rest stays in the client's own socket buffer
+ * until it reads. All private memory together has a limit; beyond it the
+ * clients end that have read nothing for the longest time.
  */
 #ifndef DAEMON_CLIENT_H
 #define DAEMON_CLIENT_H
@@ -39,7 +38,7 @@ struct server;
 struct user;
 
 enum client_state {
-	CLIENT_HELLO,	/* has yet to say HELLO */
+	CLIENT_HELLO,	/* before its HELLO */
 	CLIENT_OPEN,
 	CLIENT_LEAVING,	/* gets its last replies */
 	CLIENT_DEAD,	/* waits for its last completion */
@@ -84,7 +83,7 @@ enum client_state {
  * @replies: buffers to be sent, @replies_len bytes
  *
  * @observer: among its queue's observers, if it @observes
- * @missed: copies that were dropped, of which it was not told yet
+ * @missed: dropped copies, not yet reported to it
  */
 struct client {
 	struct server *server;
@@ -144,98 +143,97 @@ struct client {
 
 /* client.c ----------------------------------------------------------------- */
 
-/* Make a client of what has said HELLO, which is then the first thing it sent.
- * Takes the descriptor, the place and what was charged for a connection.
- * -ENOMEM: nothing of it.
+/* Makes a client of a connection after its HELLO, the first record it sent.
+ * Takes the descriptor, the place and the charge of a connection. -ENOMEM:
+ * takes nothing.
  */
 int client_new(struct server *server, struct arrival *arrival);
 
-/* All that is left, at the end. */
+/* Ends all remaining clients, at the end. */
 void clients_deinit(struct server *server);
 
-/* Whether it can be sent more now: that is open, takes what it gets, and has
- * no reply under way which must come first.
+/* Returns whether it can be sent more now: it is open, reads, and has no
+ * earlier reply in progress.
  */
 bool client_takes(const struct client *client);
 
-/* Whether as much waits to be sent to it as may. */
+/* Returns whether the most allowed waits to be sent to it. */
 bool client_full(const struct client *client);
 
-/* Have it send in this turn, before those that are told so later. */
+/* Lets it send in this turn, before clients marked later. */
 void client_will_write(struct client *client);
 
-/* Send a buffer after all others; it is put back when that is done. */
+/* Sends a buffer after all others; it is freed afterwards. */
 void client_send(struct client *client, struct buffer *buffer);
 
-/* Room for @len bytes that are sent after all others, or NULL: try again next
- * turn. The caller fills it before it calls anything else.
+/* Returns room for @len bytes that are sent after all others, or NULL: try
+ * again next turn. The caller fills it before any other call.
  */
 void *client_room(struct client *client, size_t len);
 
-/* Log @why (NULL: not worth a line) and the errno @error (0 = none), send what
- * is there, then end.
+/* Logs @why (NULL: no line) and the errno @error (0 = none), sends the pending
+ * replies, then ends it.
  */
 void client_leave(struct client *client, const char *why, int error);
 
-/* It cannot be served: log @why and the errno @error (0 = none), end now. */
+/* Ends a client at once: logs @why and the errno @error (0 = none). */
 void client_fail(struct client *client, const char *why, int error);
 
-/* What a line in the log about it tells beside its text. */
+/* Returns the fields of a log line about it. */
 struct log_about client_about(const struct client *client, const char *id,
 			      int error);
 
-/* Its first buffer is at work elsewhere: it is @busy and stays until that is
- * returned, however it ends. After that it is still @busy until somebody goes on
- * with the buffer.
+/* Lends its first buffer: the client is @busy until it is returned, however it
+ * ends. After that it is still @busy until the buffer's processing continues.
  */
 void client_lend(struct client *client);
 void client_return(struct client *client);
 
-/* Have the client wait, @busy and on the list @waiting, for what other threads
- * say; client_told() once they have.
+/* Parks the client, @busy and on the list @waiting, until other threads answer;
+ * client_told() then continues it.
  */
 void client_ask(struct client *client, struct list *waiting);
 void client_told(struct client *client);
 
-/* Something changed: do what can be done now. */
+/* Does what is possible now, after a change. */
 void client_update(struct client *client);
 
-/* What was sent quietly before this turn and did not complain is sent. */
+/* Completes sends with success skipped, submitted before this turn. */
 void clients_sent(struct server *server);
 
-/* Send what there is to be sent. */
+/* Sends pending bytes. */
 void clients_write(struct server *server);
 
-/* End who does not read, where that takes more memory than it may. */
+/* Ends clients that do not read, where that takes too much memory. */
 void clients_bound(struct server *server);
 
-/* At the end of a turn: send, receive again, forget the dead. */
+/* Ends a turn: sends, receives again, frees the dead. */
 void clients_turn(struct server *server);
 
 /* requests.c --------------------------------------------------------------- */
 
-/* Process the records of the first received buffer. Returns what they cost, in
+/* Processes the records of the first received buffer. Returns their cost, in
  * ordinary ones.
  */
 uint32_t client_process(struct client *client);
 
-/* Process what clients sent, within this turn's budget. */
+/* Processes received requests, within this turn's budget. */
 void clients_process(struct server *server);
 
-/* What the engine calls when a batch is back. */
+/* Called by the engine when a batch is done. */
 void client_batch_done(struct engine_io *io, int result);
 
 /* hello.c ------------------------------------------------------------------ */
 
-/* Whether @name, EXPIRY_NAME_MAX bytes, has only the characters of a name and
- * then only NULs.
+/* Returns whether @name, EXPIRY_NAME_MAX bytes, has only the characters of a
+ * name and then only NULs.
  */
 bool hello_name_valid(const char *name);
 
-/* Whether HELLO asks for a connection without any queue. */
+/* Returns whether HELLO requests a connection without any queue. */
 bool hello_wants_no_queue(const struct expiry_hello *hello);
 
-/* Answer the first record, in place. */
+/* Answers the first record, in place. */
 void client_hello(struct client *client, struct expiry_record *record);
 
 #endif /* DAEMON_CLIENT_H */

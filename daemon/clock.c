@@ -8,7 +8,7 @@
 
 #include "daemon/server.h"
 
-/* Later than any clock goes (the year 2262), yet a time the kernel can hold. */
+/* Later than any clock (the year 2262), yet a time the kernel can store. */
 #define CLOCK_FAR	(INT64_MAX / 1000000000 - 1)
 
 static int clock_watch(struct clock_watch *clock)

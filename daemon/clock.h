@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The watch on CLOCK_REALTIME: tells when somebody sets it.
- */
+/* The watch on CLOCK_REALTIME: reports when it is set. */
 #ifndef DAEMON_CLOCK_H
 #define DAEMON_CLOCK_H
 

@@ -16,8 +16,8 @@
 #include "daemon/socket-default.h"
 #include "daemon/util.h"
 
-/* Most bytes, or timers of a user, that can be asked for: more than there can be,
- * and sums of several such numbers still fit in 64 bits.
+/* The greatest bytes or timers of a user: more than possible, and sums of
+ * several such numbers still fit in 64 bits.
  */
 #define MOST	(1ULL << 48)
 
@@ -64,7 +64,7 @@ struct config_key {
 	.start = (at_start), \
 }
 
-/* Every limit there is, with its default. */
+/* All limits with their defaults. */
 static const struct config_key config_keys[] = {
 	TEXT(socket, EXPIRY_SOCKET_DEFAULT, true),
 	TEXT(device, "/dev/expiry", true),
@@ -196,7 +196,7 @@ const char *config_set(struct config *config, const char *name,
 		if (!strcmp(name, "undeclared") && strcmp(value, "anybody") &&
 		    strcmp(value, "group") && strcmp(value, "nobody"))
 			return "is not anybody, group or nobody";
-		/* To its end, so that settings can be compared. */
+		/* Up to its end, so that settings can be compared. */
 		strncpy(field(config, key), value, key->text);
 		return NULL;
 	}

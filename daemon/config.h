@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * What the administrator decides: a file of lines `key = value`.
- */
+/* The administrator's settings: a file of lines `key = value`. */
 #ifndef DAEMON_CONFIG_H
 #define DAEMON_CONFIG_H
 
@@ -29,7 +27,7 @@ struct config {
 	uint64_t socket_mode;
 	uint64_t threads;
 
-	/* What clients can make grow. */
+	/* Limits of what clients can make grow. */
 	uint64_t connections;
 	uint64_t connections_per_user;
 	uint64_t queues;
@@ -47,7 +45,7 @@ struct config {
 	uint64_t kept_queues;
 	uint64_t kept_queues_per_user;
 
-	/* What they share. */
+	/* Limits of what they share. */
 	uint64_t buffers;
 	uint64_t buffer_size;
 
@@ -65,7 +63,7 @@ uint32_t config_layout(const struct config *config);
 
 void config_init(struct config *config);
 
-/* Set one key. Returns NULL, or what is wrong with it. */
+/* Sets one key. Returns NULL, or the fault. */
 const char *config_set(struct config *config, const char *key,
 		       const char *value);
 
@@ -74,15 +72,15 @@ const char *config_set(struct config *config, const char *key,
  */
 int config_resolve(struct config *config);
 
-/* Read a file, then those named *.conf in the directory @path.d, by name; what
- * none of them names stays. They may be absent, but for the file itself if it
- * is @needed. Returns 0, or -errno after saying on stderr which line of which
- * file is wrong (-EINVAL) or why it cannot be read.
+/* Reads a file, then those named *.conf in the directory @path.d, by name;
+ * unnamed settings stay. The files may be absent, except the file itself if it
+ * is @needed. Returns 0, or -errno after a line on stderr with the faulty line
+ * and file (-EINVAL) or the reason.
  */
 int config_read(struct config *config, const char *path, bool needed);
 
-/* Take over from @from what may change while the daemon runs, and say on stderr
- * what else is different and has to wait for the next start.
+/* Takes over from @from the settings that may change at runtime. Says on stderr
+ * which others differ and need a restart.
  */
 void config_update(struct config *config, const struct config *from);
 

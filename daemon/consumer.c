@@ -1,16 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Consumers: the way of an expiration from the engine to a connection.
+ * Consumers: the path of an expiration from the engine to a connection.
  *
  * Expirations stay in the engine, where they can still be refreshed and
- * cancelled, until the consumer has given credit and its socket takes what it
- * is sent. A read that an engine answers later is its consumer's alone: the
- * next consumer gets neither the result nor its count against the credit.
+ * cancelled, until the consumer has given credit and its socket has room. A
+ * read that an engine completes later belongs to its consumer: the next one
+ * gets neither the result nor its count against the credit.
  *
- * On a plain queue what was collected for a consumer that goes is lost with it
- * (at most once): one buffer at most that its socket has not taken, since
- * nothing is collected before, and what it has not read from its socket. On an
- * acknowledging queue the next consumer gets both.
+ * On a plain queue expirations collected for a consumer that leaves are lost
+ * (at most once). That is one buffer at most that its socket had not taken,
+ * because nothing is collected before, and the bytes unread in its socket. On
+ * an acknowledging queue the next consumer gets both.
  */
 #include <assert.h>
 #include <errno.h>
@@ -23,14 +23,14 @@
 #include "daemon/queue.h"
 #include "daemon/server.h"
 
-/* Whether expirations may be collected now. */
+/* Returns whether expirations may be collected now. */
 static bool consumer_collects(const struct queue *queue)
 {
 	return queue->credit && !queue->waiting && !queue->unsent;
 }
 
-/* Note since when the consumer takes what is due; what waits until it does is
- * not late by the daemon's doing.
+/* Records since when the consumer takes due timers: a wait before that is not
+ * the daemon's lateness.
  */
 static void consumer_note(struct queue *queue)
 {
@@ -109,7 +109,7 @@ void consumer_leave(struct queue *queue)
 		ops->stop(queue->engine_queue, &queue->read);
 }
 
-/* Look again: more may be due already, or the engine says when it is. */
+/* Checks again: more may be due already, or the engine reports when. */
 static void consumer_next(struct queue *queue, bool more)
 {
 	const struct engine_ops *ops = queue->server->engine->ops;
@@ -191,8 +191,8 @@ static bool consumer_tell_clock(struct queue *queue)
 	return true;
 }
 
-/* Make what was delivered and not acknowledged due again. Returns false while
- * there is more to do.
+/* Makes unacknowledged deliveries due again. Returns false while there is more
+ * to do.
  */
 static bool consumer_rewind(struct queue *queue)
 {
@@ -206,7 +206,7 @@ static bool consumer_rewind(struct queue *queue)
 	return true;
 }
 
-/* Returns how many expirations were collected, or were asked for. */
+/* Returns how many expirations were collected or requested. */
 static uint32_t consumer_run(struct queue *queue)
 {
 	struct server *server = queue->server;
@@ -249,9 +249,9 @@ uint32_t consumers_run(struct server *server, uint32_t budget)
 	uint32_t full = server->buffers.size / sizeof(struct expiry_record);
 	uint32_t done = 0, before;
 
-	/* Those that are put on the list meanwhile have their turn next; where
-	 * buffers were filled that is at once, lest expirations pile up behind
-	 * arrivals of which more than a buffer comes each turn.
+	/* Queues listed meanwhile have their turn next. After filled buffers
+	 * that is at once, so that expirations do not pile up behind arrivals
+	 * of more than a buffer each turn.
 	 */
 	do {
 		struct list now, *entry;
@@ -286,7 +286,7 @@ void consumers_clock_set(struct server *server)
 			    !queue->consumer)
 				continue;
 			queue->clock_set = true;
-			/* What the step made due is not late. */
+			/* Timers due through the step are not late. */
 			queue->takes = false;
 			consumer_kick(queue);
 		}

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Numbers that several threads look at. Each is true by itself and promises
- * nothing about any other memory.
+ * Counters that several threads read. Relaxed atomics: each value is valid
+ * alone; no ordering.
  */
 #ifndef DAEMON_COUNTER_H
 #define DAEMON_COUNTER_H
@@ -10,8 +10,8 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-/* A counter of which one thread is the only writer, so that to count is no
- * dearer than in a variable of its own.
+/* A counter with one writing thread: counting costs no more than in a plain
+ * variable.
  */
 typedef _Atomic uint64_t counter_t;
 
@@ -30,9 +30,7 @@ static inline void counter_add(counter_t *counter, uint64_t value)
 	counter_set(counter, counter_read(counter) + value);
 }
 
-/* How much of something all threads have together, of which they may have no
- * more than a limit.
- */
+/* A sum of all threads that must not exceed a limit. */
 typedef _Atomic uint64_t share_t;
 
 static inline uint64_t share_read(const share_t *share)
@@ -40,7 +38,7 @@ static inline uint64_t share_read(const share_t *share)
 	return atomic_load_explicit(share, memory_order_relaxed);
 }
 
-/* Have @nr more, whatever the limit; what is negative is given back. */
+/* Adds @nr, whatever the limit; a negative number subtracts. */
 static inline void share_add(share_t *share, uint64_t nr)
 {
 	atomic_fetch_add_explicit(share, nr, memory_order_relaxed);
@@ -51,7 +49,7 @@ static inline void share_put(share_t *share, uint64_t nr)
 	atomic_fetch_sub_explicit(share, nr, memory_order_relaxed);
 }
 
-/* Have @nr more unless that makes more than @max: never so for a moment. */
+/* Adds @nr unless that exceeds @max: not even for a moment. */
 static inline bool share_take(share_t *share, uint64_t nr, uint64_t max)
 {
 	uint64_t now = share_read(share);

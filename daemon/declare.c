@@ -10,7 +10,7 @@
 #include "daemon/log.h"
 #include "daemon/server.h"
 
-/* What cannot change while a queue exists, in words. */
+/* Most bytes of a list of keys that cannot change while a queue exists. */
 #define CHANGES_TEXT	64
 
 static struct log_about about_file(const struct declaration *file, int error)

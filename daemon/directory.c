@@ -14,7 +14,7 @@ int directory_init(struct directory *directory, uint32_t nr_threads,
 
 	*directory = (struct directory) { .nr_threads = nr_threads };
 	pthread_mutex_init(&directory->lock, NULL);
-	/* A place is a queue's or a connection's, and those are limited. */
+	/* Every place has a queue or a connection, and those are limited. */
 	pool_init(&directory->pool, sizeof(struct place), UINT64_MAX);
 	if (getrandom(&directory->seed, sizeof(directory->seed), 0) < 0)
 		return -errno;
@@ -56,8 +56,8 @@ static struct place *place_find(struct directory *directory, const char *name)
 	return NULL;
 }
 
-/* Named queues and anonymous ones are spread each by itself, so that one that
- * comes and goes does not bring two that stay together; then by their sum.
+/* Balance named and anonymous queues separately: a short-lived one must not put
+ * two long-lived ones together. Then balance by their sum.
  */
 static uint32_t fewest(const struct directory *directory, bool named)
 {

@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The directory: which thread has which queue. Only what makes, finds or ends a
- * queue looks into it. With one thread there is nothing to look up: a place is
- * NULL then.
+ * The directory: which thread has which queue. Only making, finding and ending
+ * a queue use it. With one thread it is not needed: a place is NULL then.
  */
 #ifndef DAEMON_DIRECTORY_H
 #define DAEMON_DIRECTORY_H
@@ -51,15 +50,15 @@ int directory_init(struct directory *directory, uint32_t nr_threads,
 		   uint64_t nr_queues);
 void directory_deinit(struct directory *directory);
 
-/* A reference to the place of the queue @name, EXPIRY_NAME_MAX bytes: the one it
- * has, or a new one in the thread that has the fewest. NULL: no memory.
+/* Returns a reference to the place of the queue @name, EXPIRY_NAME_MAX bytes:
+ * its present one, or a new one in the thread with the fewest. NULL: no memory.
  */
 struct place *place_get(struct directory *directory, const char *name);
 
-/* One reference more; NULL is allowed. */
+/* Takes one reference more; NULL is allowed. */
 struct place *place_hold(struct directory *directory, struct place *place);
 
-/* One reference less; NULL is allowed. */
+/* Drops one reference; NULL is allowed. */
 void place_put(struct directory *directory, struct place *place);
 
 #endif /* DAEMON_DIRECTORY_H */

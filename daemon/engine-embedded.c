@@ -3,10 +3,9 @@
  * The embedded engine: core/ in this process, for machines where no module can
  * be loaded. Queues live as long as the daemon.
  *
- * Everything is answered at once. What may take its time, settling the top of
- * a heap, giving pages back, is done in bounded steps at the end of a turn for
- * the queues that were used in it; a turn that did not come to an end with it
- * asks for another.
+ * All requests are answered at once. Work that may take long, such as settling
+ * the top of a heap and freeing pages, is done in bounded steps at the end of a
+ * turn, for the queues used in it. A turn that leaves a rest requests another.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -20,14 +19,14 @@
 #include "daemon/engine.h"
 #include "daemon/util.h"
 
-/* One turn's share of the work that may be put off. */
-#define TURN_QUEUES	256	/* queues looked at */
+/* One turn's share of deferred work. */
+#define TURN_QUEUES	256	/* queues checked */
 #define SETTLE_STEPS	512	/* heap nodes of a queue */
-#define TIDY_PAGES	256	/* pages of a queue given back to the arena */
-#define TRIM_PAGES	512	/* pages given back to the kernel */
+#define TIDY_PAGES	256	/* pages of a queue freed to the arena */
+#define TRIM_PAGES	512	/* pages returned to the kernel */
 #define COLLECT_CALLS	16	/* calls into the core that may yield nothing */
 
-/* Pages that a run keeps above what it uses, besides one in eight. */
+/* Pages that a run keeps above its use, besides one in eight. */
 #define RUN_KEEP	4
 
 static_assert(CORE_DIR_SIZE * sizeof(void *) <= CORE_PAGE_SIZE,
@@ -50,7 +49,7 @@ struct run {
  * @timers: the core's
  * @runs: its memory
  * @alarm: set while the queue waits for its first deadline
- * @used: on the engine's list of queues used since they were last put right
+ * @used: on the engine's list of queues to be updated
  * @clock_id: const; @limit likewise
  * @waiting: due() is owed
  * @rewind: where the rewind under way goes on
@@ -70,7 +69,7 @@ struct embedded_queue {
  * struct embedded - the engine
  * @arena: memory of all queues
  * @alarms: one set for each clock, numbered as loop_clock() does
- * @used: queues to be put right
+ * @used: queues used since they were last updated
  * @nr: queues
  */
 struct embedded {
@@ -113,8 +112,8 @@ static uint32_t tables_of(uint32_t nr_pages)
 	return nr_pages / CORE_DIR_SIZE + 1;
 }
 
-/* What the directory of every empty run is, so that a queue which never had a
- * timer costs next to nothing. Only read, and only as far as nr_max reaches.
+/* The directory of every empty run: a queue that never had a timer costs almost
+ * nothing. Only read, and only as far as nr_max reaches.
  */
 static void **no_tables[2 * (TIMERS_MAX / BHEAP_NODES_PER_PAGE) /
 			CORE_DIR_SIZE + 64];
@@ -156,8 +155,8 @@ err_memory:
 	return NULL;
 }
 
-/* Give back up to *@countp of the pages from @keep up. Returns true if there
- * are more.
+/* Frees up to *@countp of the pages from @keep up. Returns true if there are
+ * more.
  */
 static bool run_cut(struct run *run, uint32_t keep, uint32_t *countp)
 {
@@ -209,7 +208,7 @@ static void run_deinit(struct run *run)
 
 /* ------------------------------------------------------------------ queues */
 
-/* The queue was touched: its count, and later its alarm, must be put right. */
+/* Marks a used queue: its count, and later its alarm, must be updated. */
 static void queue_used(struct embedded_queue *queue)
 {
 	queue->base.timers = timers_nr(&queue->timers);
@@ -217,15 +216,15 @@ static void queue_used(struct embedded_queue *queue)
 		list_add(&engine_of(queue)->used, &queue->used);
 }
 
-/* Returns true if the queue is as it should be. */
+/* Returns true if the queue is up to date. */
 static bool queue_tidy(struct embedded_queue *queue)
 {
 	uint32_t count = TIDY_PAGES;
 	bool done = true;
 	int i;
 
-	/* An error here is for want of memory: what is known of the first
-	 * deadline is then too early rather than too late.
+	/* An error here means no memory: the known first deadline is then too
+	 * early rather than too late.
 	 */
 	if (!timers_settle(&queue->timers, SETTLE_STEPS))
 		done = false;
@@ -336,8 +335,8 @@ static int embedded_submit_now(struct engine_queue *base,
 	return 0;
 }
 
-/* What is due as soon as it is armed needs no alarm: it goes out in the turn of
- * its reply.
+/* A timer that is due when armed needs no alarm: it goes out in the turn of its
+ * reply.
  */
 static int embedded_submit(struct engine_queue *base, struct engine_io *io)
 {

@@ -3,9 +3,8 @@
  * The kernel engine: a queue is an open file of /dev/expiry.
  *
  * Batches go as IORING_OP_URING_CMD, expirations come by IORING_OP_READ, both
- * in the loop's ring. Waiting is a one-shot poll after a read that found
- * nothing more: it looks at the state once it is armed, so that nothing which
- * came between the two is missed.
+ * in the loop's ring. Waiting is a one-shot poll after an empty read. It checks
+ * the state once it is armed, so that no event between the two is missed.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -19,8 +18,8 @@
 #include "daemon/engine.h"
 #include "daemon/util.h"
 
-/* Reads that found nothing although the queue polled readable: the page they
- * need is not in memory. The next may wait for it, in a thread of the ring.
+/* Empty reads although the queue polled readable: the page they need is not in
+ * memory. The next may wait for it, in a thread of the ring.
  */
 #define READS_IN_VAIN	2
 
@@ -79,7 +78,7 @@ static void poll_done(struct loop_op *op, int result, uint32_t flags)
 	(void)flags;
 	queue->polling = false;
 	list_del(&queue->all);
-	/* It really waited: the read before it had nothing to find. */
+	/* It really waited: the read before it was empty. */
 	if (queue->base.engine->loop->turns - queue->poll_turn > 1)
 		queue->in_vain = 0;
 	if (queue->fd < 0) {
@@ -118,7 +117,7 @@ static int kernel_queue_new(struct engine *base, struct expiry_config *config,
 		goto err_fd;
 	}
 	if (ioctl(queue->fd, EXPIRY_IOC_CONFIG, config) < 0) {
-		/* Above what the module grants: take what it does grant. */
+		/* Above the module's limit: take the limit. */
 		config->limit = 0;
 		if (errno != EPERM ||
 		    ioctl(queue->fd, EXPIRY_IOC_CONFIG, config) < 0) {
@@ -175,7 +174,7 @@ static void kernel_queue_free(struct engine_queue *base)
 		free(queue);
 }
 
-/* Keep the count from what a batch did. Where the reply does not tell (an ARM
+/* Updates the count after a batch. Where the reply does not show it (an ARM
  * that replaced, an ACK of a periodic timer) it stays too high, never too low,
  * until the next recount().
  */
@@ -267,8 +266,8 @@ static int kernel_submit_now(struct engine_queue *base,
 	return 0;
 }
 
-/* Leave out what the daemon tells its clients itself (clock.c). Returns how
- * many records are left.
+/* Removes records that the daemon reports itself (clock.c). Returns how many
+ * are left.
  */
 static int keep_expired(struct expiry_record *records, int count)
 {
@@ -284,9 +283,7 @@ static int keep_expired(struct expiry_record *records, int count)
 	return kept;
 }
 
-/* What is due later than any timer that was given a passed deadline comes behind
- * all of those.
- */
+/* Timers due later than any with a passed deadline come behind all of those. */
 static uint64_t lateness(struct kernel_queue *queue,
 			 const struct expiry_record *records, int count)
 {
@@ -303,7 +300,7 @@ static uint64_t lateness(struct kernel_queue *queue,
 		if (!(records[i].flags & EXPIRY_F_REDELIVERED) &&
 		    records[i].deadline_ns >= from_ns)
 			break;
-	/* It may have come while this turn lasted. */
+	/* It may have come during this turn. */
 	return i < count && records[i].deadline_ns < now_ns ?
 	       now_ns - records[i].deadline_ns : 0;
 }

@@ -103,7 +103,7 @@ struct engine_io {
  * @submit_now: the same without the ring; may block. Where it fails, the status
  *	of a record does not tell whether it was done.
  * @collect: up to @io->count expirations that are due, in order. Returns how
- *	many, 0 = none can be had now, -EINPROGRESS, or an error.
+ *	many, 0 = none are available now, -EINPROGRESS, or an error.
  * @stop: end a collect() that is on its way soon; its done() still comes.
  *	NULL: there never is one.
  * @wait: call @queue->due once when something is due. Returns 0, or 1 if that

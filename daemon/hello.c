@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * HELLO: what every connection begins with.
- */
+/* HELLO: the first record of every connection. */
 #include <errno.h>
 #include <string.h>
 
@@ -34,7 +32,7 @@ bool hello_wants_no_queue(const struct expiry_hello *hello)
 	return hello->flags & EXPIRY_HELLO_EXISTING && !hello->name[0];
 }
 
-/* What breaks the protocol, and *@why in words. */
+/* Returns the status of a protocol violation, and *@why as text. */
 static int hello_check(const struct expiry_hello *hello, const char **why)
 {
 	if (hello->op != EXPIRY_OP_HELLO) {
@@ -74,8 +72,8 @@ static int hello_check(const struct expiry_hello *hello, const char **why)
 	return 0;
 }
 
-/* What is worth a line: not that a queue has a consumer, is of another kind or does
- * not exist, which programs may well try.
+/* Refusals worth a line. Not these: a queue has a consumer, is of another kind
+ * or does not exist. Programs may well try that.
  */
 static const char *attach_error(int error)
 {

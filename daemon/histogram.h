@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Histograms by powers of two: always on, since an entry is one addition. Only
- * `make bench-instruments` compiles a daemon WITHOUT_INSTRUMENTS, to see what
- * they cost.
+ * `make bench-instruments` compiles a daemon WITHOUT_INSTRUMENTS, to measure
+ * their cost.
  */
 #ifndef DAEMON_HISTOGRAM_H
 #define DAEMON_HISTOGRAM_H
@@ -12,8 +12,8 @@
 
 #include "daemon/counter.h"
 
-/* @counts: [n] is how many values were below 2^n and not below 2^(n-1); the
- * last has all that were greater.
+/* @counts: [n] counts values below 2^n and not below 2^(n-1); the last has all
+ *	that were greater.
  */
 struct histogram {
 	counter_t counts[EXPIRY_SERVER_BUCKETS];
@@ -21,7 +21,7 @@ struct histogram {
 
 #ifndef WITHOUT_INSTRUMENTS
 
-/* A time for a histogram, which nobody else asks for. */
+/* Reads a time that only a histogram needs. */
 #define histogram_time(now_ns)	(now_ns)
 
 static inline void histogram_add(struct histogram *histogram, uint64_t value)
@@ -45,7 +45,7 @@ static inline void histogram_add(struct histogram *histogram, uint64_t value)
 
 #endif
 
-/* Add what is in @histogram to @sums. */
+/* Adds @histogram to @sums. */
 static inline void histogram_sum(const struct histogram *histogram,
 				 __u64 *sums)
 {

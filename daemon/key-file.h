@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stdio.h>
 
-/* What a function that sets keys returns for one that it does not know. */
+/* Returned by a function that sets keys for an unknown one. */
 extern const char key_file_unknown[];
 
-/* Sets one key. Returns NULL, or what is wrong with it. */
+/* Sets one key. Returns NULL, or the fault. */
 typedef const char *(*key_file_set_t)(void *data, const char *key,
 				      const char *value);
 

@@ -13,14 +13,13 @@
 
 #define LISTEN_BACKLOG	4096
 
-/* Of all connections, one in so many is only for users with few of them, and
- * one in so many only for root; few is as many as the latter.
+/* Shares of all connections that are reserved: one for users with few of them,
+ * and one for root; few is as many as the latter.
  */
 #define CONNECTIONS_FOR_FEW	8
 #define CONNECTIONS_FEW		256
 
-/* Refused in one turn from the reserve, and how long to wait where even that
- * does not do.
+/* Refusals in one turn through the reserve, and the pause if even that fails.
  */
 #define TURN_REFUSALS	16
 #define REFUSAL_PAUSE_NS	100000000
@@ -30,8 +29,8 @@
 #define SO_PASSRIGHTS	83
 #endif
 
-/* One a turn: what a multishot accept takes at once is as much as the backlog
- * has, and everybody else would wait for that.
+/* One a turn: a multishot accept would take the whole backlog at once, and all
+ * other clients would wait for that.
  */
 static void listener_accept(struct listener *listener)
 {
@@ -42,8 +41,8 @@ static void listener_accept(struct listener *listener)
 	listener->accepting = true;
 }
 
-/* Returns how many connections there may be for one more of a user with @nr, by
- * which one user, or a few together, cannot keep all others out.
+/* Returns the most connections at which a user with @nr may have one more, so
+ * that a few users cannot keep all others out.
  */
 static uint64_t connections_max(const struct server *server, uid_t uid,
 				uint64_t nr)
@@ -80,7 +79,7 @@ static void admit(struct server *server, int fd)
 		connection_refuse(server, fd, -ENOMEM);
 		return;
 	}
-	/* Connections only become fewer meanwhile: nobody else admits any. */
+	/* Connections only become fewer meanwhile: only this thread admits. */
 	max = connections_max(server, peer.uid,
 			      share_read(&account->connections));
 	if (share_read(&shards->connections) >= max) {
@@ -122,8 +121,8 @@ static bool somebody_waits(const struct listener *listener)
 	return poll(&poll_fd, 1, 0) > 0;
 }
 
-/* Give up the reserve for the next one's connection, say that there is no
- * place, and take it back. Returns false if that does not do either.
+/* Frees the reserve for the next connection, refuses it, and takes the
+ * descriptor back. Returns false if that fails, too.
  */
 static bool refuse_from_reserve(struct listener *listener, int error)
 {
@@ -163,7 +162,7 @@ static void listener_wait(struct listener *listener, bool pause)
 		io_uring_prep_poll_add(sqe, listener->fd, POLLIN);
 }
 
-/* There may be descriptors again: that is found out by trying. */
+/* There may be descriptors again: try. */
 static void listener_waited(struct loop_op *op, int result, uint32_t flags)
 {
 	struct listener *listener = container_of(op, struct listener, wait);
@@ -206,9 +205,10 @@ static void listener_accepted(struct loop_op *op, int result, uint32_t flags)
 		listener_accept(listener);
 }
 
-/* Refuses descriptors that clients send with their records: nobody wants them,
- * and to close one may block without end, such as a TCP socket that lingers.
- * Connections have this from the listening socket. Kernels before 6.16 cannot.
+/* Refuses descriptors that clients send with their records: they are of no use,
+ * and closing one may block without end, such as a TCP socket that lingers.
+ * Connections inherit this from the listening socket. Kernels before 6.16
+ * cannot.
  */
 static void refuse_descriptors(int fd)
 {

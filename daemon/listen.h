@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The listening socket and who is let in.
- */
+/* The listening socket and the admission of clients. */
 #ifndef DAEMON_LISTEN_H
 #define DAEMON_LISTEN_H
 
@@ -16,13 +14,11 @@ struct server;
 /**
  * struct listener - the socket
  * @fd: listens
- * @file: it was made in, unless systemd handed it over
- * @op: the accept under way
- * @accepting: it is under way
- * @wait: under way instead while descriptors or memory are short: for somebody
- *	who wants in, or for @pause
- * @reserve: a descriptor that is there to be given up for one who has to be
- *	told that there is no other; -1 = that did not come back yet
+ * @file: where it was made, unless systemd passed it
+ * @op: the accept in progress
+ * @accepting: it is in progress
+ * @wait: while resources are short: for a connection, or for @pause
+ * @reserve: spare descriptor, closed to accept and refuse a client; -1 = lost
  */
 struct listener {
 	struct server *server;
@@ -35,7 +31,7 @@ struct listener {
 	struct __kernel_timespec pause;
 };
 
-/* Take the socket from systemd, or make it. Says on stderr what went wrong. */
+/* Takes the socket from systemd, or makes it. Says on stderr what failed. */
 int listener_init(struct listener *listener, struct server *server);
 void listener_deinit(struct listener *listener);
 

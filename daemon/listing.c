@@ -6,7 +6,7 @@
 #include "daemon/listing.h"
 #include "daemon/server.h"
 
-/* Places of the pool that are looked at for one reply. */
+/* Indices of the pool checked for one reply. */
 #define LISTING_PLACES	1024
 
 #define UNIT	sizeof(struct expiry_record)
@@ -75,13 +75,14 @@ static void ask(struct listing_question *question, const struct client *client)
 	};
 }
 
-/* The thread that a cursor means. */
+/* Returns the thread of a cursor. */
 static uint32_t thread_of(const struct shards *shards, uint64_t cursor)
 {
 	return cursor % shards->nr;
 }
 
-/* @place: where this thread's pool is to be gone on with, if not at its @end. */
+/* @place: where to continue in this thread's pool, if not at its @end.
+ */
 static uint64_t cursor_after(const struct server *server, uint64_t place,
 			     bool end)
 {
@@ -92,7 +93,7 @@ static uint64_t cursor_after(const struct server *server, uint64_t place,
 	return server->number + 1 < nr ? server->number + 1 : 0;
 }
 
-/* Write the answer of this thread; returns how many bytes. */
+/* Writes the answer of this thread; returns how many bytes. */
 static size_t listing_fill(const struct server *server,
 			   const struct listing_question *question, void *to)
 {
@@ -122,7 +123,7 @@ static size_t listing_fill(const struct server *server,
 static void listing_asked(struct server *server, struct mail *mail);
 static void listing_answered(struct server *server, struct mail *mail);
 
-/* Ask for the next client that waits. */
+/* Sends the question of the next waiting client. */
 static void listing_next(struct server *server)
 {
 	struct listing *listing = &server->listing;
@@ -148,7 +149,7 @@ static void listing_next(struct server *server)
 	mail_post(&shards->servers[thread]->mailbox, &listing->mail);
 }
 
-/* Here is what another thread asks. */
+/* Receives another thread's question. */
 static void listing_asked(struct server *server, struct mail *mail)
 {
 	struct listing *listing = container_of(mail, struct listing, mail);
@@ -164,7 +165,7 @@ static void listing_send(struct client *client, const struct listing *listing)
 	struct buffers *buffers = &client->server->buffers;
 	struct buffer *room = buffer_spare(buffers);
 
-	/* It must not wait: others do for the listing. */
+	/* It must not wait: other clients wait for the listing. */
 	if (!room)
 		room = buffer_private(buffers, listing->len);
 	if (!room) {

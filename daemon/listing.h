@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The queues there are, for those who may know: QUEUES.
+ * The list of queues, by the rights of the client: QUEUES.
  *
- * Each thread lists its own queues. The cursor names the thread and a place in
- * its pool of queues; a reply has queues of one thread only. Where that is not
- * the thread of the client, a mail goes there and comes back with the rows. A
- * thread has one such mail under way, so that it keeps no other busy with what
- * its clients ask; clients wait for it in order.
+ * Each thread lists its own queues. The cursor names the thread and an index in
+ * its pool of queues; a reply has queues of one thread only. If that is not the
+ * client's thread, a mail goes there and returns with the rows. A thread has
+ * one such mail in flight, which bounds the load on the others; clients wait
+ * for it in order.
  */
 #ifndef DAEMON_LISTING_H
 #define DAEMON_LISTING_H
@@ -36,8 +36,8 @@ struct listing_row {
 
 /**
  * struct listing_question - what a client asks
- * @uid: who it is: root and the daemon's own user are told of all queues, others
- *	of their own and of those that they may look at
+ * @uid: the client's user: root and the daemon's own user see all queues, others
+ *	their own and those that they may look at
  * @fd: its socket, which tells of its groups; stays open until the answer
  * @own: its queue, which is left out if it is anonymous; not to be looked into
  * @max: most queues
@@ -71,11 +71,11 @@ struct listing {
 
 void listing_init(struct listing *listing);
 
-/* Answer the QUEUES that is the first record of @client's first buffer, now or,
- * with the client @busy meanwhile, when another thread has. Returns false if
- * there is no room for it in this turn.
+/* Answers the QUEUES that is the first record of @client's first buffer. It
+ * does so now or, with the client @busy meanwhile, after another thread.
+ * Returns false if there is no room for it in this turn.
  *
- * A queue that is there all the while is listed once. Bounded work: there may be
+ * A queue that exists all the while is listed once. Bounded work: there may be
  * fewer queues than fit, even none, before the end.
  */
 bool listing_reply(struct client *client);

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Budgets of lines that clients cause: one for each user, so that a user who
- * misbehaves does not hide what is said about another, and one for all of them.
- * Each is a token bucket.
+ * Budgets of lines that clients cause: one for each user, so that a misbehaving
+ * user does not hide lines about another, and one for all of them. Each is a
+ * token bucket.
  *
- * The table has a fixed size. A bucket that is full again holds no information
- * and makes place for another user's; where there is none, users share one.
- * No locks here: the log calls all of this under its own.
+ * The table has a fixed size. A full bucket holds no information and is reused
+ * for another user; without one, users share one. There are no locks here: the
+ * log makes all calls under its own.
  */
 #ifndef DAEMON_LOG_BUDGET_H
 #define DAEMON_LOG_BUDGET_H
@@ -17,7 +17,7 @@
 #include <sys/types.h>
 #include <time.h>
 
-/* The lines about one user: so many at once, then so many a second. */
+/* The lines about one user: a burst, then a rate a second. */
 #define LOG_USER_BURST		20
 #define LOG_USER_PER_SECOND	2
 
@@ -25,7 +25,7 @@
 #define LOG_ALL_BURST		100
 #define LOG_ALL_PER_SECOND	10
 
-/* So many users have a bucket of their own. */
+/* Users with a bucket of their own. */
 #define LOG_USERS		64
 
 /* For lines about no user in particular; no user has this number. */
@@ -36,9 +36,8 @@
  */
 bool log_budget_take(uid_t uid, time_t now_s);
 
-/* Finds the next user about whom lines were left out since that was last asked.
- * *@cursorp is 0 at first. Returns how many, 0 = there is none any more. *@uidp
- * may be LOG_NOBODY.
+/* Finds the next user with lines left out since the last call. *@cursorp is 0
+ * at first. Returns how many, 0 = no further user. *@uidp may be LOG_NOBODY.
  */
 uint64_t log_budget_left_out(size_t *cursorp, uid_t *uidp);
 

@@ -11,17 +11,14 @@
 #include "daemon/log-sink.h"
 #include "daemon/log.h"
 
-/* Lines that wait to be written: so many at most, of which so many about clients
- * and so many about one user. What a reader that stops finds later is not all
- * about who misbehaved most.
+/* Limits of queued lines: all, those about clients, and those about one user.
+ * So the lines after a reader's pause are not all about the worst client.
  */
 #define LOG_QUEUED		128
 #define LOG_QUEUED_CLIENTS	96
 #define LOG_QUEUED_USER		24
 
-/* How long after the first line that was left out its number is said, if not at
- * the end.
- */
+/* Delay of the line about left out ones, unless the daemon ends. */
 #define LOG_NOTE_S	5
 
 _Atomic enum log_level log_max = LOG_LEVEL_INFO;
@@ -79,9 +76,7 @@ static time_t now_s(void)
 
 /* ---------------------------------------------------------------- the thread */
 
-/* Says that @nr lines are lost, together with those of which it could not be said
- * before.
- */
+/* Reports @nr lost lines, and those not reported before. */
 static void note_dropped(uint64_t nr)
 {
 	static const struct log_about about;
@@ -121,7 +116,7 @@ static void write_entry(void)
 		count_dropped();
 }
 
-/* Says about whom lines were left out; with the lock, likewise. */
+/* Reports about whom lines were left out; with the lock, likewise. */
 static void write_notes(void)
 {
 	static const struct log_about about;
@@ -210,7 +205,7 @@ int log_init(void)
 	pthread_cond_init(&log_queue.more, &attr);
 	pthread_cond_init(&log_queue.ended, &attr);
 	pthread_condattr_destroy(&attr);
-	/* No signal is for this thread. SIGTTOU among them: where a terminal's
+	/* This thread takes no signal. SIGTTOU among them: where a terminal's
 	 * tostop is set, it would stop a daemon in the background.
 	 */
 	sigfillset(&signals);
@@ -236,7 +231,7 @@ void log_deinit(void)
 					   &until);
 	is_ended = log_queue.is_ended;
 	pthread_mutex_unlock(&log_queue.lock);
-	/* Else it ends with the process, and what it still has is lost. */
+	/* Otherwise it ends with the process, and its lines are lost. */
 	if (is_ended)
 		pthread_join(log_queue.thread, NULL);
 }
@@ -302,7 +297,7 @@ static void enqueue(enum log_level level, const struct log_about *about,
 	char message[LOG_LINE], *c;
 
 	vsnprintf(message, sizeof(message), format, ap);
-	/* One line, whatever is in the names of files. */
+	/* One line, whatever characters names of files have. */
 	for (c = message; *c; c++)
 		if (*c == '\n')
 			*c = ' ';

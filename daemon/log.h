@@ -3,10 +3,10 @@
  * Lines on stderr or, where that is the journal, entries with fields in it. The
  * level is checked before anything is formatted. Any thread may write.
  *
- * Whoever reads the log may stop doing so, and no loop may wait for that: lines
- * are queued, and a thread of their own writes them. The queue is bounded; what
- * finds no place is counted, and a line says so when lines can be written again
- * (docs/decisions/0014-log.md).
+ * The log's reader may stop reading, and no loop may wait for that. Lines are
+ * queued, and a thread of their own writes them. The queue is bounded. Lines
+ * that do not fit are counted, and a line reports their number when lines can
+ * be written again (docs/decisions/0014-log.md).
  */
 #ifndef DAEMON_LOG_H
 #define DAEMON_LOG_H
@@ -25,7 +25,7 @@ enum log_level {
 	LOG_LEVEL_INFO = 6,
 };
 
-/* Which lines are written: those up to this level. */
+/* The level of the log: lines up to this level are written. */
 extern _Atomic enum log_level log_max;
 
 static inline bool log_wanted(enum log_level level)
@@ -33,8 +33,7 @@ static inline bool log_wanted(enum log_level level)
 	return level <= atomic_load_explicit(&log_max, memory_order_relaxed);
 }
 
-/* What an entry is an instance of, MESSAGE_ID= in the journal; expiryd.catalog
- * explains each.
+/* Kinds of entries, MESSAGE_ID= in the journal; expiryd.catalog explains each.
  */
 #define LOG_STARTED		"4de2836104904ac0b779493623c44f5f"
 #define LOG_CLIENT_ENDED	"c4eecee2ded54e568c0335d731292685"
@@ -73,15 +72,15 @@ int log_init(void);
 #define LOG_END_MS	2000
 void log_deinit(void);
 
-/* What is written from now on: "err", "warning" or "info" and above. */
+/* Sets the level from now on: "err", "warning" or "info" and above. */
 void log_set_level(const char *name);
 
-/* Lines that were lost since the start: the queue had no place, or they could not
+/* Returns the lines lost since the start: the queue was full, or they could not
  * be written.
  */
 uint64_t log_dropped(void);
 
-/* Lines about clients that were left out since the start: beyond a budget. */
+/* Returns the lines about clients left out since the start: beyond a budget. */
 uint64_t log_left_out(void);
 
 /* @about may be NULL. */
@@ -105,8 +104,8 @@ void log_client(const struct log_about *about, const char *format, ...)
 #define log_warning(...)	log_at(LOG_LEVEL_WARNING, NULL, __VA_ARGS__)
 #define log_info(...)		log_at(LOG_LEVEL_INFO, NULL, __VA_ARGS__)
 
-/* What a client caused: limited, so that no user can fill the log or hide what
- * is said about others by misbehaving.
+/* Writes a line caused by a client: limited, so that no user can fill the log
+ * or hide lines about others by misbehaving.
  */
 #define log_peer(about, ...) \
 	do { \

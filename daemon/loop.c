@@ -14,8 +14,8 @@
 /* Completions run in one turn; what is left comes first in the next. */
 #define LOOP_COMPLETIONS_MAX	8192
 
-/* The best this kernel has comes first: completions posted only when we ask
- * for them (6.1), without interrupting us (5.19), or as ever.
+/* The best setup of this kernel comes first: completions posted only on request
+ * (6.1), without interrupting the thread (5.19), or the default.
  */
 static const uint32_t loop_setups[] = {
 	IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
@@ -60,9 +60,7 @@ int loop_init(struct loop *loop)
 	}
 	loop->setup = params.flags;
 
-	/* Saves a look-up of the ring's file a turn; kernels that cannot are
-	 * no worse off.
-	 */
+	/* Saves a look-up of the ring's file a turn; optional. */
 	io_uring_register_ring_fd(&loop->ring);
 	return 0;
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The loop: one io_uring, one thread, one io_uring_enter() a turn; one more
- * where the module is asked, see server.c.
+ * The loop: one io_uring, one thread, one io_uring_enter() a turn; one more for
+ * calls of the module, see server.c.
  */
 #ifndef DAEMON_LOOP_H
 #define DAEMON_LOOP_H
@@ -12,12 +12,12 @@
 #include <time.h>
 
 /**
- * struct loop_op - something that will complete
- * @done: called once for each completion, in their order. It should only note
- *	what happened; the work is done later in the turn.
+ * struct loop_op - a pending completion
+ * @done: called once for each completion, in their order
  *
- * Embedded in what it belongs to, which must stay until the last completion
- * (the one without IORING_CQE_F_MORE in @flags).
+ * @done should only record the event; the work is done later in the turn.
+ * Embedded in its owner, which must stay until the last completion (the one
+ * without IORING_CQE_F_MORE in @flags).
  */
 struct loop_op {
 	void (*done)(struct loop_op *op, int result, uint32_t flags);
@@ -67,31 +67,35 @@ struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op);
  */
 void loop_reserve(struct loop *loop, uint32_t nr);
 
-/* Cancel what @op stands for; it completes with -ECANCELED, or as it would
- * have if that is too late.
+/* Cancels @op's request; it completes with -ECANCELED, or normally if that is
+ * too late.
  */
 void loop_cancel(struct loop *loop, struct loop_op *op);
 
-/* Log that the kernel refuses @what, which the daemon cannot do without, with
- * @error, and have the next loop_turn() return that.
+/* Logs that the kernel refuses the indispensable @what with @error, and lets
+ * the next loop_turn() return that.
  */
 void loop_fail(struct loop *loop, const char *what, int error);
 
-/* One turn: submit, wait for a completion if @wait, run what completed. Blocks
- * nowhere else. Returns 0 or a fatal -errno.
+/* Runs one turn: submits, waits for a completion if @wait, runs completions.
+ * Blocks nowhere else. Returns 0 or a fatal -errno.
  */
 int loop_turn(struct loop *loop, bool wait);
 
-/* Now on CLOCK_REALTIME, _MONOTONIC or _BOOTTIME; the same all turn long. */
+/* Returns now on CLOCK_REALTIME, _MONOTONIC or _BOOTTIME; constant during a
+ * turn.
+ */
 uint64_t loop_now(struct loop *loop, uint32_t clock_id);
 
-/* Any clock at this moment. */
+/* Returns the present time of any clock. */
 uint64_t loop_now_exactly(clockid_t clock_id);
 
 /* @ns as the kernel takes a timeout, at least 1: 0 would be none. */
 struct __kernel_timespec loop_timespec(int64_t ns);
 
-/* Number of a clock from 0 to LOOP_CLOCKS - 1, or -1: we have no such clock. */
+/* Returns the number of a clock from 0 to LOOP_CLOCKS - 1, or -1: an unknown
+ * clock.
+ */
 int loop_clock(uint32_t clock_id);
 
 /* The flag that puts a timeout on a clock. */

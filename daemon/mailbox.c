@@ -16,7 +16,7 @@ static void mailbox_wait(struct mailbox *mailbox)
 			   sizeof(mailbox->count), 0);
 }
 
-/* All that is there, the first one first. */
+/* Delivers all mails, in the order of posting. */
 static struct mail *mailbox_fetch(struct mailbox *mailbox)
 {
 	struct mail *mail, *next, *first = NULL;
@@ -41,8 +41,8 @@ static void mailbox_woken(struct loop_op *op, int result, uint32_t flags)
 		return;
 	for (mail = mailbox_fetch(mailbox); mail; mail = next) {
 		next = mail->next;
-		/* Whoever posts it from here on finds it delivered anew, and
-		 * what was written before it was posted is seen.
+		/* A mail posted from here on is delivered again, and earlier
+		 * writes of its poster are visible.
 		 */
 		atomic_exchange(&mail->posted, false);
 		mail->deliver(mailbox->server, mail);
@@ -84,8 +84,8 @@ void mail_post(struct mailbox *mailbox, struct mail *mail)
 							mail,
 							memory_order_release,
 							memory_order_relaxed));
-	/* Who finds it empty wakes the owner; the rest come along. It cannot
-	 * fail: the count is far from its end.
+	/* The first mail wakes the owner; the others follow. Cannot fail: the
+	 * count is far from its end.
 	 */
 	if (!last)
 		while (write(mailbox->fd, &one, sizeof(one)) < 0 &&

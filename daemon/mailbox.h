@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Mailboxes: how one thread has another do something. A mail is part of what
- * it is about, so that to post one takes no memory; any thread may post, and the
- * owner is woken by an eventfd in its ring.
+ * Mailboxes: how one thread lets another work. A mail is embedded in its
+ * object, so posting allocates nothing. Any thread may post; an eventfd in the
+ * owner's ring wakes the owner.
  */
 #ifndef DAEMON_MAILBOX_H
 #define DAEMON_MAILBOX_H
@@ -16,12 +16,13 @@
 struct server;
 
 /**
- * struct mail - something to be done by another thread
- * @deliver: called there, once for each time it was posted, in the order of
- *	posting; should only note what is to be done in this turn. The mail may
- *	be posted again, or be gone, as soon as it is called.
+ * struct mail - work for another thread
+ * @deliver: called there, once for each posting, in order
  * @next: the mailbox's
  * @posted: and not delivered yet
+ *
+ * @deliver should only record work for this turn. The mail may be posted again,
+ * or freed, as soon as it is called.
  */
 struct mail {
 	void (*deliver)(struct server *server, struct mail *mail);
@@ -44,14 +45,14 @@ struct mailbox {
 	uint64_t count;
 };
 
-/* In the thread whose it is. -errno */
+/* Initializes it, in the owner's thread. -errno */
 int mailbox_init(struct mailbox *mailbox, struct server *server);
 
-/* Nobody may post any more. */
+/* Ends it; no thread may post any more. */
 void mailbox_deinit(struct mailbox *mailbox);
 
-/* Post @mail, which must stay until it is delivered. One that is on its way
- * already is not posted again: it comes once, after this call.
+/* Posts @mail, which must stay until it is delivered. A mail in transit is not
+ * posted again: it comes once, after this call.
  */
 void mail_post(struct mailbox *mailbox, struct mail *mail);
 

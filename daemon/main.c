@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * expiryd: takes requests from local programs on a Unix socket and tells them
- * when what they registered has expired.
+ * expiryd: takes requests from local programs on a Unix socket and notifies
+ * them when their timers expire.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,8 +19,8 @@
 
 #define CONFIG_DEFAULT	"/etc/expiry/expiryd.conf"
 
-/* Descriptors that are not a client's: the ring, the log, the socket, ... and
- * of those each thread's.
+/* Descriptors that are not clients': the ring, the log, the socket, ... and
+ * each thread's.
  */
 #define FILES_OWN	32
 #define FILES_THREAD	4
@@ -83,7 +83,7 @@ static struct settings {
 	bool check;
 } settings;
 
-/* Returns 0 to go on, 1 when all is said, or -EINVAL. */
+/* Returns 0 to continue, 1 after --help and the like, or -EINVAL. */
 static int parse_argv(int argc, char **argv)
 {
 	int c;
@@ -137,7 +137,7 @@ static int override(struct config *config, const char *key, const char *value)
 }
 
 
-/* As many descriptors as we may have; no more connections than those. */
+/* Raises the limit of descriptors; bounds connections by it. */
 static void raise_limits(struct config *config)
 {
 	uint64_t most, own = FILES_OWN + FILES_THREAD * (config->threads - 1);

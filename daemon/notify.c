@@ -22,7 +22,7 @@
  * @fd: -1 = nobody to notify
  * @address: the manager's, @len bytes
  * @behind: it was waited for, and did not read in time
- * @lock: of those who wait, so that one of them does so in vain
+ * @lock: of waiting threads, so that only one of them times out
  */
 static struct {
 	int fd;

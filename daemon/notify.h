@@ -1,21 +1,21 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Messages to the service manager (sd_notify(3)): one datagram each, in order,
- * to the socket that NOTIFY_SOCKET names. Without one they all do nothing.
+ * to the socket that NOTIFY_SOCKET names. Without one they do nothing.
  *
- * Our own few lines and not libsystemd's, which wait without end for a manager
- * that does not read: the loop must not.
+ * libsystemd's functions wait without end for a manager that does not read. The
+ * loop must not, so these replace them.
  */
 #ifndef DAEMON_NOTIFY_H
 #define DAEMON_NOTIFY_H
 
 #include <stdbool.h>
 
-/* Look at the environment. */
+/* Reads the environment. */
 void notify_init(void);
 void notify_deinit(void);
 
-/* Whether there is anybody to notify. */
+/* Returns whether there is a manager to notify. */
 bool notify_enabled(void);
 
 /* Sends what the format makes, without waiting: -EAGAIN where the manager is
@@ -24,10 +24,9 @@ bool notify_enabled(void);
 int notify_tell(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
 
-/* Likewise, and the descriptor @fd with it unless that is -1. A manager that is
- * behind is waited for, at most NOTIFY_WAIT_MS, and after one wait in vain not at
- * all until it reads again: a queue is to be in its store before the first client
- * has an answer.
+/* Likewise, with the descriptor @fd unless that is -1. Waits for a slow manager,
+ * at most NOTIFY_WAIT_MS: a queue must be in its store before the first client
+ * has an answer. After one timeout it does not wait until the manager reads again.
  */
 #define NOTIFY_WAIT_MS	200
 int notify_send(int fd, const char *format, ...)

@@ -8,8 +8,7 @@
 #include "daemon/server.h"
 
 /* Bytes that may wait for an observer while clients that do not read hold half of
- * the memory they may have: enough that a send is always under way, after which
- * MISSED is told.
+ * their memory. Enough that a send is always in progress, and MISSED follows it.
  */
 #define PRESSED_BYTES	4096
 

@@ -1,13 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Observers: connections that get a copy of what their queue's consumer is sent,
- * without credit.
+ * Observers: connections that get copies of all records sent to their queue's
+ * consumer, without credit.
  *
  * A copy waits in private memory of its observer, up to the limit
- * observer_memory. What does not fit is dropped and counted; a MISSED record
- * stands for it in the stream once there is room. So neither the queue nor its
- * consumer ever waits for an observer. A queue without observers pays one
- * comparison for each buffer of expirations.
+ * observer_memory. Copies that do not fit are dropped and counted; a MISSED
+ * record replaces them in the stream once there is room. So neither the queue
+ * nor its consumer ever waits for an observer. A queue without observers pays
+ * one comparison for each buffer of expirations.
  */
 #ifndef DAEMON_OBSERVER_H
 #define DAEMON_OBSERVER_H
@@ -27,14 +27,14 @@ int observer_join(struct client *client, struct queue *queue);
 /* Takes the client off them. */
 void observer_leave(struct client *client);
 
-/* Copies @count records, which the queue's consumer is sent, for all observers.
- * Call it only if there are any.
+/* Copies @count records, sent to the queue's consumer, for all observers. Call
+ * it only if there are any.
  */
 void observers_copy(struct queue *queue, const struct expiry_record *records,
 		    uint32_t count);
 
-/* Puts a MISSED into the stream for what was dropped, if there is room for it now.
- * Returns whether nothing is left to be told.
+/* Puts a MISSED for dropped copies into the stream, if there is room for it
+ * now. Returns whether none are left to report.
  */
 bool observer_tell_missed(struct client *client);
 

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Objects of one size, handed out and taken back without malloc or free: the
- * pool grows by chunks up to its limit and keeps what it has.
+ * Objects of one size, allocated and freed without malloc or free: the pool
+ * grows by chunks up to its limit and keeps its memory.
  */
 #ifndef DAEMON_POOL_H
 #define DAEMON_POOL_H
@@ -29,15 +29,17 @@ struct pool {
 void pool_init(struct pool *pool, size_t size, uint64_t nr_max);
 void pool_deinit(struct pool *pool);
 
-/* An object, all zero; NULL if there is no memory or the limit is reached. */
+/* Returns an object, all zero; NULL if there is no memory or the limit is
+ * reached.
+ */
 void *pool_get(struct pool *pool);
 
-/* Take an object back; NULL is allowed. */
+/* Frees an object; NULL is allowed. */
 void pool_put(struct pool *pool, void *object);
 
-/* The object at place @index, in use or not; NULL: there are fewer places. An
- * object keeps its place. One that is not in use is as it was left, but for its
- * first word; if it never was, all zero.
+/* Returns the object at index @index, in use or not; NULL: there are fewer. An
+ * object keeps its index. An unused one is unchanged since its use, except its
+ * first word; if it was never used, all zero.
  */
 void *pool_at(const struct pool *pool, uint64_t index);
 

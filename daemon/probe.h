@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * What this kernel does well is found out by trying, once, at the start.
- */
+/* Probes of this kernel, once, at the start. */
 #ifndef DAEMON_PROBE_H
 #define DAEMON_PROBE_H
 

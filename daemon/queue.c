@@ -13,7 +13,7 @@
 #include "daemon/queue.h"
 #include "daemon/server.h"
 
-/* A user at the limit is counted anew at most this often. */
+/* Least time between two recounts of a user at the limit. */
 #define RECOUNT_NS	100000000
 
 /* Flags of HELLO that are the queue's mode. */
@@ -85,7 +85,7 @@ void queue_forget(struct queue *queue)
 	share_put(&server->shards->queues, 1);
 }
 
-/* Remove the queue; what the engine still reads for it ends first. */
+/* Removes the queue; the engine's reads for it end first. */
 static void queue_free(struct queue *queue)
 {
 	struct account *account = queue->user->account;
@@ -129,7 +129,7 @@ void queues_deinit(struct queues *queues)
 	pool_deinit(&queues->pool);
 }
 
-/* Put a queue that has its engine's, clock and mode where it belongs. */
+/* Puts a queue that has its engine's, clock and mode into its lists. */
 static void queue_add(struct queue *queue, struct server *server,
 		      struct user *user, struct place *place, const char *name)
 {
@@ -259,7 +259,7 @@ static int queue_make(struct client *client, const struct expiry_hello *hello,
 	r = queue_new(client->server, &plan, queuep);
 	if (r < 0)
 		return r;
-	/* Before the client hears that it has a queue. */
+	/* Before the client learns that it has a queue. */
 	if (queue_named(*queuep))
 		store_keep(*queuep);
 	return 0;
@@ -402,7 +402,7 @@ void queue_done(struct queue *queue, uint32_t arms)
 	queue_settle(queue);
 }
 
-/* Whether a keyed queue has this timer, so that to arm it adds none. */
+/* Returns whether a keyed queue has this timer: arming it then adds none. */
 static bool queue_has(struct queue *queue, uint64_t id)
 {
 	struct expiry_record record = { .op = EXPIRY_OP_QUERY, .id = id };
@@ -453,8 +453,8 @@ void users_recount(struct server *server, struct mail *mail)
 	}
 }
 
-/* An engine's own count may be too high; get the truth of all the user's: what
- * this thread has of it now, what others have soon.
+/* Recounts all the user's timers, since an engine's own count may be too high:
+ * this thread's now, the others' soon.
  */
 static void account_recount(struct server *server, struct user *user)
 {
@@ -475,8 +475,8 @@ static void account_recount(struct server *server, struct user *user)
 				  &shards->servers[i]->recount);
 }
 
-/* Whether the user stays below the limit whatever is on its way: what fits into
- * the buffers of all threads, and into the private memory that clients may have.
+/* Returns whether the user stays below the limit with all requests in flight:
+ * those in the buffers of all threads, and in the private memory of clients.
  * The sum is below 2^49, see MOST in config.c.
  */
 static bool user_far(const struct server *server, const struct user *user)
@@ -491,7 +491,7 @@ static bool user_far(const struct server *server, const struct user *user)
 	       limit - now > bytes / sizeof(struct expiry_record);
 }
 
-/* Charge the owner with @arms timers. Returns false if that is too many. */
+/* Charges the owner with @arms timers. Returns false if that is too many. */
 static bool queue_charge(struct queue *queue, uint32_t arms)
 {
 	uint64_t limit = queue->server->config.timers_per_user;
@@ -531,7 +531,7 @@ uint32_t queue_allowed(struct queue *queue,
 			break;
 		++*armsp;
 	}
-	/* What stands before the first that is too many may make room. */
+	/* Records before the first one above the limit may make room. */
 	if (i)
 		return i;
 	return queue->mode & EXPIRY_MODE_KEYED &&

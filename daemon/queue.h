@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Queues: named and anonymous, who may use them, and their consumers.
- */
+/* Queues: named and anonymous, their access, and their consumers. */
 #ifndef DAEMON_QUEUE_H
 #define DAEMON_QUEUE_H
 
@@ -48,7 +46,7 @@ struct user;
  * @takes: the consumer has given credit and its socket takes what it is sent
  * @waiting: the engine will say when something is due; nothing was before
  * @rewinding: what an earlier consumer left is being made due again
- * @clock_set: the consumer is to be told that the clock was set
+ * @clock_set: the consumer must get a CLOCK_SET
  * @doomed: removed, once @reading is over
  * @kept: in the service manager's store; @missed: should be
  */
@@ -161,68 +159,69 @@ int queue_attach(struct client *client, const struct expiry_hello *hello);
 int queue_adopt(struct server *server, int fd, struct place *place,
 		const char *name, uid_t uid, struct queue **queuep);
 
-/* The last of a queue that was removed. */
+/* Frees a removed queue, as the last step. */
 void queue_forget(struct queue *queue);
 
-/* Leave; an anonymous queue goes with its client. */
+/* Leaves; an anonymous queue ends with its client. */
 void queue_detach(struct client *client);
 
-/* Remove the client's queue; its observers end. A declared queue is made anew, as its
- * file says now. -EINVAL: it is anonymous; -EBUSY: others are attached, or the engine
- * works on a request of an observer.
+/* Removes the client's queue; its observers end. A declared queue is made anew,
+ * as its file says now. -EINVAL: it is anonymous; -EBUSY: other clients are
+ * attached, or the engine works on a request of an observer.
  */
 int queue_drop(struct client *client);
 
-/* Charge the owner for the timers that are in the queue now. */
+/* Charges the owner for the timers in the queue now. */
 void queue_settle(struct queue *queue);
 
 /* Returns how many timers are in the queue now, as its engine counts them anew. */
 uint64_t queue_count_timers(struct queue *queue);
 
-/* How many of @count records of one run may go to the engine without the owner
- * coming to more timers than the limit; 0: the first one is to be refused. Near
- * the limit timers are charged for beforehand: *@armsp says how many, until
+/* Returns how many of @count records of one run may go to the engine without
+ * exceeding the owner's limit of timers; 0: refuse the first one. Near the
+ * limit timers are charged for beforehand: *@armsp is their number, until
  * queue_done().
  */
 uint32_t queue_allowed(struct queue *queue,
 		       const struct expiry_record *records, uint32_t count,
 		       uint32_t *armsp);
 
-/* The engine has done what @arms timers were charged for: charge the truth. */
+/* Replaces the charge of @arms timers by the real number, after the engine. */
 void queue_done(struct queue *queue, uint32_t arms);
 
-/* Somebody found a user at the limit: count anew what this thread has of it. */
+/* Recounts this thread's timers of a user at the limit. */
 void users_recount(struct server *server, struct mail *mail);
 
 /* consumer.c: expirations on their way ------------------------------------ */
 
-/* Something changed (credit, room, a due timer): see to it in this turn. */
+/* Handles a change (credit, room, a due timer) in this turn. */
 void consumer_kick(struct queue *queue);
 
-/* The client gives credit. */
+/* Handles the client's credit. */
 void consumer_credit(struct queue *queue, uint32_t credit);
 
-/* The consumer's socket took all that it was sent; whether more is collected as
- * soon as it has.
+/* Called when the consumer's socket took everything; returns whether more is
+ * collected at once.
  */
 void consumer_sent(struct queue *queue);
 bool consumer_continues(const struct queue *queue);
 
-/* The consumer is gone. */
+/* Ends the consumer. */
 void consumer_leave(struct queue *queue);
 
-/* Expirations handed out in one turn, so that a storm of them starves nobody
- * who has a request.
+/* Expirations handed out in one turn: a storm of them must not starve requests.
  */
 #define TURN_EXPIRATIONS	2048
 
-/* Hand out what is due, about @budget expirations. Returns what is left of it. */
+/* Hands out due timers, about @budget expirations. Returns the rest of the
+ * budget.
+ */
 uint32_t consumers_run(struct server *server, uint32_t budget);
 
-/* CLOCK_REALTIME was set: tell the consumers whom it concerns. */
+/* Reports a step of CLOCK_REALTIME to the consumers concerned. */
 void consumers_clock_set(struct server *server);
 
-/* For queue.c: what the engine calls when something is due, and when a read is
+/* Called by the engine, for queue.c, when a timer is due and when a read is
  * done.
  */
 void consumer_due(struct engine_queue *engine_queue);

@@ -1,12 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Requests: what becomes of the records of a received buffer.
+ * Requests: processing the records of a received buffer.
  *
- * Runs of records for the engine are handed to it where they are, and come back
- * as their replies; what is the daemon's own (CREDIT, SCAN, STAT, DROP, QUEUES)
- * is done between them. The buffer's replies so far are [reply, reply_tail), what is
- * still to do is [head, tail). They are the same memory: only behind a record
- * without a reply are later replies moved down.
+ * Runs of records for the engine are passed to it in place, and become their
+ * replies. The daemon's own ones (CREDIT, SCAN, STAT, DROP, QUEUES) are done
+ * between them. The buffer's replies so far are [reply, reply_tail), the
+ * unprocessed requests are [head, tail). They are the same memory: only after a
+ * record without a reply are later replies moved down.
  */
 #include <errno.h>
 #include <string.h>
@@ -17,19 +17,18 @@
 #include "daemon/log.h"
 #include "daemon/server.h"
 
-/* Requests processed in one turn, so that a storm of them does not keep the
- * expirations waiting.
+/* Requests processed in one turn: a storm of them must not delay the
+ * expirations.
  */
 #define TURN_REQUESTS	1024
 
-/* Of these, for clients that come with few: they need not wait for those that
- * come with many, and leave them the rest.
+/* Of these, for clients with few: they need not wait for those with many, and
+ * leave them the rest.
  */
 #define TURN_REQUESTS_FEW	768
 
-/* What one request is in that budget beside its own: a SCAN may look at as many
- * slots as there are in a buffer's rows or more, QUEUES at as many queues, a STAT
- * is copied.
+/* Extra budget units a request costs. A SCAN may check as many slots as a
+ * buffer has rows or more, QUEUES as many queues, and a STAT is copied.
  */
 #define SCAN_REQUESTS	512
 #define STAT_REQUESTS	8
@@ -49,9 +48,9 @@ static void client_broke(struct client *client, const char *why)
 	client_leave(client, why, EPROTO);
 }
 
-/* Whether the requests in @buffer have waited for so long that doing them would
- * only make those behind them wait as long. What the client itself held up by
- * not reading is in private memory and has no time of arrival.
+/* Returns whether the requests in @buffer have waited so long that doing them
+ * would only delay those behind them as long. Requests of a client that does
+ * not read are in private memory and have no time of arrival.
  */
 static bool is_overdue(const struct client *client, const struct buffer *buffer)
 {
@@ -63,8 +62,8 @@ static bool is_overdue(const struct client *client, const struct buffer *buffer)
 	       buffer->received_ns > after_ns;
 }
 
-/* What is work and can be asked for again as it is. What gives something back
- * (CANCEL, ACK, CLEAR, CREDIT, DROP) is done however late it is.
+/* Requests that may be refused as overdue: the client can retry them. CANCEL,
+ * ACK, CLEAR, CREDIT and DROP free resources and always run.
  */
 static bool is_refusable(uint8_t op)
 {
@@ -107,8 +106,8 @@ static void reply_status(struct buffer *buffer, int status)
 	reply(buffer, 1);
 }
 
-/* What comes next is sent from another buffer: the replies so far must go
- * before it, by a copy. Returns false if there is no room for it now.
+/* Prepares a reply from another buffer: the replies so far must go before it,
+ * by a copy. Returns false if there is no room for it now.
  */
 static bool reply_flush(struct client *client, struct buffer *buffer)
 {
@@ -260,8 +259,8 @@ static bool do_queues(struct client *client, struct buffer *buffer)
 	return reply_flush(client, buffer) && listing_reply(client);
 }
 
-/* There is no reply to a good CREDIT. To a bad one there is nothing else to do
- * than to end the connection: the two sides no longer agree on the credit.
+/* A valid CREDIT has no reply. An invalid one ends the connection: the two
+ * sides no longer agree on the credit.
  */
 static void do_credit(struct client *client, struct buffer *buffer)
 {
@@ -282,7 +281,7 @@ static void do_credit(struct client *client, struct buffer *buffer)
 	}
 }
 
-/* What the budget is charged for a request beside itself. */
+/* Returns the extra budget units of a request. */
 static uint32_t extra(const struct expiry_record *request)
 {
 	return request->op == EXPIRY_OP_SCAN ||
@@ -328,7 +327,7 @@ static bool do_own(struct client *client, struct buffer *buffer)
 
 /* -------------------------------------------------------------- the engine's */
 
-/* How many of the next records are one run for the engine. */
+/* Returns how many of the next records are one run for the engine. */
 static uint32_t run_length(const struct client *client,
 			   const struct buffer *buffer, bool overdue)
 {
@@ -349,7 +348,7 @@ static void run_done(struct client *client, int result)
 	struct engine_io *batch = &client->batch;
 	uint32_t i;
 
-	/* Where the queue is beyond use, say so in every record that was not
+	/* If the queue is unusable, answers so in every record that was not
 	 * done before.
 	 */
 	for (i = batch->progress; result < 0 && i < batch->count; i++)
@@ -368,8 +367,8 @@ void client_batch_done(struct engine_io *io, int result)
 	client_update(client);
 }
 
-/* There is no room for another timer: refuse the first of @count records and, on
- * a plain queue, all ARMs behind it, without a look at the whole run for each.
+/* Refuses a record without room for its timer: the first of @count and, on a
+ * plain queue, all ARMs behind it, without checking the whole run for each.
  */
 static void refuse(struct client *client, struct buffer *buffer, uint32_t count)
 {
@@ -384,7 +383,7 @@ static void refuse(struct client *client, struct buffer *buffer, uint32_t count)
 	reply(buffer, nr);
 }
 
-/* Hand the next run to the engine, where it may be @busy for a while. */
+/* Passes the next run to the engine, where it may be @busy for a while. */
 static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 {
 	const struct engine_ops *ops = client->server->engine->ops;
@@ -418,8 +417,8 @@ static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 
 /* ------------------------------------------------------------------ overload */
 
-/* The next request is answered without being done: its own record is all the
- * answer needs, so there is always room for it.
+/* Answers the next request without doing it: the answer needs only its own
+ * record, so there is always room for it.
  */
 static void refuse_busy(struct client *client, struct buffer *buffer)
 {
@@ -437,9 +436,8 @@ static void refuse_busy(struct client *client, struct buffer *buffer)
 
 /* ------------------------------------------------------------------- buffers */
 
-/* Join the record whose beginning came with the buffer before. Where that cut
- * was at no multiple of 8 bytes the rest is moved, so that records lie where
- * their fields may be used.
+/* Joins the record whose beginning came with the buffer before. If the cut was
+ * at no multiple of 8 bytes the rest is moved, so that records are aligned.
  */
 static void begin(struct client *client, struct buffer *buffer)
 {
@@ -460,9 +458,8 @@ static void begin(struct client *client, struct buffer *buffer)
 	buffer->reply_tail = buffer->head;
 }
 
-/* The first buffer, which may go to the engine: a private copy of it where the
- * engine has as many of the ring's as it may; NULL if there is no memory for
- * that.
+/* Returns the first buffer for the engine: a private copy of it where the
+ * engine has the most of the ring's that it may; NULL without memory.
  */
 static struct buffer *to_be_lent(struct client *client)
 {
@@ -485,7 +482,7 @@ static struct buffer *to_be_lent(struct client *client)
 	return copy;
 }
 
-/* All its records are done: send it, or put it back if it has no reply. */
+/* Ends a processed buffer: sends it, or frees it if it has no reply. */
 static void finish(struct client *client, struct buffer *buffer)
 {
 	buffer_pop(&client->received);
@@ -541,7 +538,7 @@ uint32_t client_process(struct client *client)
 		} else if (!is_own(record->op)) {
 			do_run(client, buffer, overdue);
 		} else if (client_full(client) || more >= SCAN_REQUESTS) {
-			/* Long replies stand before this one. */
+			/* Long replies precede this one. */
 			break;
 		} else {
 			uint32_t cost = extra(record);
@@ -564,8 +561,8 @@ uint32_t client_process(struct client *client)
 	return records + more;
 }
 
-/* One buffer each until @done has come to @budget; who has more comes again next
- * turn.
+/* Processes one buffer of each client until @done reaches @budget; the others
+ * continue next turn.
  */
 static uint32_t process(struct list *ready, uint32_t done, uint32_t budget)
 {
@@ -585,7 +582,7 @@ void clients_process(struct server *server)
 {
 	uint32_t done = process(&server->few, 0, TURN_REQUESTS_FEW);
 
-	/* What one of them cost beyond that is not the others' loss. */
+	/* Its cost beyond that does not reduce the others' share. */
 	process(&server->ready, min_u64(done, TURN_REQUESTS_FEW),
 		TURN_REQUESTS);
 }

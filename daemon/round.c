@@ -6,10 +6,10 @@
 #include "daemon/notify.h"
 #include "daemon/server.h"
 
-/* With more queues than this in a thread they are not asked one by one. */
+/* With more queues in a thread the earliest deadline is not computed. */
 #define SUMMARY_QUEUES	256
 
-/* How old may be what a client is told. */
+/* Most age of figures for a client. */
 #define SUMMARY_AGE_NS	10000000
 
 static void summarize_queue(const struct queue *queue, struct summary *summary,
@@ -88,7 +88,7 @@ void round_sum(const struct server *server, struct summary *summary)
 		summary->timers = accounts_timers(&shards->accounts);
 }
 
-/* The tour is over: on with those who waited. */
+/* The tour is over: continue with the waiting clients. */
 static void tour_ends(struct server *server)
 {
 	struct round *round = &server->round;

@@ -1,9 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Rounds: every thread is asked how it is, and given other settings if there are
- * any. Each answers at the end of a turn and nowhere else, so that a loop which
- * is stuck is found out: the service manager's watchdog is answered after a
- * round.
+ * Rounds: every thread reports its state, and gets new settings if there are
+ * any. Each answers at the end of a turn and nowhere else, so a stuck loop is
+ * detected: the service manager's watchdog is answered after a round.
  */
 #ifndef DAEMON_ROUND_H
 #define DAEMON_ROUND_H
@@ -64,25 +63,25 @@ struct round {
 	struct list waiting;
 };
 
-/* At the start, when the server has its queues. */
+/* Begins, when the server has its queues. */
 void round_init(struct server *server);
 
-/* For the first server: ask all. @config, NULL or one that stays until the last
- * answer, is what it has taken over already. Returns how many will answer by
- * service_answered().
+/* For the first server: asks all. @config is NULL or settings that it has taken
+ * over already and that stay until the last answer. Returns how many will
+ * answer by service_answered().
  */
 uint32_t round_begin(struct server *server, const struct config *config);
 
 /* For the others, at the end of a turn. */
 void round_turn(struct server *server);
 
-/* Whether round_sum() is a few hundredths of a second old at most. If not, the
- * client is @busy until all threads have summed up, and what it asked is to be
- * done then. Clients may ask as often as they like.
+/* Returns whether round_sum() is a few hundredths of a second old at most. If
+ * not, the client is @busy until all threads have summed up, and its request
+ * follows then. Clients may send any number of them.
  */
 bool round_recent(struct client *client);
 
-/* What all threads have said last; in any thread. */
+/* Returns the last sums of all threads; in any thread. */
 void round_sum(const struct server *server, struct summary *summary);
 
 #endif /* DAEMON_ROUND_H */

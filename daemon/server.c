@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * One turn of the server: what completed is noted by the loop, then requests
- * are processed, expirations handed out, and everything that came of it is
- * submitted at once with the wait for the next turn. What the module was asked
- * goes first, since most often its answer is there at once.
+ * One turn of the server: the loop records completions, then requests are
+ * processed and expirations handed out. All results are submitted at once with
+ * the wait for the next turn. Calls of the module go first, since most often
+ * its answer is there at once.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,8 +18,8 @@
 #include "daemon/server.h"
 #include "daemon/time-namespace.h"
 
-/* A device that is there and not ours may be about to become ours: while the
- * machine starts, the module makes it and udev gives it to our group.
+/* A device without access may become accessible: while the machine starts, the
+ * module makes it and udev gives it to the daemon's group.
  */
 #define DEVICE_TRIES	50
 #define DEVICE_PAUSE_US	20000
@@ -42,7 +42,9 @@ static const char *engine_hint(int error)
 	       "";
 }
 
-/* auto: the kernel's where the device opens, and say which it is and why. */
+/* auto: selects the kernel's where the device opens, and logs which it is and
+ * why.
+ */
 static int engine_first(struct server *server)
 {
 	static const struct log_about started = { .id = LOG_STARTED };
@@ -51,8 +53,8 @@ static int engine_first(struct server *server)
 
 	if (strcmp(config->engine, "embedded"))
 		r = open_kernel(server);
-	/* What clients of the same namespace mean by a deadline is another one
-	 * for the module.
+	/* Deadlines of clients in the same namespace are different ones for the
+	 * module.
 	 */
 	if (!r && server->loop.has_offsets) {
 		server->engine->ops->close(server->engine);
@@ -74,7 +76,7 @@ static int engine_first(struct server *server)
 		log_at(LOG_LEVEL_INFO, &started,
 		       "engine embedded: as configured");
 	} else if (server->shards->store.nr_queues) {
-		/* Not without them: their timers are waited for. */
+		/* Not without them: clients wait for their timers. */
 		log_err("engine kernel: %s: %s, but %d of its queues are in the service manager's store",
 			config->device, strerror(-r),
 			server->shards->store.nr_queues);
@@ -87,7 +89,7 @@ static int engine_first(struct server *server)
 				    &server->shards->memory);
 }
 
-/* The others have what the first one has. */
+/* The others have the first one's engine. */
 static int server_engine(struct server *server)
 {
 	struct shards *shards = server->shards;
@@ -136,7 +138,7 @@ static int server_loop(struct server *server)
 	return 0;
 }
 
-/* What was left by the daemon before is taken whatever the limits. */
+/* Queues of the previous daemon are taken whatever the limits. */
 uint64_t server_queues_max(const struct server *server)
 {
 	uint64_t left = server->shards->store.nr_queues;
@@ -218,7 +220,7 @@ int server_init(struct server *server, struct shards *shards, uint32_t number,
 	return 0;
 }
 
-/* Clients and queues first, while the ring still takes their orders; memory
+/* Clients and queues first, while the ring still takes their requests; memory
  * that the kernel may write to last.
  */
 void server_deinit(struct server *server)
@@ -252,8 +254,8 @@ void server_reconfigure(struct server *server, const struct config *config)
 	clients_bound(server);
 }
 
-/* What fell due while the turn before lasted does not wait for the requests of
- * this one, too. Returns how many expirations may follow behind those.
+/* Hands out timers that became due during the previous turn before the requests
+ * of this one. Returns how many expirations may follow behind those.
  */
 static uint32_t server_expire(struct server *server)
 {
@@ -268,7 +270,7 @@ static uint32_t server_expire(struct server *server)
 	return left;
 }
 
-/* Do what can be done about what completed. */
+/* Does all possible work after the completions. */
 static void server_work(struct server *server)
 {
 	uint32_t left;
@@ -296,17 +298,20 @@ int server_run(struct server *server)
 		began_ns = histogram_time(loop_now(&server->loop,
 						   CLOCK_MONOTONIC));
 		server_work(server);
-		/* What the module does at once is answered in this turn. */
+		/* Results that the module has at once are answered in this
+		 * turn.
+		 */
 		if (engine->asked) {
 			r = loop_turn(&server->loop, false);
 			if (r < 0)
 				goto broken;
 			server_work(server);
 		}
-		/* Not before what is still under way has been seen to. */
+		/* Not before requests in flight are complete. */
 		wait = list_empty(&server->sent);
 		clients_turn(server);
-		/* Whoever waits for a buffer gets one that was just sent. */
+		/* A client that waits for a buffer gets one that was just sent.
+		 */
 		if (!list_empty(&server->starved) &&
 		    !list_empty(&server->sent))
 			wait = false;
@@ -321,7 +326,7 @@ int server_run(struct server *server)
 		else
 			service_turn(&server->service);
 	}
-	/* What has been answered in this turn still goes out. */
+	/* Answers of this turn still go out. */
 	io_uring_submit(&server->loop.ring);
 	return 0;
 

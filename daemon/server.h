@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The server: what the parts of the daemon share within one thread, so no
- * locks. There is one for each thread, see shards.h.
+ * The server: the state that the parts of the daemon share within one thread,
+ * so no locks. There is one for each thread, see shards.h.
  */
 #ifndef DAEMON_SERVER_H
 #define DAEMON_SERVER_H
@@ -41,7 +41,7 @@ struct declarations;
  * @refused_observers: for the limit of a queue; @copies_missed: copies that
  *	observers did not get
  * @lateness_max_ns: of all expirations but those that were delivered again,
- *	armed in the past, or held for want of a consumer or credit
+ *	armed in the past, or held without a consumer or credit
  */
 struct server_stat {
 	counter_t records;
@@ -67,7 +67,7 @@ struct server_stat {
  * @config: changed by server_reconfigure() alone
  * @engine: const after start
  * @multishot: clients may be received from by multishot (const)
- * @quiet: what is sent without waiting speaks up only if it went wrong (const)
+ * @quiet: non-blocking sends post a CQE only on failure (const)
  *
  * @clients: all, by their @all
  * @arrivals: connections that have yet to say HELLO, by their @all
@@ -126,23 +126,23 @@ struct server {
 	bool stop;
 };
 
-/* server.c: in the thread that is to run it. Says on stderr what went wrong. */
+/* Sets it up, in the thread that runs it. Says on stderr what failed. */
 int server_init(struct server *server, struct shards *shards, uint32_t number,
 		const struct config *config);
 void server_deinit(struct server *server);
 
-/* Other limits from now on; what has been granted stays. The first server is
- * told by whoever read them, the others take what it has.
+/* Sets other limits from now on; granted resources stay. The first server gets
+ * them from the reader, the others from it.
  */
 void server_reconfigure(struct server *server, const struct config *config);
 
 /* Most queues in all threads together. */
 uint64_t server_queues_max(const struct server *server);
 
-/* Most bytes of what clients do not read, in all threads together. */
+/* Returns the most unread bytes of clients, in all threads together. */
 uint64_t server_backlog_max(const struct server *server);
 
-/* Serve until server_stop(); 0 or a fatal -errno. */
+/* Serves until server_stop(); 0 or a fatal -errno. */
 int server_run(struct server *server);
 void server_stop(struct server *server);
 

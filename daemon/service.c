@@ -14,12 +14,10 @@
 #include "daemon/server.h"
 #include "daemon/service.h"
 
-/* Without a watchdog, how long after something happened the status may tell of
- * it.
- */
+/* Without a watchdog, the most delay of the status after an event. */
 #define STATUS_DELAY_S	10
 
-/* A message that the manager did not take is repeated after so long. */
+/* Pause before a message that the manager did not take is repeated. */
 #define AGAIN_NS	100000000
 
 /* ------------------------------------------------------------------ signals */
@@ -128,8 +126,8 @@ static int service_tell_reloading(struct service *service)
 	return r;
 }
 
-/* Tell that we are ready if we have to, that we are alive if @alive, and how it
- * is if that has changed.
+/* Sends READY if it is due, the watchdog's answer if @alive, and the status if
+ * it has changed.
  */
 static void service_tell(struct service *service, bool alive)
 {
@@ -188,8 +186,8 @@ static void service_wait_tick(struct service *service)
 
 /* -------------------------------------------------------------------- round */
 
-/* Ask all threads. What they say is told when all have answered, that we are
- * alive as well if @alive.
+/* Asks all threads. When all have answered their status is sent, and the
+ * watchdog's answer if @alive.
  */
 static void service_ask(struct service *service, const struct config *config,
 			bool alive)
@@ -218,7 +216,7 @@ static void service_conclude(struct service *service)
 	}
 	service->reloaded = false;
 	service_tell(service, service->alive);
-	/* There may have been nothing to tell. */
+	/* There may have been nothing to send. */
 	store_count(&service->server->shards->store, &nr_kept, &missed);
 	if (missed)
 		service->behind = true;
@@ -306,8 +304,8 @@ void service_turn(struct service *service)
 		service_ask(service, NULL, service->watchdog);
 		service_conclude(service);
 	}
-	/* Without a watchdog the tick tells of what happened before it: a turn
-	 * that was only for the tick asks for no other.
+	/* Without a watchdog the tick reports events before it: a turn that was
+	 * only for the tick requests no other.
 	 */
 	if (!service->ticking &&
 	    (service->watchdog || service->behind || !told))

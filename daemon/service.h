@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The daemon as a service: signals, the settings read anew, and what the
- * service manager is told about it.
+ * The daemon as a service: signals, reloads, and its status for the service
+ * manager.
  *
- * The watchdog is answered when each thread has come to the end of a turn, so
- * that a loop which is stuck is found out (round.h). What is told of timers goes with it: no
- * wake-up more than that, and without a watchdog none while nothing happens.
+ * The watchdog is answered when each thread has reached the end of a turn, so
+ * that a stuck loop is detected (round.h). The status of timers goes with it:
+ * no further wake-up, and without a watchdog none while nothing happens.
  */
 #ifndef DAEMON_SERVICE_H
 #define DAEMON_SERVICE_H
@@ -33,14 +33,14 @@ struct server;
  * @ticked: the timeout of @period, under way if @ticking
  * @watchdog: the manager waits for an answer twice a @period
  * @tick: it fired in this turn
- * @asking: a round is under way, of which @awaited answers are to come
+ * @asking: a round is in progress; @awaited answers are to come
  * @answered: one came in this turn
  * @alive: with this round the watchdog is answered
  * @reloading_us: since when settings are read anew, CLOCK_MONOTONIC; 0 = the
- *	manager was told
+ *	manager knows
  * @behind: the manager did not take the last message: soon once more
- * @unready: it has yet to be told that we are ready
- * @status: last told
+ * @unready: READY is still to be sent
+ * @status: last sent
  */
 struct service {
 	struct server *server;
@@ -66,7 +66,7 @@ struct service {
 	char status[SERVICE_STATUS_MAX];
 };
 
-/* Begin: the server is ready. -errno, and a line on stderr. */
+/* Begins: the server is ready. -errno, and a line on stderr. */
 int service_init(struct service *service, struct server *server,
 		 int (*configure)(struct config *config));
 void service_deinit(struct service *service);

@@ -14,7 +14,7 @@
 #include "daemon/server.h"
 #include "daemon/shards.h"
 
-/* Servers are apart in memory as they are in everything else. */
+/* Align each server to avoid false sharing. */
 #define SHARD_ALIGN	128
 
 /**
@@ -62,7 +62,7 @@ static struct shard *shard_new(struct shards *shards, uint32_t number)
 	return shard;
 }
 
-/* All in this thread: a ring is for the one that made it. */
+/* Everything runs in this thread: a ring belongs to its maker. */
 static void *shard_main(void *data)
 {
 	struct shard *shard = data;
@@ -115,8 +115,7 @@ static int shard_start(struct shards *shards, uint32_t number,
 	return shard->result;
 }
 
-/* Ends all that were started but the first, and returns what is wrong with any
- * of them.
+/* Ends all started threads but the first, and returns the error of any of them.
  */
 static int shards_stop(struct shards *shards)
 {
@@ -193,7 +192,7 @@ static void shards_deinit(struct shards *shards)
 	pool_deinit(&shards->arrival_pool);
 	pthread_mutex_destroy(&shards->arrival_lock);
 	for (i = 0; i < shards->nr && shards->servers[i]; i++) {
-		/* Not before nobody posts any more. */
+		/* Not before all posting has ended. */
 		mailbox_deinit(&shards->servers[i]->mailbox);
 		free(shard_of(shards->servers[i]));
 	}

@@ -2,11 +2,10 @@
 /*
  * Shards: the servers of this process, a thread each, and the little that they
  * share. A queue belongs to one of them with all its connections, so that a
- * request is served without a lock and without another thread
- * (docs/decisions/0011-threads.md).
+ * request needs no lock and no other thread (docs/decisions/0011-threads.md).
  *
  * The first server's thread is the process' own: it listens, takes the signals
- * and speaks with the service manager.
+ * and talks to the service manager.
  */
 #ifndef DAEMON_SHARDS_H
 #define DAEMON_SHARDS_H
@@ -68,9 +67,8 @@ struct shards {
 	atomic_bool stale;
 };
 
-/* Serve until the first server is told to stop or one of them fails; 0 or
- * -errno, after saying on stderr what went wrong. @configure: as in struct
- * service.
+/* Serves until the first server is stopped or one of them fails; 0 or -errno,
+ * after saying on stderr what failed. @configure: as in struct service.
  */
 int shards_run(const struct config *config,
 	       int (*configure)(struct config *config));

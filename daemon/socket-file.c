@@ -21,8 +21,8 @@
 
 /* -------------------------------------------------------------------- lock */
 
-/* Returns the lock's file, open, or -errno. Only a plain file of our own will
- * do: whoever else can open it could hold the lock for ever.
+/* Returns the lock's file, open, or -errno. It must be a plain file of the
+ * daemon's user: another user who can open it could hold the lock for ever.
  */
 static int lock_open(const char *path)
 {
@@ -102,9 +102,9 @@ static void lock_drop(struct socket_file *file)
 
 /* ------------------------------------------------------------------- socket */
 
-/* Returns 0 if nobody answers at the address, -EADDRINUSE if somebody does, or
- * -errno. The socket of a daemon that was killed may go on to answer until the
- * kernel has taken its ring down; who listened tells whether it is one of those.
+/* Returns 0 if no server answers at the address, -EADDRINUSE if one does, or
+ * -errno. The socket of a killed daemon may still answer until the kernel has
+ * freed its ring; the credentials of the listener identify it.
  */
 static int probe(const struct sockaddr_un *address)
 {
@@ -140,8 +140,8 @@ static int remove_if_same(const char *path, dev_t device, ino_t inode)
 	return unlink(path) < 0 && errno != ENOENT ? -errno : 0;
 }
 
-/* Removes a socket that was left by a daemon which was killed. What does not take
- * the lock may listen there all the same: an expiryd before it had one.
+/* Removes the socket of a killed daemon. An old expiryd may listen there
+ * without the lock.
  */
 static int remove_stale(const struct sockaddr_un *address)
 {

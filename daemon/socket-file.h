@@ -3,10 +3,10 @@
  * The file of a listening socket that the daemon makes itself, and the lock
  * beside it.
  *
- * Whoever holds the lock, PATH.lock, may remove a socket at PATH and make one
- * there. It is an flock() on an open file, so it ends with its process, however
- * that ends. Its holder removes the file at its end; a daemon that opened it
- * before finds that out and opens the new one.
+ * The holder of the lock, PATH.lock, may remove a socket at PATH and make one
+ * there. It is an flock() on an open file, so it ends with its process, in any
+ * case. Its holder removes the file at its end; a daemon that opened it before
+ * detects that and opens the new one.
  */
 #ifndef DAEMON_SOCKET_FILE_H
 #define DAEMON_SOCKET_FILE_H

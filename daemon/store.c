@@ -29,7 +29,7 @@ static void store_name(char *name, const struct queue *queue)
 		 (unsigned int)queue->user->uid);
 }
 
-/* Take a name apart. Returns whether it is a queue's. */
+/* Splits a name. Returns whether it is a queue's. */
 static bool parse_name(const char *text, char *name, uid_t *uid)
 {
 	const char *at = strrchr(text, '@');
@@ -56,7 +56,7 @@ static bool is_queue(int fd)
 	return !fstat(fd, &st) && S_ISCHR(st.st_mode);
 }
 
-/* Which thread is to have each queue. */
+/* Finds the thread of each queue. */
 static int store_places(struct store *store, struct shards *shards)
 {
 	char name[EXPIRY_NAME_MAX];
@@ -124,7 +124,7 @@ void store_deinit(struct store *store)
 	pthread_mutex_destroy(&store->lock);
 }
 
-/* Count a queue that comes (1) or goes (-1); with the lock. */
+/* Counts a queue that is added (1) or removed (-1); with the lock. */
 static void kept(struct queue *queue, const char *name, int change)
 {
 	struct store *store = &queue->server->shards->store;
@@ -135,7 +135,7 @@ static void kept(struct queue *queue, const char *name, int change)
 	store->bytes += change * (int)(strlen(name) + 1);
 }
 
-/* Returns 0, or why it cannot be had. */
+/* Returns 0, or why it is not available. */
 static int take_one(struct server *server, int fd, struct place *place,
 		    const char *text)
 {
@@ -155,7 +155,7 @@ static int take_one(struct server *server, int fd, struct place *place,
 	return 0;
 }
 
-/* What is no queue is the first server's to find out. */
+/* The first server reports descriptors that are no queue. */
 static bool is_theirs(const struct store *store, int i,
 		      const struct server *server)
 {
@@ -190,7 +190,8 @@ int store_take(struct server *server)
 			continue;
 		log_err("queue '%s' from the service manager's store: %s",
 			store->names[i], strerror(-r));
-		/* No queue, which would be handed over at every start. */
+		/* Drop it: it is no queue, and would be passed at every start.
+		 */
 		if (r == -EINVAL || r == -ENOTTY)
 			notify_send(-1, "FDSTOREREMOVE=1\nFDNAME=%s",
 				    store->names[i]);

@@ -11,20 +11,20 @@
 
 #define OFFSETS_FILE	"/proc/self/timens_offsets"
 
-/* Where the offset is not known, the least that must be found out. */
+/* Least unknown offset that must be found. */
 #define OFFSET_UNKNOWN_NS	1000000000
 
-/* An offset below this is taken as it is read: a busy machine would make the
- * probe say nothing.
+/* An offset below this is used as read: on a busy machine the probe would be
+ * inconclusive.
  */
 #define OFFSET_PROBED_NS	100000000
 
-/* How long what must not fire is waited for. */
+/* How long to wait for a timeout that must not fire. */
 #define PROBE_WAIT_NS		20000000
 #define PROBE_TRIES		10
 
 /**
- * struct race - two timeouts of which one completes first
+ * struct race - two timeouts; one completes first
  * @absolute: the one that is probed; @relative: the other
  * @absolute_first: the answer, once @nr_left is below 2
  */
@@ -161,7 +161,7 @@ static int probe_clock(struct loop *loop, clockid_t clock_id, int64_t offset_ns,
 		*ahead_ns = offset_ns;
 		return 0;
 	}
-	/* A kernel that converts timeouts is to be left alone. */
+	/* A kernel that converts timeouts needs no offset. */
 	r = is_ahead(loop, clock_id, 0, size_ns);
 	if (!r && known) {
 		*ahead_ns = offset_ns;

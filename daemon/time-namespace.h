@@ -9,10 +9,10 @@
 
 #include "daemon/loop.h"
 
-/* Finds out how far each clock is ahead of that of the loop's timeouts, and sets
- * @loop->ahead_ns and @loop->has_offsets. Must be called before anything else is
- * in the loop. Returns 0, or -errno after saying on stderr why timeouts cannot be
- * relied upon.
+/* Measures how far each clock is ahead of that of the loop's timeouts, and sets
+ * @loop->ahead_ns and @loop->has_offsets. Must be called before anything else
+ * is in the loop. Returns 0, or -errno after saying on stderr why timeouts are
+ * unreliable.
  */
 int time_namespace_probe(struct loop *loop);
 

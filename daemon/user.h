@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Users: everything that a client can make grow is charged to the user behind
- * it, who is known by the credentials of its socket. A struct user is what one
- * thread knows of it; the sums are in its account.
+ * Users: every resource that a client can make grow is charged to its user,
+ * known by the credentials of its socket. A struct user is one thread's part;
+ * the sums are in its account.
  */
 #ifndef DAEMON_USER_H
 #define DAEMON_USER_H
@@ -19,7 +19,7 @@
 /**
  * struct user - one user, in one thread
  * @all: in its bucket
- * @uid: const; likewise @account, of which this is a reference
+ * @uid: const; likewise @account, a reference
  * @connections: open now
  * @queues: queues it owns, by their @of_user; @nr_queues of them
  */
@@ -42,10 +42,12 @@ void users_init(struct users *users, struct accounts *accounts,
 		uint64_t nr_max);
 void users_deinit(struct users *users);
 
-/* The user, who stays as long as anything is charged; NULL: no memory. */
+/* Returns the user, which stays as long as anything is charged; NULL: no
+ * memory.
+ */
 struct user *user_get(struct users *users, uid_t uid);
 
-/* Forget the user if this thread has nothing of it any more. */
+/* Frees the user if this thread has nothing of it any more. */
 void user_put(struct users *users, struct user *user);
 
 #endif /* DAEMON_USER_H */

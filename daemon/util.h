@@ -36,7 +36,7 @@ static inline bool list_empty(const struct list *list)
 	return list->next == list;
 }
 
-/* Append @entry, which must be on no list. */
+/* Appends @entry, which must be on no list. */
 static inline void list_add(struct list *list, struct list *entry)
 {
 	entry->prev = list->prev;
@@ -45,7 +45,7 @@ static inline void list_add(struct list *list, struct list *entry)
 	list->prev = entry;
 }
 
-/* Take @entry off its list; no harm if it is on none. */
+/* Takes @entry off its list, if it is on one. */
 static inline void list_del(struct list *entry)
 {
 	entry->prev->next = entry->next;
@@ -53,7 +53,7 @@ static inline void list_del(struct list *entry)
 	list_init(entry);
 }
 
-/* The first entry, taken off; NULL if there is none. */
+/* Takes off and returns the first entry; NULL if there is none. */
 static inline struct list *list_pop(struct list *list)
 {
 	struct list *entry = list->next;
@@ -64,7 +64,7 @@ static inline struct list *list_pop(struct list *list)
 	return entry;
 }
 
-/* Move everything on @from, which is left empty, to the end of @list. */
+/* Moves all entries of @from, which is left empty, to the end of @list. */
 static inline void list_splice(struct list *list, struct list *from)
 {
 	if (list_empty(from))
