@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * Arguments that several commands take, and what is wrong with them in words.
- */
+/* Arguments that several commands take, and their refusals as text. */
 #include <string.h>
 
 #include "ctl.h"

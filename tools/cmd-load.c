@@ -59,7 +59,7 @@ static void print_id(const struct load *load,
 	json_end(&json);
 }
 
-/* Send the batch. */
+/* Sends the batch. */
 static void load_submit(struct load *load)
 {
 	int i, done = 0, ret = 0;
@@ -92,7 +92,7 @@ static void load_submit(struct load *load)
 	load->count = 0;
 }
 
-/* Turn a line into a record of the batch. */
+/* Turns a line into a record of the batch. */
 static void load_line(struct load *load, const char *text, size_t len)
 {
 	struct expiry_record *record = &load->records[load->count];

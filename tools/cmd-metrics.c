@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * expiryctl metrics: the daemon and its queues for Prometheus and what reads
- * the same, as text or as the answer to one request by HTTP.
+ * expiryctl metrics: the daemon and its queues for Prometheus and compatible
+ * readers, as text or as the answer to one request by HTTP.
  */
 #include <errno.h>
 #include <signal.h>
@@ -14,9 +14,9 @@
 
 #define PATH		"/metrics"
 #define LIMIT		1000	/* queues, unless told otherwise */
-#define DAEMON_MS	5000	/* who asks by HTTP waits no longer than that */
+#define DAEMON_MS	5000	/* a client by HTTP waits no longer */
 
-/* Leave those that have names and are meant, in order, at most as many as the
+/* Keeps the selected queues that have names, in order, at most as many as the
  * command line says.
  */
 static void choose(const struct ctl *ctl, struct queues *queues)
@@ -64,11 +64,11 @@ static int serve(struct ctl *ctl)
 	int status, ret;
 	FILE *out;
 
-	/* Who goes away is an error of write(), not our end. */
+	/* A reader that closes causes an error of write(), not a signal. */
 	signal(SIGPIPE, SIG_IGN);
 	ctl->timeout_ms = DAEMON_MS;
 	status = http_receive(STDIN_FILENO, PATH, &head_only);
-	/* Nobody is there to be told anything. */
+	/* There is no reader to answer. */
 	if (status < 0)
 		return 0;
 	if (!status) {
@@ -82,7 +82,7 @@ static int serve(struct ctl *ctl)
 	ret = http_answer(STDIN_FILENO, STDOUT_FILENO, status, METRICS_TYPE,
 			  text, size, head_only);
 	free(text);
-	/* It is gone, which is its own affair. */
+	/* It has closed; that is not an error. */
 	if (ret == -EPIPE || ret == -ECONNRESET)
 		return 0;
 	if (ret)

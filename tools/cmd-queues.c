@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * expiryctl queues: which queues there are, whose they are, and what is due.
- */
+/* expiryctl queues: all queues, their owners, and their due timers. */
 #include <grp.h>
 #include <inttypes.h>
 #include <pwd.h>
@@ -11,12 +9,12 @@
 #include "process.h"
 #include "queues.h"
 
-#define NAMES_MS	1000	/* a shell that completes a name waits so long */
+#define NAMES_MS	1000	/* longest wait of a shell that completes a name */
 #define ACCESS_TEXT	8	/* bytes that hold three digits */
 #define OWNER_TEXT	80	/* bytes that hold two names */
 
 /**
- * struct widths - columns that are as wide as what stands in them
+ * struct widths - columns as wide as their contents
  */
 struct widths {
 	int name;
@@ -64,7 +62,7 @@ static const char *owner_text(char *text, const struct expiry_queue *row)
 	return text;
 }
 
-/* Returns who may use it, as three octal digits, or NULL: the daemon is older. */
+/* Returns its mode as three octal digits, or NULL: the daemon is older. */
 static const char *access_text(char *text, const struct expiry_queue *row)
 {
 	snprintf(text, ACCESS_TEXT, "%03o", row->daemon.access & 0777);
@@ -178,8 +176,8 @@ static void print_json(const struct expiry_queue *row)
 	json_end(&json);
 }
 
-/* Tells whether the protocol allows a name. A shell takes it for words of its own,
- * so what a server sends is not trusted.
+/* Returns whether the protocol allows a name. A shell reads it as its own
+ * words, so a server's bytes are not trusted.
  */
 static bool is_name(const char *text)
 {
@@ -187,7 +185,8 @@ static bool is_name(const char *text)
 				     "abcdefghijklmnopqrstuvwxyz0123456789._-")];
 }
 
-/* Leaves what the command line names; with --names what has a name. */
+/* Keeps the queues that the command line names; with --names those with a name.
+ */
 static void choose(const struct ctl *ctl, struct queues *queues)
 {
 	size_t i, nr = 0;

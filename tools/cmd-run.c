@@ -2,10 +2,10 @@
 /*
  * expiryctl run: become a command when a timer expires.
  *
- * The timer is in a queue of its own, which a daemon that ends may take along:
- * then it is armed again with the next one, for the same time. So the command
- * runs however often the daemon is restarted, and once, since whoever runs it
- * is this process itself.
+ * The timer is in a queue of its own, which may end with a daemon. Then it is
+ * armed again with the next one, for the same time. So the command runs however
+ * often the daemon is restarted, and only once, because this process itself
+ * runs it.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,18 +14,18 @@
 
 #include "ctl.h"
 
-/* Pauses between looks for a daemon that is gone. */
+/* Pauses between attempts to reach a daemon. */
 #define PAUSE_MS	100
 #define PAUSE_MAX_MS	2000
 
-/* Exit status, as shells have it. */
+/* Exit status, the same as the shells'. */
 #define EXIT_NOT_RUN	126
 #define EXIT_NOT_FOUND	127
 
 /**
- * struct job - what is waited for
+ * struct job - the awaited time
  * @deadline_ns: absolute, on the clock @clock_id
- * @met: there was a daemon, so that one which is gone is waited for
+ * @met: there was a daemon, so wait for the next one
  */
 struct job {
 	struct ctl *ctl;
@@ -34,7 +34,7 @@ struct job {
 	bool met;
 };
 
-/* Wait in one connection: 0 = it is due, or -errno. */
+/* Waits in one connection: 0 = it is due, or -errno. */
 static int wait_once(struct job *job)
 {
 	const struct expiry_options options = {
@@ -68,7 +68,7 @@ static int wait_once(struct job *job)
 	return ret;
 }
 
-/* Whether the daemon may come back: it went, or is about to come. */
+/* Returns whether the daemon may come back: it ended, or is about to start. */
 static bool passing(int error)
 {
 	switch (-error) {
@@ -81,7 +81,7 @@ static bool passing(int error)
 	return false;
 }
 
-/* Wait over as many connections as it takes: 0, or an exit status. */
+/* Waits over as many connections as needed: 0, or an exit status. */
 static int wait_due(struct job *job)
 {
 	unsigned int ms = PAUSE_MS;

@@ -20,7 +20,7 @@ static const char *engine_text(uint32_t engine)
 	return "unknown";
 }
 
-/* Why an embedded engine is not the kernel's. */
+/* Explains why the engine is the embedded one. */
 static enum module_state module_here(void)
 {
 	struct utsname name;

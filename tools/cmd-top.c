@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * expiryctl top: what the daemon and its queues are doing, once a second.
- */
+/* expiryctl top: the activity of the daemon and its queues, once a second. */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -14,7 +12,7 @@
 #define LOW	14	/* lines */
 #define PIECE	80	/* bytes that hold any piece of the first lines */
 
-/* What there was at one look. */
+/* The figures at one moment. */
 struct look {
 	struct expiry_server_stat server;
 	struct queues queues;
@@ -52,7 +50,7 @@ static uint64_t requests(const struct expiry_stat *stat)
 	       stat->refused;
 }
 
-/* What 99 % were below between two looks; 0: there were none. */
+/* Returns what 99 % were below between two moments; 0: there were none. */
 static uint64_t p99(const __u64 *now, const __u64 *before)
 {
 	__u64 counts[BUCKETS];
@@ -110,7 +108,7 @@ static int look(struct top *top)
 	return ret;
 }
 
-/* What was asked for by name must be there. */
+/* Queues selected by name must exist. */
 static int check_names(const struct top *top)
 {
 	char *asked[] = { (char *)top->ctl->queue, NULL }, **name;
@@ -325,7 +323,7 @@ static void scroll(struct top *top, int key)
 	}
 }
 
-/* Looks once more, and works out what is shown of it. */
+/* Reads the figures once more, and computes what is shown of them. */
 static int update(struct top *top)
 {
 	int ret;

@@ -2,9 +2,9 @@
 /*
  * expiryctl watch: consume a queue's expirations and print them.
  *
- * Credit is given by hand, so that no more are asked for than are printed; on
- * an acknowledging queue each is acknowledged once it is written, and the daemon
- * may be restarted meanwhile.
+ * Credit is given by hand, so that no more are requested than are printed. On
+ * an acknowledging queue each is acknowledged once it is written, and the
+ * daemon may be restarted meanwhile.
  */
 #include <errno.h>
 #include <string.h>
@@ -19,7 +19,7 @@
  * struct watch
  * @stop_fd: readable when a signal says stop
  * @left: expirations still wanted
- * @granted: of these, asked for
+ * @granted: of these, requested
  */
 struct watch {
 	struct ctl *ctl;
@@ -29,7 +29,7 @@ struct watch {
 	uint64_t granted;
 };
 
-/* Acknowledge what was written. 0 or -errno. */
+/* Acknowledges written expirations. 0 or -errno. */
 static int acknowledge(struct watch *w, struct expiry_record *events, int nr)
 {
 	int i, acks = 0, ret;
@@ -42,12 +42,12 @@ static int acknowledge(struct watch *w, struct expiry_record *events, int nr)
 			.id = events[i].id,
 		};
 	}
-	/* A refusal means that somebody else armed or acknowledged it. */
+	/* Refused: another client has armed or acknowledged it. */
 	ret = expiry_submit(w->ctl->handle, events, acks);
 	return ret < 0 ? ret : 0;
 }
 
-/* Print what has arrived: how many records, or -errno. */
+/* Prints the arrived records: how many, or -errno. */
 static int take(struct watch *w)
 {
 	struct expiry_record events[CREDIT];
@@ -108,7 +108,7 @@ static int watch(struct watch *w)
 		if (ret)
 			break;
 	}
-	/* What came meanwhile was taken from the queue: it is printed. */
+	/* Records that came meanwhile were taken from the queue: print them. */
 	do
 		ret = take(w);
 	while (ret > 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * What expiryctl's commands share: the command line as it was given, the
- * connection, and how things are printed.
+ * Shared by expiryctl's commands: the command line, the connection, and
+ * printing.
  */
 #ifndef TOOLS_CTL_H
 #define TOOLS_CTL_H
@@ -112,7 +112,7 @@ extern const struct command cmd_watch;
 
 #define CTL_QUEUE_DEFAULT	"default"
 
-/* The longest silence of the daemon that is waited for. */
+/* The longest tolerated silence of the daemon. */
 uint32_t ctl_timeout_ms(const struct ctl *ctl);
 
 /* For ctl_open(): make the queue where there is none. */
@@ -144,14 +144,14 @@ int ctl_deadline(const struct ctl *ctl, const struct deadline *deadline,
  * printed.
  */
 int ctl_parse_deadline(const char *text, struct deadline *deadline);
-/* Whether @next, which stands where something else should, goes on with the time
- * before it.
+/* Returns whether @next, which stands where something else should, continues
+ * the time before it.
  */
 int ctl_check_quoted(const char *time_text, const char *next);
-/* The value of --in: a span, or a date as --at takes it. */
+/* Parses the value of --in: a span, or a date as --at takes it. */
 int ctl_parse_in(const char *text, struct deadline *deadline);
 
-/* Print a line on stderr; return EXIT_REFUSED or EXIT_USAGE. */
+/* Prints a line on stderr; returns EXIT_REFUSED or EXIT_USAGE. */
 __attribute__((format(printf, 1, 2)))
 int ctl_error(const char *format, ...);
 __attribute__((format(printf, 1, 2)))
@@ -208,7 +208,7 @@ void print_expired(const struct ctl *ctl, const struct expiry_record *event,
 		   uint64_t now_ns);
 void print_clock_set(const struct ctl *ctl, const struct expiry_record *event);
 
-/* Write a timer's members into its JSON object. */
+/* Writes a timer's members into its JSON object. */
 void json_timer(struct json *json, const struct ctl *ctl,
 		const struct expiry_record *timer);
 

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * expiryctl: what people do with expiryd. One table of commands, one file each.
+ * expiryctl: the command line tool of expiryd. One table of commands, one file
+ * each.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -284,7 +285,7 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-/* Does the call fit the command? 0 or EXIT_USAGE. */
+/* Checks that the call fits the command: 0 or EXIT_USAGE. */
 static int check_call(const struct ctl *ctl, const struct command *command,
 		      int nr)
 {
@@ -461,7 +462,7 @@ int main(int argc, char **argv)
 	ret = run(&ctl, argc, argv);
 	expiry_close(ctl.handle);
 	free(ctl.address);
-	/* What could not be written was not done. */
+	/* Output that could not be written is a failure. */
 	if ((ferror(stdout) | fclose(stdout)) && !ret)
 		ret = ctl_error("standard output: %s", strerror(errno));
 	return ret;

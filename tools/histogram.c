@@ -56,7 +56,7 @@ void histogram_print(const __u64 *counts,
 			most = counts[i];
 	}
 	for (i = first; i >= 0 && i <= last; i++) {
-		/* What is there shows, however little of the whole it is. */
+		/* A value shows, however small its share is. */
 		bar = counts[i] ?
 		      1 + (int)((BAR - 1) * ((double)counts[i] / most)) : 0;
 		if (i == BUCKETS - 1)

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Histograms by powers of two, as the daemon and the queues keep them: [n]
- * counts what was below 2^n and not below 2^(n-1), the last one all the rest.
+ * counts values below 2^n and not below 2^(n-1), the last one all the rest.
  */
 #ifndef TOOLS_HISTOGRAM_H
 #define TOOLS_HISTOGRAM_H
@@ -13,12 +13,12 @@
 
 uint64_t histogram_total(const __u64 *counts);
 
-/* What @share (0 to 1) of all were below: the end of a bucket. UINT64_MAX: the
- * last one has no end. 0: there are none.
+/* Returns what @share (0 to 1) of all were below: the end of a bucket.
+ * UINT64_MAX: the last one has no end. 0: there are none.
  */
 uint64_t histogram_below(const __u64 *counts, double share);
 
-/* @now less what it was @before. */
+/* Returns @now less @before. */
 void histogram_since(__u64 *counts, const __u64 *now,
 		     const __u64 *before);
 

@@ -10,7 +10,7 @@
 
 #include "http.h"
 
-/* What is read and thrown away of one who goes on sending. */
+/* Limit of bytes that are read and dropped from a client that keeps sending. */
 #define DRAIN_MAX	65536
 #define DRAIN_TIME_MS	1000
 
@@ -45,7 +45,7 @@ static int64_t now_ms(void)
 	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
 }
 
-/* Wait for @events until @end_ms: 0, -ETIMEDOUT or another -errno. */
+/* Waits for @events until @end_ms: 0, -ETIMEDOUT or another -errno. */
 static int wait_until(int fd, short events, int64_t end_ms)
 {
 	struct pollfd poll_fd = { .fd = fd, .events = events };
@@ -61,8 +61,8 @@ static int wait_until(int fd, short events, int64_t end_ms)
 	return n < 0 ? -errno : n ? 0 : -ETIMEDOUT;
 }
 
-/* How many bytes of @text are a whole head, its empty line included; 0: it does
- * not end there.
+/* Returns how many bytes of @text are a whole head, its empty line included; 0:
+ * it does not end there.
  */
 static size_t head_length(const char *text, size_t len)
 {
@@ -78,7 +78,7 @@ static size_t head_length(const char *text, size_t len)
 	return 0;
 }
 
-/* The first line of @head, which has one. */
+/* Parses the first line of @head, which has one. */
 static int judge(char *head, const char *path, bool *head_only)
 {
 	char *method, *target, *version, *rest;
@@ -125,7 +125,7 @@ int http_receive(int fd, const char *path, bool *head_only)
 	return judge(head, path, head_only);
 }
 
-/* So much at a time is taken at once where poll() says that there is room. */
+/* A part this small is taken at once if poll() reports room. */
 static int send_all(int fd, const char *data, size_t len, int64_t end_ms)
 {
 	ssize_t n;
@@ -144,8 +144,8 @@ static int send_all(int fd, const char *data, size_t len, int64_t end_ms)
 	return 0;
 }
 
-/* A socket that is closed with something unread takes the answer back: read on
- * until the other side ends, for a while.
+/* Closing a socket with unread bytes drops the answer: reads on until the other
+ * side ends, for a while.
  */
 static void drain(int in, int out)
 {

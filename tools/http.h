@@ -1,8 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * As much of HTTP as it takes to hand out one page: a request, an answer, the
- * end. Whoever asks is a stranger: what it sends and how long it takes is
- * limited.
+ * The part of HTTP for one page: a request, an answer, the end. The client is
+ * untrusted: its bytes and its time are limited.
  */
 #ifndef TOOLS_HTTP_H
 #define TOOLS_HTTP_H

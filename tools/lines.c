@@ -18,7 +18,9 @@ void lines_init(struct lines *lines, int fd)
 	lines->tail = 0;
 }
 
-/* Read more behind what is there: 0, also at the end of the file, or -errno. */
+/* Reads more behind the present bytes: 0, also at the end of the file, or
+ * -errno.
+ */
 static int fill(struct lines *lines)
 {
 	ssize_t ret;
@@ -44,7 +46,7 @@ static char *find_end(struct lines *lines, size_t from)
 	return memchr(lines->buffer + from, '\n', lines->tail - from);
 }
 
-/* Throw away the rest of a line whose beginning fills the buffer, but keep the
+/* Drops the rest of a line whose beginning fills the buffer, but keeps the
  * beginning.
  */
 static int skip_rest(struct lines *lines)

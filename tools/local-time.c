@@ -43,9 +43,9 @@ static long offset_at(const struct timestamp *ts, time_t when)
 	return localtime_r(&when, &tm) ? tm.tm_gmtoff : 0;
 }
 
-/* Finds the first time later than @after at which the clock shows @wall. It is
- * by what the clock is ahead of UTC a day before or a day after, for it is set
- * once in two days at most.
+/* Finds the first time later than @after at which the clock shows @wall. Uses
+ * the clock's offset from UTC a day before or a day after, because it is set at
+ * most once in two days.
  */
 static enum showing shown(const struct timestamp *ts, const struct tm *wall,
 			  time_t after, time_t *when)
@@ -92,7 +92,7 @@ static enum showing day_shown(const struct timestamp *ts, struct tm *wall,
 	return showing;
 }
 
-/* Returns the time of day of @ts on the day so many @days after @now. */
+/* Returns the time of day of @ts on the day @days after @now. */
 static struct tm wall_in(const struct timestamp *ts, time_t now, int days)
 {
 	time_t local = now + offset_at(ts, now);

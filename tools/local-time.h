@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Times as the clock on the wall shows them, in the zone of the machine, of TZ,
- * or of the zone database.
+ * Times as the wall clock shows them, in the zone of the machine, of TZ, or of
+ * the zone database.
  */
 #ifndef TOOLS_LOCAL_TIME_H
 #define TOOLS_LOCAL_TIME_H

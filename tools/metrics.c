@@ -1,9 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * All that is said of one family of metrics stands together, queue for queue,
- * as the format wants it. Times are in seconds, as is the custom there. The
- * histograms have no sums, so they must not have counts: the bucket of all has
- * those.
+ * All samples of one family of metrics are together, queue for queue, as the
+ * format requires. Times are in seconds by convention. The histograms have no
+ * sums, so they must not have counts: the bucket of all has those.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -134,8 +133,8 @@ static void print_head(FILE *out, const struct family *family)
 	fprintf(out, "# HELP expiry_%s %s\n", family->name, family->what);
 }
 
-/* Buckets count what is less or equal: below 2^i, and whole, is at most one
- * less. A whole number must be seen to be none by accident: 1.0.
+/* Buckets count values less or equal: below 2^i, and whole, is at most one
+ * less. OpenMetrics needs a decimal point in a bound: 1.0.
  */
 static void print_bound(FILE *out, int i, double unit)
 {

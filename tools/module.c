@@ -32,7 +32,7 @@ static bool exists(const char *root, const char *path)
 	return !access(name, F_OK);
 }
 
-/* Where dkms, and people by hand, put it. */
+/* Where dkms, and manual installation, put it. */
 static bool installed(const char *root, const char *release)
 {
 	static const char *const dirs[] = { "updates/dkms", "updates", "extra" };

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Why there is no kernel module to have queues in.
- */
+/* Why there is no kernel module for queues. */
 #ifndef TOOLS_MODULE_H
 #define TOOLS_MODULE_H
 
@@ -9,7 +7,7 @@ enum module_state {
 	MODULE_LOADED,
 	MODULE_ABSENT,		/* not installed for this kernel */
 	MODULE_UNSIGNED,	/* installed, but this kernel takes signed ones only */
-	MODULE_UNLOADED,	/* installed, and nobody has loaded it */
+	MODULE_UNLOADED,	/* installed, but not loaded */
 };
 
 /* How it is with the module on the machine below @root ("" or a directory that

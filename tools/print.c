@@ -1,7 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * How things look.
- */
+/* Formats of printed values. */
 #include <inttypes.h>
 #include <time.h>
 #include <unistd.h>

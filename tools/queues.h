@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The queues that the daemon tells us of.
- */
+/* The daemon's queues. */
 #ifndef TOOLS_QUEUES_H
 #define TOOLS_QUEUES_H
 
@@ -40,7 +38,7 @@ const char *queue_label(char *text, const struct expiry_queue *row);
 /* Whether @row is of the queue that the command line names, or it names none. */
 bool queue_meant(const struct ctl *ctl, const struct expiry_queue *row);
 
-/* For how long the first that is due has waited; 0: nothing is due. */
+/* Returns for how long the first due timer has waited; 0: nothing is due. */
 uint64_t queue_overdue(const struct expiry_stat *stat);
 
 #endif /* TOOLS_QUEUES_H */

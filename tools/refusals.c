@@ -107,8 +107,8 @@ static const char *right_text(unsigned int right)
 	return "drop it";
 }
 
-/* The user has not the @right on the queue. Whose it is says QUEUES only to those
- * who may look at it.
+/* The user has not the @right on the queue. QUEUES shows its owner only to
+ * users who may look at it.
  */
 static int queue_refused(const struct ctl *ctl, const char *name,
 			 unsigned int right)
@@ -197,7 +197,7 @@ static int no_daemon(const struct ctl *ctl)
 			 ctl->path, starter(ctl));
 }
 
-/* What a HELLO with this queue's name was answered; 0: nothing special. */
+/* Explains the answer to a HELLO with this queue's name; 0: nothing special. */
 static int hello_failed(const struct ctl *ctl, const char *name,
 			unsigned int flags, int error)
 {
@@ -220,7 +220,7 @@ static int hello_failed(const struct ctl *ctl, const char *name,
 					 name);
 		return flags & EXPIRY_OPEN_CONSUME ? busy(ctl, name) : 0;
 	case EINVAL:
-		/* A look has no clock and no mode that could be wrong. */
+		/* An observer has no clock and no mode that could be wrong. */
 		return ctl_error("%s: the daemon is older than this expiryctl; restart it with: systemctl restart expiryd",
 				 ctl->path);
 	case EDQUOT:

@@ -25,7 +25,7 @@
 
 static const int fatal_signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
 
-/* What signal handlers need. */
+/* The state for signal handlers. */
 static struct {
 	bool has_keys;
 	struct termios before;

@@ -12,7 +12,7 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* What screen_wait() returns beside characters. */
+/* The results of screen_wait() beside characters. */
 enum screen_event {
 	SCREEN_TICK = 256,	/* a second has passed */
 	SCREEN_REDRAW,		/* another size, or the process was stopped */

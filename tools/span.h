@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Lengths of time as people read them.
- */
+/* Readable lengths of time. */
 #ifndef TOOLS_SPAN_H
 #define TOOLS_SPAN_H
 
@@ -10,7 +8,7 @@
 #define SPAN_TEXT	16	/* bytes that hold any span */
 
 /* Writes @ns rounded to three significant figures, in the largest unit of d, h,
- * m, s, ms, us and ns of which it is at least one: 3ms, 1.5s, 2h, 12.3d.
+ * m, s, ms, us and ns that is not greater: 3ms, 1.5s, 2h, 12.3d.
  * parse_duration() reads what this writes. Returns @text.
  */
 const char *span_text(char *text, uint64_t ns);
