@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Where the daemon listens unless it is told otherwise: for root the system's
+ * The default socket of the daemon: for root the system's
  * place, for any other user a directory of that user's.
  */
 #ifndef DAEMON_SOCKET_DEFAULT_H

@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 				 (uintptr_t)argv[i + 1], EXPIRY_F_RELATIVE),
 		      EXPIRY_OP_ARM);
 	uv_poll_init(uv_default_loop(), &poller, expiry_fd(h));
-	/* What came meanwhile is in the handle, not in the descriptor. */
+	/* Records that came meanwhile are in the handle, not in the descriptor. */
 	take(NULL, 0, 0);
 	uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 	uv_loop_close(uv_default_loop());

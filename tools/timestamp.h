@@ -49,8 +49,8 @@ struct timestamp {
 };
 
 /*
- * Reads [WEEKDAY[,]] [DAY] [TIME] [ZONE], of which at least one of the first
- * three is there:
+ * Reads [WEEKDAY[,]] [DAY] [TIME] [ZONE]; at least one of the first three must
+ * be there:
  *
  * WEEKDAY	Mon or Monday, in any case
  * DAY		YYYY-MM-DD, yesterday, today or tomorrow

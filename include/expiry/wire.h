@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
- * What travels on expiryd's Unix stream socket beside the records of
- * <linux/expiry.h>: docs/protocol.md is the normative text.
+ * The wire format of expiryd's Unix stream socket beside the records of
+ * <linux/expiry.h>. docs/protocol.md is the normative text.
  *
  * Everything is a multiple of 32 bytes in the machine's own byte order. The
  * first record of a connection is HELLO. Replies come in the order of their

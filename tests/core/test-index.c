@@ -176,7 +176,7 @@ struct pace {
 	u32 size, next, old, done;
 };
 
-/* One change with so many entries there: as the comment in index.c says. */
+/* Makes one change with @nr entries: as the comment in index.c says. */
 static void pace_change(struct pace *pace, u32 nr)
 {
 	switch (pace->phase) {
@@ -444,8 +444,8 @@ static void faults_change_nothing(void **state)
 	subject_free(&subject);
 }
 
-/* Remove slot @nr when no page is in memory and from the k-th on none can be had,
- * for every k: it is refused whole or done whole.
+/* Removes slot @nr when no page is in memory and none is available from the k-th
+ * on, for every k: it is refused or done completely.
  */
 static void remove_at_last(struct subject *subject, u32 nr)
 {

@@ -271,8 +271,8 @@ static void redelivery_refreshed_while_held(void **state)
 	test_queue_free(&queue);
 }
 
-/* At most so many are held, whatever there is room for; each is counted as what it
- * was: armed in the past, or late.
+/* At most that many are held, whatever the room; each is counted as armed in the
+ * past, or late.
  */
 static void not_more_are_held_than_can_be(void **state)
 {

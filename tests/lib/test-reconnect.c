@@ -479,7 +479,7 @@ static void answer_three_at_once(int fd)
 	drain(fd);
 }
 
-/* What has arrived is told: who waits for the descriptor would wait for more. */
+/* Arrived records are reported: the descriptor is readable only for more. */
 static void what_has_arrived_is_pending(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { answer_three_at_once };

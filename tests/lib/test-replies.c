@@ -196,8 +196,8 @@ static void fill_the_handle(int fd)
 			put(fd, &record, 1);
 }
 
-/* What a call meets on the way to its own reply is kept, as much as there can be:
- * the window, the credit and one more. Then it comes, as much as is asked for.
+/* Records before a call's own reply are kept, up to the maximum: the window, the
+ * credit and one more. Then they come, as many as requested.
  */
 static void all_that_can_wait_is_kept(void **state)
 {

@@ -58,7 +58,7 @@ __attribute__((constructor(101))) static void reach_init(void)
 	fd = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return;
-	/* Whoever comes next may be another user. */
+	/* The next program may run as another user. */
 	syscall(SYS_fchmod, fd, 0666);
 	syscall(SYS_ftruncate, fd, REACH_SIZE);
 	map = (void *)syscall(SYS_mmap, NULL, REACH_SIZE, PROT_READ | PROT_WRITE,
