@@ -62,7 +62,7 @@ static const char usage[] =
 	"  --engine ENGINE  where queues are kept: kernel (the module), embedded (this\n"
 	"                   process), or auto, which is kernel where the device opens\n"
 	"  --device PATH    the module's device (/dev/expiry)\n"
-	"  --threads N      serve with so many threads, 1 to 64 (1)\n"
+	"  --threads N      number of threads, 1 to 64 (1)\n"
 	"  --config FILE    read settings (" CONFIG_DEFAULT ", if there is one)\n"
 	"  --check-config   only say whether the settings are good\n"
 	"  --version        print the version\n"

@@ -31,7 +31,7 @@ static int run_drop(struct ctl *ctl, char **args)
 const struct command cmd_drop = {
 	.name = "drop",
 	.args = "",
-	.summary = "remove a queue and its timers, for everybody",
+	.summary = "remove a queue and its timers, for all clients",
 	.examples = "  expiryctl drop --queue leases\n",
 	.run = run_drop,
 };

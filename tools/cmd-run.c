@@ -156,7 +156,7 @@ static int run_run(struct ctl *ctl, char **args)
 const struct command cmd_run = {
 	.name = "run",
 	.args = "-- COMMAND [ARGUMENT...]",
-	.summary = "run a command at a time, whatever becomes of the daemon",
+	.summary = "run a command at a time, even if the daemon restarts",
 	.examples =
 		"  expiryctl run --in 5min -- echo tea\n"
 		"  expiryctl run --at 'tomorrow 09:00' -- make backup\n"

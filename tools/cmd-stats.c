@@ -25,7 +25,7 @@ static const struct {
 	COUNTER(delivered, "expirations delivered"),
 	COUNTER(redelivered, "of them again"),
 	COUNTER(past, "armed in the past"),
-	COUNTER(held, "held for want of a consumer or credit"),
+	COUNTER(held, "held without a consumer or credit"),
 	COUNTER(refused, "requests refused"),
 	COUNTER(refused_limit, "of them for the limit"),
 	COUNTER(clock_sets, "steps of the clock"),
@@ -81,7 +81,7 @@ static const char *below_text(char *text, const __u64 *counts, double share,
 {
 	uint64_t end = histogram_below(counts, share);
 
-	return end == UINT64_MAX ? "more than can be told" :
+	return end == UINT64_MAX ? "beyond the last bucket" :
 	       value_text(text, end);
 }
 

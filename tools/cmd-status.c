@@ -54,7 +54,7 @@ static void print_server(const struct ctl *ctl,
 	printf("  queues       %" PRIu64 "\n", (uint64_t)server->queues);
 	printf("  timers       %" PRIu64 "\n", (uint64_t)server->timers);
 	if (!server->next_ns)
-		puts("  next         not known of so many queues");
+		puts("  next         unknown: too many queues");
 	else
 		printf("  next         %s\n",
 		       server->next_ns == EXPIRY_NEVER ? "none" :

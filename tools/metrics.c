@@ -66,7 +66,7 @@ static const struct family server_families[] = {
 	FAMILY("closed_backlog", closed_backlog, COUNTER,
 	       "Connections ended for what they did not read."),
 	FAMILY("closed_hello", closed_hello, COUNTER,
-	       "Connections ended for want of HELLO."),
+	       "Connections ended without HELLO."),
 	FAMILY("backlog_bytes", backlog, GAUGE,
 	       "Memory of what clients do not read."),
 	FAMILY("log_dropped", log_dropped, COUNTER,

@@ -86,7 +86,7 @@ request_ns          | 3 * n * n + 5        | request_seconds times   | From havi
 timers              | 9007199254740997     | timers gauge            | Timers in all queues. | status timers
 next_ns             | 4102444800123456789  | - a time, not a count   | | status next_of_all_ns
 lateness_max_ns     | 7654321              | lateness_max_seconds seconds | The latest that the daemon ever was with an expiration. | status lateness_max_ns
-closed_hello        | 21517                | closed_hello counter    | Connections ended for want of HELLO. | status closed_hello
+closed_hello        | 21517                | closed_hello counter    | Connections ended without HELLO. | status closed_hello
 log_dropped         | 21618                | log_dropped counter     | Lines of the log that were lost. | status log_dropped
 log_left_out        | 21719                | log_left_out counter    | Lines about clients beyond a user's budget. | status log_left_out
 refused_observers   | 21820                | refused_observers counter | Observers refused for a limit. | -
