@@ -45,7 +45,6 @@ EXPORT int expiry_arm(struct expiry *h, uint64_t *id, uint64_t deadline_ns,
 		.op = EXPIRY_OP_ARM,
 		.flags = flags,
 		.period_ms = period_ms,
-		.id = h->mode & EXPIRY_MODE_KEYED ? *id : 0,
 		.deadline_ns = deadline_ns,
 		.cookie = cookie,
 	};
@@ -53,8 +52,11 @@ EXPORT int expiry_arm(struct expiry *h, uint64_t *id, uint64_t deadline_ns,
 
 	if (flags > UINT8_MAX)
 		return -EINVAL;
+	/* Without an id the server refuses a keyed queue's ARM. */
+	if (id && h->mode & EXPIRY_MODE_KEYED)
+		record.id = *id;
 	ret = submit_one(h, &record);
-	if (!ret)
+	if (!ret && id)
 		*id = record.id;
 	return ret;
 }

@@ -300,13 +300,13 @@ int expiry_submit(struct expiry *h, struct expiry_record *records,
 /**
  * expiry_arm - arm a timer
  * @id: keyed queue: in, the timer's id, not 0. Plain queue: out, the id given;
- *	untouched on failure.
+ *	untouched on failure. NULL if the program does not need it.
  * @deadline_ns: when; from now with EXPIRY_F_RELATIVE
  * @period_ms: 0 = once, else milliseconds between expirations
  * @cookie: comes back with the expiration
  * @flags: EXPIRY_F_RELATIVE; keyed queues also _NEW and _LATER
  *
- * -EINVAL	flags, or an id of 0 on a keyed queue
+ * -EINVAL	flags, or an id of 0 or NULL on a keyed queue
  * -EEXIST	EXPIRY_F_NEW, and the id is armed
  * -ENOSPC	the queue is full; -EDQUOT the user's timers are
  * -ENOMEM	the server has no memory

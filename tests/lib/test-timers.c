@@ -43,6 +43,22 @@ static void arm_refresh_query_cancel(void **state)
 	expiry_close(h);
 }
 
+/* A program that never names its timers passes no room for an id. */
+static void id_is_not_wanted(void **state)
+{
+	struct expiry *h = open_queue(EXPIRY_OPEN_CONSUME);
+	struct expiry_record record;
+
+	(void)state;
+	assert_int_equal(expiry_arm(h, NULL, 0, 0, 7, 0), 0);
+	take_due(h, &record, 1);
+	assert_true(record.cookie == 7);
+	expiry_close(h);
+	h = open_queue(EXPIRY_OPEN_KEYED);
+	assert_int_equal(expiry_arm(h, NULL, HOUR, 0, 7, 0), -EINVAL);
+	expiry_close(h);
+}
+
 /* A former id never means the timer in its slot. */
 static void stale_ids(void **state)
 {
@@ -344,6 +360,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(arm_refresh_query_cancel),
+		cmocka_unit_test(id_is_not_wanted),
 		cmocka_unit_test(stale_ids),
 		cmocka_unit_test(delivered_in_order),
 		cmocka_unit_test(every_clock),
