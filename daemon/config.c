@@ -102,7 +102,7 @@ static const struct config_key config_keys[] = {
 	LIMIT(hello_timeout, 10000, 0, 3600000),
 	LIMIT(busy_after, 4000, 0, 3600000),
 	LIMIT(observers_per_queue, 16, 0, 1 << 16),
-	LIMIT(observer_memory, 1 << 17, 1 << 12, 1 << 30),
+	LIMIT(observer_memory, 1 << 20, 1 << 12, 1 << 30),
 	LIMIT(kept_queues, 3000, 0, 1 << 20),
 	LIMIT(kept_queues_per_user, 1500, 0, 1 << 20),
 	FIXED(buffers, 256, 4, 1 << 14),

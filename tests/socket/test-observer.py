@@ -17,7 +17,7 @@ from daemon import Daemon, as_user
 from listing import listing, take_page
 
 MS = 10**6
-MEMORY = 1 << 17        # observer_memory unless configured otherwise
+MEMORY = 1 << 20        # observer_memory unless configured otherwise
 
 
 def observe(path, name, flags=0, clock=MONOTONIC):
