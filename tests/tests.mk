@@ -233,7 +233,7 @@ check-soak: $(B)/tests/core/soak-6 $(B)/tests/core/soak-12 ## OPS=100000000 oper
 check-bench: $(PAPER_TESTS) $(HEAP_TESTS) $(TIMERS_TESTS) ## what the benchmarks' figures rest on
 	@$(RUN_TESTS) $^
 
-check-lib: all examples examples-asan $(LIB_PROGRAMS) $(B)/tests/lib/fixed-time.so ## libexpiry and expiryctl on the embedded engine
+check-lib: all examples examples-asan $(LIB_PROGRAMS) $(CALLS) $(B)/tests/lib/fixed-time.so ## libexpiry and expiryctl on the embedded engine
 	@$(RUN_TESTS) --jobs 2 $(LIB_PROGRAMS) $(wildcard tests/lib/test-*.sh \
 		tests/lib/test-*.py) tests/static/plain-english
 

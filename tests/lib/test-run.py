@@ -18,6 +18,7 @@ import tap                                                      # noqa: E402
 from client import (BOOTTIME, REALTIME, SIZE, WAIT, attach,     # noqa: E402
                     wait_for)
 from daemon import ROOT, Daemon                                 # noqa: E402
+from stepper import told                                        # noqa: E402
 
 CTL = os.environ.get("EXPIRYCTL", os.path.join(ROOT, "build", "expiryctl"))
 
@@ -62,6 +63,18 @@ def test_time_of_day():
                          env=environment))
         assert said[1] == 0 and int(said[0]) >= int(at), said
         assert int(said[0]) - at < WAIT, said
+
+
+def test_a_clock_that_is_set_does_not_end_it():
+    with told() as (daemon, step), attach(daemon.path) as watch:
+        at = time.time() + 3
+        text = time.strftime("%Y-%m-%dT%H:%M:%SZ", time.gmtime(at))
+        process = start(daemon.path, "--at", text, "--", "date", "+%s")
+        assert wait_for(lambda: watch.stat().queues > 1)
+        for _ in range(3):
+            step()
+        said = end(process)
+        assert said[1] == 0 and int(said[0]) >= int(at), said
 
 
 def test_time_that_has_passed_is_due_at_once():

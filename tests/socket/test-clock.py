@@ -6,15 +6,12 @@ told so by step-clock.c."""
 
 import contextlib
 import os
-import tempfile
 import time
 
 import tap
 from client import (BOOTTIME, CLOCK_SET, CONSUME, EXPIRED, HOUR, MONOTONIC,
                     OBSERVE, REALTIME, SECOND, arm, attach)
-from daemon import ROOT, Daemon
-
-STEPPER = os.path.join(ROOT, "build", "tests", "socket", "step-clock.so")
+from stepper import told
 
 CLOCKS = {REALTIME: time.CLOCK_REALTIME, MONOTONIC: time.CLOCK_MONOTONIC,
           BOOTTIME: time.CLOCK_BOOTTIME}
@@ -35,22 +32,6 @@ def stepped():
         yield step
     finally:
         step(0)
-
-
-@contextlib.contextmanager
-def told(config=None):
-    """A daemon, and a function by which all of its threads hear of a step."""
-    with tempfile.TemporaryDirectory() as folder:
-        def step():
-            for name in os.listdir(folder):
-                with open(f"{folder}/{name}", "wb", buffering=0) as fifo:
-                    fifo.write(b"!")
-        # A sanitizer wants to be first; this replaces nothing of its own.
-        options = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
-        with Daemon(config, environment={
-                "LD_PRELOAD": STEPPER, "ASAN_OPTIONS": options,
-                "EXPIRY_STEP_CLOCK": f"{folder}/thread"}) as daemon:
-            yield daemon, step
 
 
 def test_each_step_is_told_once_to_whom_it_concerns():
