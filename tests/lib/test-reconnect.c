@@ -500,6 +500,40 @@ static void what_has_arrived_is_pending(void **state)
 	lasting_end(&server, h);
 }
 
+static void answer_two_and_go(int fd)
+{
+	struct expiry_record records[2];
+
+	greet(fd, 1000);
+	get(fd, records, 2);
+	put(fd, records, 2);
+}
+
+/* A reply that is met together with the end of its connection is handed out. */
+static void the_last_reply_before_the_end(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { answer_two_and_go };
+	static struct expiry_record records[1000];
+	struct expiry_record record;
+	struct fake server;
+	struct expiry *h;
+	int i;
+
+	(void)state;
+	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	for (i = 0; i < 2; i++) {
+		record = lasting_request(EXPIRY_OP_QUERY, i);
+		assert_int_equal(expiry_post(h, &record, 1), 1);
+	}
+	assert_int_equal(expiry_flush(h), 0);
+	fake_wait(&server);
+	assert_int_equal(expiry_next(h, &record, 1), 1);
+	assert_int_equal(record.cookie, 0);
+	assert_int_equal(expiry_next(h, records, 1000), 1);
+	assert_int_equal(records[0].cookie, 1);
+	lasting_end(&server, h);
+}
+
 static void relative_and_go(int fd)
 {
 	struct expiry_record record;
@@ -666,6 +700,7 @@ int main(void)
 		cmocka_unit_test(credit_follows_the_answer),
 		cmocka_unit_test(answered_before_a_list_broke_off),
 		cmocka_unit_test(what_has_arrived_is_pending),
+		cmocka_unit_test(the_last_reply_before_the_end),
 		cmocka_unit_test(relative_the_first_time),
 		cmocka_unit_test(consumer_receives_on),
 	};
