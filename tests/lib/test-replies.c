@@ -79,6 +79,35 @@ static void use_up_credit(int fd)
 	}
 }
 
+static void an_event_before_replies(int fd)
+{
+	struct expiry_record records[3];
+
+	greet(fd, 10);
+	get(fd, records, 3);
+	put_event(fd, EXPIRY_OP_EXPIRED, 1);
+	put(fd, records, 3);
+}
+
+/* An error is the handle's for good: replies that stood behind it do not come. */
+static void a_broken_handle_stays_broken(void **state)
+{
+	struct expiry_record records[3];
+	struct fake server;
+	struct expiry *h;
+	int i;
+
+	(void)state;
+	h = fake_open(&server, an_event_before_replies, 0, 0);
+	fill_arm(records, 3);
+	assert_int_equal(expiry_post(h, records, 3), 3);
+	assert_int_equal(expiry_flush(h), 0);
+	fake_wait(&server);
+	for (i = 0; i < 4; i++)
+		assert_int_equal(expiry_next(h, records, 1), -EPROTO);
+	fake_end(&server, h);
+}
+
 /* Each option up to its limit, and not beyond; and what is said of the handle, in
  * as much room as the caller has.
  */
@@ -553,6 +582,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(expirations_between_replies),
+		cmocka_unit_test(a_broken_handle_stays_broken),
 		cmocka_unit_test(options_have_limits),
 		cmocka_unit_test(the_last_step_of_the_clock_is_kept),
 		cmocka_unit_test(all_that_can_wait_is_kept),
