@@ -3,6 +3,7 @@
 """expiryctl metrics --http: one request, one answer, whoever asks. What is sent
 is limited in size, and all of it in time."""
 
+import http.client
 import os
 import socket
 import subprocess
@@ -54,8 +55,9 @@ class Exchange:
             return None, None, None
         head, body = data.split(b"\r\n\r\n", 1)
         first, *lines = head.decode().split("\r\n")
-        version, status, _ = first.split(" ", 2)
+        version, status, reason = first.split(" ", 2)
         assert version == "HTTP/1.1", first
+        assert reason == http.client.responses[int(status)], first
         return int(status), dict(line.split(": ", 1) for line in lines), body
 
     def end(self):
