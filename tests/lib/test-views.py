@@ -81,8 +81,8 @@ def test_tail_that_is_not_read_slows_nobody():
     """The consumer gets everything; tail says afterwards how many it missed, and
     together with what it shows that is all."""
     count = 20000
-    with Daemon("observer_memory = 131072\n") as daemon, attach(daemon.path, "busy", CONSUME,
-                                    REALTIME) as consumer:
+    with Daemon("observer_memory = 131072\n") as daemon, \
+            attach(daemon.path, "busy", CONSUME, REALTIME) as consumer:
         process = tail(daemon, "busy")
         os.kill(process.pid, signal.SIGSTOP)
         for _ in range(count // 500):
