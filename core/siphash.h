@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
- * SipHash-1-3 of one 64-bit word: J.-P. Aumasson and D. J. Bernstein, "SipHash:
+ * SipHash-1-3 of 64-bit words: J.-P. Aumasson and D. J. Bernstein, "SipHash:
  * a fast short-input PRF" (2012), with the shorter rounds of hash tables. The
  * kernel's own is not available in userspace.
  */
@@ -28,19 +28,25 @@ static inline void siphash_round(u64 v[4])
 	v[2] = siphash_rotate(v[2], 32);
 }
 
-static inline u64 siphash_word(u64 word, const u64 key[2])
+/* Hashes @nr words as a message of 8 * @nr bytes on a little-endian machine; @nr is
+ * at most 31.
+ */
+static inline u64 siphash_words(const u64 *words, u32 nr, const u64 key[2])
 {
-	const u64 length = 8ULL << 56;
+	const u64 length = (u64)nr << 59;
 	u64 v[4] = {
 		key[0] ^ 0x736f6d6570736575ULL,
 		key[1] ^ 0x646f72616e646f6dULL,
 		key[0] ^ 0x6c7967656e657261ULL,
 		key[1] ^ 0x7465646279746573ULL,
 	};
+	u32 i;
 
-	v[3] ^= word;
-	siphash_round(v);
-	v[0] ^= word;
+	for (i = 0; i < nr; i++) {
+		v[3] ^= words[i];
+		siphash_round(v);
+		v[0] ^= words[i];
+	}
 	v[3] ^= length;
 	siphash_round(v);
 	v[0] ^= length;
@@ -49,6 +55,11 @@ static inline u64 siphash_word(u64 word, const u64 key[2])
 	siphash_round(v);
 	siphash_round(v);
 	return v[0] ^ v[1] ^ v[2] ^ v[3];
+}
+
+static inline u64 siphash_word(u64 word, const u64 key[2])
+{
+	return siphash_words(&word, 1, key);
 }
 
 #endif /* CORE_SIPHASH_H */

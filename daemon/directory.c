@@ -2,22 +2,22 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 
 #include "daemon/directory.h"
-#include "daemon/queue.h"
 
 int directory_init(struct directory *directory, uint32_t nr_threads,
 		   uint64_t nr_queues)
 {
 	uint32_t i, buckets = 64;
+	int r;
 
 	*directory = (struct directory) { .nr_threads = nr_threads };
 	pthread_mutex_init(&directory->lock, NULL);
 	/* Every place has a queue or a connection, and those are limited. */
 	pool_init(&directory->pool, sizeof(struct place), UINT64_MAX);
-	if (getrandom(&directory->seed, sizeof(directory->seed), 0) < 0)
-		return -errno;
+	r = name_key_init(&directory->key);
+	if (r < 0)
+		return r;
 	while (buckets < nr_queues)
 		buckets *= 2;
 	directory->mask = buckets - 1;
@@ -39,7 +39,7 @@ void directory_deinit(struct directory *directory)
 
 static struct list *place_bucket(struct directory *directory, const char *name)
 {
-	return &directory->buckets[queue_hash(directory->seed, name) &
+	return &directory->buckets[name_hash(&directory->key, name) &
 				   directory->mask];
 }
 

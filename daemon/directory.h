@@ -11,6 +11,7 @@
 #include <expiry/wire.h>
 
 #include "daemon/config.h"
+#include "daemon/name-hash.h"
 #include "daemon/pool.h"
 #include "daemon/util.h"
 
@@ -30,14 +31,14 @@ struct place {
 /**
  * struct directory - all places
  * @lock: of everything
- * @seed: so that nobody can choose names of one bucket
+ * @key: of @buckets
  * @buckets: by the hash of the name, @mask + 1 of them
  * @named: how many places each of @nr_threads threads has; likewise @anonymous
  */
 struct directory {
 	pthread_mutex_t lock;
 	struct pool pool;
-	uint64_t seed;
+	struct name_key key;
 	struct list *buckets;
 	uint32_t mask;
 	uint32_t nr_threads;

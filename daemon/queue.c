@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <sys/random.h>
 #include <time.h>
 
 #include "daemon/access.h"
@@ -22,10 +21,12 @@
 int queues_init(struct queues *queues, uint64_t nr_max)
 {
 	uint32_t i, buckets = 64;
+	int r;
 
 	pool_init(&queues->pool, sizeof(struct queue), nr_max);
-	if (getrandom(&queues->seed, sizeof(queues->seed), 0) < 0)
-		return -errno;
+	r = name_key_init(&queues->key);
+	if (r < 0)
+		return r;
 	while (buckets < nr_max)
 		buckets *= 2;
 	queues->mask = buckets - 1;
@@ -42,25 +43,11 @@ static bool queue_named(const struct queue *queue)
 	return queue->name[0];
 }
 
-uint32_t queue_hash(uint64_t seed, const char *name)
-{
-	uint64_t words[EXPIRY_NAME_MAX / 8], hash = seed;
-	size_t i;
-
-	memcpy(words, name, sizeof(words));
-	for (i = 0; i < ARRAY_SIZE(words); i++) {
-		hash = (hash ^ words[i]) * 0x9e3779b97f4a7c15ULL;
-		hash ^= hash >> 29;
-	}
-	hash *= seed | 1;
-	return hash >> 32;
-}
-
 static struct list *queue_bucket(struct queues *queues, const char *name)
 {
 	if (!name[0])
 		return &queues->buckets[queues->mask + 1];
-	return &queues->buckets[queue_hash(queues->seed, name) & queues->mask];
+	return &queues->buckets[name_hash(&queues->key, name) & queues->mask];
 }
 
 struct queue *queue_find(struct queues *queues, const char *name)

@@ -9,6 +9,7 @@
 #include <expiry/wire.h>
 
 #include "daemon/engine.h"
+#include "daemon/name-hash.h"
 #include "daemon/pool.h"
 #include "daemon/util.h"
 
@@ -90,14 +91,14 @@ struct queue {
 
 /**
  * struct queues - all queues
- * @seed: so that nobody can choose names of one bucket
+ * @key: of @buckets
  * @buckets: lists of queues by the hash of their names, @mask + 1 of them, and
  *	one more for anonymous ones
  * @made: how many there ever were
  */
 struct queues {
 	struct pool pool;
-	uint64_t seed;
+	struct name_key key;
 	struct list *buckets;
 	uint32_t mask;
 	uint64_t made;
@@ -139,9 +140,6 @@ int queue_new(struct server *server, const struct queue_plan *plan,
  * the limits. -ENOMEM; -EAGAIN: the service manager does not take the new name.
  */
 int queue_give(struct queue *queue, uid_t uid);
-
-/* Of EXPIRY_NAME_MAX bytes. */
-uint32_t queue_hash(uint64_t seed, const char *name);
 
 /**
  * queue_attach - join the queue that a (checked) HELLO names, or make it

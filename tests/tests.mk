@@ -126,6 +126,11 @@ $(B)/tests/lib/test-arena: $(call objects,p12,tests/lib/test-arena.c daemon/aren
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
+$(B)/tests/lib/test-name-hash: $(call objects,p12,\
+		tests/lib/test-name-hash.c daemon/name-hash.c)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
+
 $(B)/tests/lib/test-directory: $(call objects,tsan,\
 		tests/lib/test-directory.c daemon/directory.c daemon/pool.c)
 	@mkdir -p $(@D)

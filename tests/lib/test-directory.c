@@ -13,7 +13,6 @@
 #include <cmocka.h>
 
 #include "daemon/directory.h"
-#include "daemon/queue.h"
 
 #define THREADS	4
 #define NAMES	8
@@ -22,9 +21,15 @@
 static struct directory directory;
 
 /* Many in one bucket. */
-uint32_t queue_hash(uint64_t seed, const char *name)
+uint32_t name_hash(const struct name_key *key, const char *name)
 {
-	return seed + name[1];
+	return key->words[0] + name[1];
+}
+
+int name_key_init(struct name_key *key)
+{
+	key->words[0] = 0;
+	return 0;
 }
 
 static struct place *get(uint32_t number)

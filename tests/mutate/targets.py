@@ -15,7 +15,8 @@ LIBRARY = ["build/libexpiry.so.0", "build/libexpiry.a", "build/expiryctl"]
 # Programs made of tools' and the daemon's own sources, under the sanitizers.
 OF_TOOLS = ["test-parse", "test-span", "test-local-time", "test-timestamp",
             "test-module"]
-OF_DAEMON = ["test-memory-limit", "test-arena", "test-directory"]
+OF_DAEMON = ["test-memory-limit", "test-arena", "test-directory",
+             "test-name-hash"]
 
 # What programs are preloaded with.
 PRELOADED = ["build/tests/socket/count-calls.so",
