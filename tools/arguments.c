@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Arguments that several commands take, and their refusals as text. */
+/*
+ * Arguments that several commands take, and the messages about bad ones.
+ */
 #include <string.h>
 
 #include "ctl.h"
@@ -29,7 +31,7 @@ int ctl_parse_deadline(const char *text, struct deadline *deadline)
 
 	if (!parse_local_deadline(text, time(NULL), deadline, &why))
 		return 0;
-	/* As the value of an option, or behind --; getopt() refuses others. */
+	/* Here it is an option's value or behind --; getopt() refuses others. */
 	if (*text == '-' && !parse_duration(text + 1, &ns, &unused))
 		return ctl_usage("%s is in the past; did you mean +%s?", text,
 				 text + 1);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * expiryctl list: the timers of a queue, in no order.
+ * expiryctl list: print the timers of a queue, unordered.
  */
 #include "ctl.h"
 

@@ -17,12 +17,14 @@
 #define BATCH	512
 
 /**
- * struct load
- * @name: of the file, as it is printed
- * @keyed: the queue's kind
- * @broken: the connection is, and nothing more can be loaded
- * @loaded, @failed: lines
- * @count: records of the batch; @numbers: the lines they came from
+ * struct load - a file that is being loaded
+ * @name: name of the file, as printed
+ * @keyed: the queue is keyed
+ * @broken: the connection is broken; loading stops
+ * @loaded: number of loaded lines
+ * @failed: number of refused lines
+ * @count: number of records in the batch
+ * @numbers: line numbers of these records
  */
 struct load {
 	struct ctl *ctl;
@@ -92,7 +94,7 @@ static void load_submit(struct load *load)
 	load->count = 0;
 }
 
-/* Turns a line into a record of the batch. */
+/* Appends the record of a line to the batch. */
 static void load_line(struct load *load, const char *text, size_t len)
 {
 	struct expiry_record *record = &load->records[load->count];

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * expiryctl metrics: the daemon and its queues for Prometheus and compatible
- * readers, as text or as the answer to one request by HTTP.
+ * expiryctl metrics: counters of the daemon and its queues, for Prometheus and
+ * programs that read its format. Prints them or answers one HTTP request.
  */
 #include <errno.h>
 #include <signal.h>
@@ -13,11 +13,11 @@
 #include "metrics.h"
 
 #define PATH		"/metrics"
-#define LIMIT		1000	/* queues, unless told otherwise */
-#define DAEMON_MS	5000	/* a client by HTTP waits no longer */
+#define LIMIT		1000	/* queues, without --limit */
+#define DAEMON_MS	5000	/* longest wait of an HTTP client for the daemon */
 
-/* Keeps the selected queues that have names, in order, at most as many as the
- * command line says.
+/* Keeps the named queues that the command line selects, sorted, and at most as
+ * many as it allows.
  */
 static void choose(const struct ctl *ctl, struct queues *queues)
 {
@@ -64,11 +64,11 @@ static int serve(struct ctl *ctl)
 	int status, ret;
 	FILE *out;
 
-	/* A reader that closes causes an error of write(), not a signal. */
+	/* A closed connection shall be an error of write(), not a signal. */
 	signal(SIGPIPE, SIG_IGN);
 	ctl->timeout_ms = DAEMON_MS;
 	status = http_receive(STDIN_FILENO, PATH, &head_only);
-	/* There is no reader to answer. */
+	/* No client is left to answer. */
 	if (status < 0)
 		return 0;
 	if (!status) {
@@ -82,7 +82,7 @@ static int serve(struct ctl *ctl)
 	ret = http_answer(STDIN_FILENO, STDOUT_FILENO, status, METRICS_TYPE,
 			  text, size, head_only);
 	free(text);
-	/* It has closed; that is not an error. */
+	/* The client closed the connection; that is not an error. */
 	if (ret == -EPIPE || ret == -ECONNRESET)
 		return 0;
 	if (ret)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * expiryctl query: show timers.
+ * expiryctl query: print timers.
  */
 #include "each-id.h"
 

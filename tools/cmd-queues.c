@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* expiryctl queues: all queues, their owners, and their due timers. */
+/*
+ * expiryctl queues: print each queue, its owner and its first deadline.
+ */
 #include <grp.h>
 #include <inttypes.h>
 #include <pwd.h>
@@ -10,11 +12,11 @@
 #include "queues.h"
 
 #define NAMES_MS	1000	/* longest wait of a shell that completes a name */
-#define ACCESS_TEXT	8	/* bytes that hold three digits */
-#define OWNER_TEXT	80	/* bytes that hold two names */
+#define ACCESS_TEXT	8	/* bytes for three digits */
+#define OWNER_TEXT	80	/* bytes for two names */
 
 /**
- * struct widths - columns as wide as their contents
+ * struct widths - columns as wide as their longest cell
  */
 struct widths {
 	int name;
@@ -41,7 +43,7 @@ static const char *group_name(const struct expiry_queue *row)
 	return group ? group->gr_name : NULL;
 }
 
-/* Writes USER or USER:GROUP, by numbers where the system knows no name. */
+/* Writes USER or USER:GROUP; a user or group without a name as a number. */
 static const char *owner_text(char *text, const struct expiry_queue *row)
 {
 	const char *user = user_name(row), *group = group_name(row);
@@ -62,7 +64,7 @@ static const char *owner_text(char *text, const struct expiry_queue *row)
 	return text;
 }
 
-/* Returns its mode as three octal digits, or NULL: the daemon is older. */
+/* Returns the queue's mode as three octal digits, or NULL from an older daemon. */
 static const char *access_text(char *text, const struct expiry_queue *row)
 {
 	snprintf(text, ACCESS_TEXT, "%03o", row->daemon.access & 0777);
@@ -176,8 +178,8 @@ static void print_json(const struct expiry_queue *row)
 	json_end(&json);
 }
 
-/* Returns whether the protocol allows a name. A shell reads it as its own
- * words, so a server's bytes are not trusted.
+/* Returns whether the protocol allows a name. A server's names are not trusted,
+ * since a shell evaluates the printed words.
  */
 static bool is_name(const char *text)
 {
@@ -185,8 +187,7 @@ static bool is_name(const char *text)
 				     "abcdefghijklmnopqrstuvwxyz0123456789._-")];
 }
 
-/* Keeps the queues that the command line names; with --names those with a name.
- */
+/* Keeps the queues that the command line selects; with --names the named ones. */
 static void choose(const struct ctl *ctl, struct queues *queues)
 {
 	size_t i, nr = 0;

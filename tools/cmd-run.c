@@ -1,11 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * expiryctl run: become a command when a timer expires.
+ * expiryctl run: execute a command when a timer expires.
  *
- * The timer is in a queue of its own, which may end with a daemon. Then it is
- * armed again with the next one, for the same time. So the command runs however
- * often the daemon is restarted, and only once, because this process itself
- * runs it.
+ * The timer is in an anonymous queue, which may end with its daemon. It is then
+ * armed again with the next daemon, for the same time. So restarts of the daemon
+ * do not stop the command. It runs once, since this process executes it.
  */
 #include <errno.h>
 #include <string.h>
@@ -14,18 +13,18 @@
 
 #include "ctl.h"
 
-/* Pauses between attempts to reach a daemon. */
+/* Pause between attempts to connect. */
 #define PAUSE_MS	100
 #define PAUSE_MAX_MS	2000
 
-/* Exit status, the same as the shells'. */
+/* Exit status by the shells' convention. */
 #define EXIT_NOT_RUN	126
 #define EXIT_NOT_FOUND	127
 
 /**
- * struct job - the awaited time
+ * struct job - the command's time
  * @deadline_ns: absolute, on the clock @clock_id
- * @met: there was a daemon, so wait for the next one
+ * @met: a connection succeeded once; later failures are retried
  */
 struct job {
 	struct ctl *ctl;
@@ -34,7 +33,7 @@ struct job {
 	bool met;
 };
 
-/* Waits in one connection: 0 = it is due, or -errno. */
+/* Waits over one connection. Returns 0 when the job is due, or -errno. */
 static int wait_once(struct job *job)
 {
 	const struct expiry_options options = {
@@ -59,7 +58,7 @@ static int wait_once(struct job *job)
 			ret = 0;
 			break;
 		}
-		/* The clock was set, or a signal came. */
+		/* The clock was set, or a signal interrupted the wait. */
 		if (ret >= 0 || ret == -EINTR)
 			ret = 0;
 	}
@@ -68,7 +67,7 @@ static int wait_once(struct job *job)
 	return ret;
 }
 
-/* Returns whether the daemon may come back: it ended, or is about to start. */
+/* Returns whether the error may pass: the daemon ended, or is starting. */
 static bool passing(int error)
 {
 	switch (-error) {
@@ -81,7 +80,9 @@ static bool passing(int error)
 	return false;
 }
 
-/* Waits over as many connections as needed: 0, or an exit status. */
+/* Waits until the job is due, and reconnects as needed. Returns 0 or an exit
+ * status.
+ */
 static int wait_due(struct job *job)
 {
 	unsigned int ms = PAUSE_MS;
@@ -99,8 +100,8 @@ static int wait_due(struct job *job)
 	return 0;
 }
 
-/* Sets clock and deadline: from now, on the clock that goes on while the machine
- * sleeps and that nobody sets; else on the clock on the wall. 0 or EXIT_USAGE.
+/* Sets clock and deadline. A span is on CLOCK_BOOTTIME, which includes suspend
+ * and is never set. A date is on CLOCK_REALTIME. Returns 0 or EXIT_USAGE.
  */
 static int job_deadline(struct job *job)
 {

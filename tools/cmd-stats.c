@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * expiryctl stats: a queue's counters, the lateness of its deliveries, and the
- * daemon's time for its requests.
+ * expiryctl stats: print a queue's counters and lateness, and the daemon's
+ * histograms.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -62,7 +62,7 @@ static const __u64 *histogram(const struct expiry_server_stat *server, size_t i)
 	return (const void *)((const char *)server + histograms[i].offset);
 }
 
-/* A bucket's end is replaced by the maximum where that is less. */
+/* Returns the upper bound of a percentile, or the maximum where it is lower. */
 static uint64_t lateness_below(const struct expiry_stat *stat, double share)
 {
 	uint64_t end = histogram_below(stat->lateness, share);

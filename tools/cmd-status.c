@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * expiryctl status: is the daemon there, how is it, and how is one queue.
+ * expiryctl status: print the state of the daemon and of one queue.
  */
 #include <inttypes.h>
 #include <sys/utsname.h>
@@ -20,7 +20,7 @@ static const char *engine_text(uint32_t engine)
 	return "unknown";
 }
 
-/* Explains why the engine is the embedded one. */
+/* Returns the module's state, which may explain an embedded engine. */
 static enum module_state module_here(void)
 {
 	struct utsname name;
@@ -187,7 +187,7 @@ static int run_status(struct ctl *ctl, char **args)
 		return ctl_request_refused(ctl, NULL, ret, EXPIRY_OP_STAT);
 	if (ret)
 		return ctl_refused(ctl->path, ret, EXPIRY_OP_STAT);
-	/* One connection is this command's own. */
+	/* Leave out this command's own connection. */
 	if (server.connections)
 		server.connections--;
 	if (ctl->json) {

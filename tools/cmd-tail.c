@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * expiryctl tail: print copies of what a queue's consumer is sent.
+ * expiryctl tail: print copies of the records for a queue's consumer.
  *
- * Nothing is taken from the queue, and it does not wait: copies that are not read in
- * time are dropped, and counted where they are missing.
+ * The queue keeps its records and never waits. Copies that are not read in time
+ * are dropped; a count stands in their place.
  */
 #include <errno.h>
 #include <inttypes.h>
@@ -13,13 +13,13 @@
 #include "ctl.h"
 #include "stop.h"
 
-#define RECORDS	256	/* taken at once */
+#define RECORDS	256	/* received at once */
 
 /**
- * struct tail
- * @stop_fd: readable when a signal says stop
- * @left: expirations still wanted
- * @reconnects: connections made anew, as far as they were told of
+ * struct tail - a running command
+ * @stop_fd: readable after SIGINT or SIGTERM
+ * @left: number of expirations still wanted
+ * @reconnects: number of reported reconnects
  */
 struct tail {
 	struct ctl *ctl;
@@ -44,7 +44,7 @@ static void print_missed(const struct ctl *ctl,
 	json_end(&json);
 }
 
-/* Tells of a connection that was made anew: nobody counted what it did not see. */
+/* Reports reconnects: the number of records missed meanwhile is unknown. */
 static void print_reconnects(struct tail *tail)
 {
 	const struct ctl *ctl = tail->ctl;
@@ -82,7 +82,7 @@ static void print_event(struct tail *tail, const struct expiry_record *event,
 	}
 }
 
-/* Prints what has arrived. Returns how many records, or -errno. */
+/* Prints received records. Returns their number, or -errno. */
 static int print_arrived(struct tail *tail)
 {
 	struct expiry_record events[RECORDS];

@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* expiryctl top: the activity of the daemon and its queues, once a second. */
+/*
+ * expiryctl top: show the activity of the daemon and its queues, once a second.
+ */
 #include <errno.h>
 #include <inttypes.h>
 #include <stdlib.h>
@@ -9,23 +11,26 @@
 #include "histogram.h"
 #include "top-table.h"
 
-#define LOW	14	/* lines */
-#define PIECE	80	/* bytes that hold any piece of the first lines */
+#define LOW	14	/* a window with fewer lines gets a short head */
+#define PIECE	80	/* bytes for any piece of the first lines */
 
-/* The figures at one moment. */
+/* A sample of the daemon's counters. */
 struct look {
 	struct expiry_server_stat server;
 	struct queues queues;
 };
 
 /**
- * struct top - what is shown
- * @ctl: with the connection
- * @names: of the queues asked for, NULL at the end; none = all
- * @now: the last look, @before the one before
- * @rows: of @now, what is shown, @nr
- * @order: of @rows
- * @first: row of the screen's first; @page: rows the screen has room for
+ * struct top - a running command
+ * @ctl: command line and connection
+ * @names: names of requested queues, NULL-terminated; empty: all
+ * @now: latest sample
+ * @before: the sample before it
+ * @rows: displayed rows of @now
+ * @nr: number of rows
+ * @order: sort order of @rows
+ * @first: number of the screen's first row
+ * @page: number of rows on the screen
  */
 struct top {
 	struct ctl *ctl;
@@ -50,7 +55,7 @@ static uint64_t requests(const struct expiry_stat *stat)
 	       stat->refused;
 }
 
-/* Returns what 99 % were below between two moments; 0: there were none. */
+/* Returns the 99th percentile between two samples, or 0 without events. */
 static uint64_t p99(const __u64 *now, const __u64 *before)
 {
 	__u64 counts[BUCKETS];
@@ -98,7 +103,7 @@ static int look(struct top *top)
 			  sizeof(top->now.server));
 	if (ret)
 		return ctl_refused(top->ctl->path, ret, EXPIRY_OP_STAT);
-	/* One connection is this command's own. */
+	/* Leave out this command's own connection. */
 	if (top->now.server.connections)
 		top->now.server.connections--;
 	ret = queues_ask(top->ctl, &top->now.queues);
@@ -108,7 +113,7 @@ static int look(struct top *top)
 	return ret;
 }
 
-/* Queues selected by name must exist. */
+/* Checks that all requested queues exist. */
 static int check_names(const struct top *top)
 {
 	char *asked[] = { (char *)top->ctl->queue, NULL }, **name;
@@ -146,7 +151,7 @@ static int make_rows(struct top *top)
 					   sizeof(*is), by_number) : NULL;
 		if (!was)
 			was = is;
-		/* By the daemon's time, not the queue's, which may be set. */
+		/* Use the daemon's time; a queue's clock may be set. */
 		ns = top->now.server.uptime_ns - top->before.server.uptime_ns;
 		row = &top->rows[top->nr++];
 		*row = (struct row) {
@@ -195,7 +200,7 @@ static const char *p99_text(char *text, const __u64 *now, const __u64 *before)
 }
 
 /* Writes pieces on as few lines as the width allows. Each but the first begins with
- * two characters that only stand within a line.
+ * a separator of two characters. A line begins without a separator.
  */
 static void print_pieces(struct frame *frame, char pieces[][PIECE], size_t nr)
 {
@@ -230,7 +235,7 @@ static void print_head(struct frame *frame, const struct top *top)
 	snprintf(counts[3], PIECE, ", %.0f expired/s",
 		 per_second(is->expirations, was->expirations, ns));
 	print_pieces(frame, counts, 4);
-	/* A low window is for queues. */
+	/* Keep a low window for the queues. */
 	if (frame->lines < LOW)
 		return;
 	snprintf(times[0], PIECE, "99 %% of turns below %s",
@@ -242,14 +247,14 @@ static void print_head(struct frame *frame, const struct top *top)
 	print_pieces(frame, times, 3);
 }
 
-/* Returns how many rows the command line allows. */
+/* Returns the number of rows that the command line allows. */
 static size_t rows_wanted(const struct top *top)
 {
 	return top->ctl->given & CTL_LIMIT && top->ctl->limit < top->nr ?
 	       top->ctl->limit : top->nr;
 }
 
-/* Writes which part of the list is shown, in which order, and the keys. */
+/* Writes the visible part of the list, the sort order and the keys. */
 static void print_keys(struct frame *frame, const struct top *top, size_t shown)
 {
 	char line[2 * PIECE];
@@ -261,7 +266,7 @@ static void print_keys(struct frame *frame, const struct top *top, size_t shown)
 	frame_line(frame, "", line, "");
 }
 
-/* Draws as much of the list as there is room for, from top->first on. */
+/* Draws the rows that fit the screen, from top->first on. */
 static int draw(struct top *top)
 {
 	const size_t wanted = rows_wanted(top);
@@ -270,7 +275,7 @@ static int draw(struct top *top)
 
 	frame_begin(&frame, true);
 	print_head(&frame, top);
-	/* A line for the keys, and one for the table's head. */
+	/* One line for the keys, and one for the table's head. */
 	top->page = frame.lines > 2 ? frame.lines - 2 : 1;
 	if (top->first + top->page > wanted)
 		top->first = wanted > top->page ? wanted - top->page : 0;
@@ -281,7 +286,7 @@ static int draw(struct top *top)
 	return frame_end(&frame);
 }
 
-/* Prints all rows that are wanted. */
+/* Prints all rows that the command line allows. */
 static int print(const struct top *top)
 {
 	const size_t wanted = rows_wanted(top);
@@ -300,7 +305,7 @@ static int print(const struct top *top)
 
 static void scroll(struct top *top, int key)
 {
-	/* Beyond the end draw() goes back to it. */
+	/* draw() limits top->first to the end of the list. */
 	switch (key) {
 	case SCREEN_UP:
 		top->first -= top->first > 0;
@@ -323,7 +328,7 @@ static void scroll(struct top *top, int key)
 	}
 }
 
-/* Reads the figures once more, and computes what is shown of them. */
+/* Takes a sample and computes the rows from it. */
 static int update(struct top *top)
 {
 	int ret;
@@ -332,8 +337,8 @@ static int update(struct top *top)
 	return ret ? ret : make_rows(top);
 }
 
-/* Draws a picture a second until a key ends it. 0, an exit status with the reason
- * printed, or -errno of the output.
+/* Draws a frame each second until a key ends the command. Returns 0, an exit status
+ * with the reason printed, or -errno of the output.
  */
 static int show_on_screen(struct top *top, uint64_t count)
 {
@@ -356,7 +361,7 @@ static int show_on_screen(struct top *top, uint64_t count)
 		} else {
 			scroll(top, key);
 		}
-		/* Before the second look there are no rates. */
+		/* Rates need two samples. */
 		if (!ret && top->rows)
 			ret = draw(top);
 	}

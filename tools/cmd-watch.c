@@ -2,9 +2,9 @@
 /*
  * expiryctl watch: consume a queue's expirations and print them.
  *
- * Credit is given by hand, so that no more are requested than are printed. On
- * an acknowledging queue each is acknowledged once it is written, and the
- * daemon may be restarted meanwhile.
+ * The command grants credit itself, so it receives only what it prints. On an
+ * acknowledging queue it acknowledges each expiration once it is written. It also
+ * reconnects after a restart of the daemon.
  */
 #include <errno.h>
 #include <string.h>
@@ -16,10 +16,10 @@
 #define CREDIT	256
 
 /**
- * struct watch
- * @stop_fd: readable when a signal says stop
- * @left: expirations still wanted
- * @granted: of these, requested
+ * struct watch - a running command
+ * @stop_fd: readable after SIGINT or SIGTERM
+ * @left: number of expirations still wanted
+ * @granted: unused credit among these
  */
 struct watch {
 	struct ctl *ctl;
@@ -29,7 +29,7 @@ struct watch {
 	uint64_t granted;
 };
 
-/* Acknowledges written expirations. 0 or -errno. */
+/* Acknowledges written expirations. Returns 0 or -errno. */
 static int acknowledge(struct watch *w, struct expiry_record *events, int nr)
 {
 	int i, acks = 0, ret;
@@ -42,12 +42,12 @@ static int acknowledge(struct watch *w, struct expiry_record *events, int nr)
 			.id = events[i].id,
 		};
 	}
-	/* Refused: another client has armed or acknowledged it. */
+	/* Refused: another client armed or acknowledged the timer. */
 	ret = expiry_submit(w->ctl->handle, events, acks);
 	return ret < 0 ? ret : 0;
 }
 
-/* Prints the arrived records: how many, or -errno. */
+/* Prints received records. Returns their number, or -errno. */
 static int take(struct watch *w)
 {
 	struct expiry_record events[CREDIT];
@@ -108,7 +108,7 @@ static int watch(struct watch *w)
 		if (ret)
 			break;
 	}
-	/* Records that came meanwhile were taken from the queue: print them. */
+	/* Print records that arrived meanwhile: the queue no longer has them. */
 	do
 		ret = take(w);
 	while (ret > 0);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shared by expiryctl's commands: the command line, the connection, and
- * printing.
+ * Shared by expiryctl's commands: the checked command line, the connection,
+ * refusals and printing.
  */
 #ifndef TOOLS_CTL_H
 #define TOOLS_CTL_H
@@ -18,7 +18,7 @@
 #define EXIT_REFUSED	1
 #define EXIT_USAGE	2
 
-/* Options a command takes besides the global ones. */
+/* Options that a command accepts besides the global ones. */
 #define CTL_ID		0x01
 #define CTL_PERIOD	0x02
 #define CTL_NEW		0x04
@@ -35,19 +35,25 @@
 /**
  * struct ctl - the command line, checked
  * @address: "unix:PATH" or "device:PATH"
- * @path: of it
- * @device: it is a device
+ * @path: the path in @address
+ * @device: @address is a device
  * @queue: the queue's name, NULL if none was given
- * @clock_id: likewise @keyed, @ack, as given
- * @clock_given: --clock was there: no other will do; likewise @mode_given, the
- *	EXPIRY_MODE_* that were
+ * @clock_id: clock, as given; likewise @keyed, @ack
+ * @clock_given: --clock was given
+ * @mode_given: EXPIRY_MODE_* that were given
  * @json: one JSON object a line
- * @colour: the output is a terminal and nobody minds
- * @given: CTL_* that were there
- * @id, @period_ms, @count, @limit: their values, 0 if not given
- * @in, @at: likewise, NULL if not given
- * @timeout_ms: a daemon that says nothing for so long is stopped; 0: a minute
+ * @colour: output is a terminal that accepts colours
+ * @given: CTL_* that were given
+ * @id: value of --id, 0 if not given
+ * @period_ms: likewise of --period
+ * @count: likewise of --count
+ * @limit: likewise of --limit
+ * @in: value of --in, NULL if not given
+ * @at: likewise of --at
+ * @timeout_ms: longest silence of the daemon; 0: a minute
  * @handle: set by ctl_open()
+ *
+ * A queue with another clock than a given one, or without a given mode, is refused.
  */
 struct ctl {
 	char *address;
@@ -72,13 +78,15 @@ struct ctl {
 
 /**
  * struct command - one subcommand, in tools/cmd-NAME.c
- * @args: of the usage line
+ * @name: name on the command line
+ * @args: arguments in the usage line
  * @summary: one line
- * @examples: whole lines, each with its end
- * @min, @max: number of arguments; @max < 0 = any
- * @options: CTL_* it takes
- * @device: works on a device, too
- * @run: returns the exit status; args end with NULL
+ * @examples: whole lines, each with a line feed
+ * @min: least number of arguments
+ * @max: most arguments; negative: no limit
+ * @options: accepted CTL_*
+ * @device: also works on a device
+ * @run: returns the exit status; arguments are NULL-terminated
  */
 struct command {
 	const char *name;
@@ -112,97 +120,95 @@ extern const struct command cmd_watch;
 
 #define CTL_QUEUE_DEFAULT	"default"
 
-/* The longest tolerated silence of the daemon. */
+/* Returns the longest silence of the daemon before a request fails. */
 uint32_t ctl_timeout_ms(const struct ctl *ctl);
 
-/* For ctl_open(): make the queue where there is none. */
+/* Flag of ctl_open(): create the queue if it does not exist. */
 #define CTL_OPEN_CREATE	0x80000000
 
-/* Attach to the queue @name with EXPIRY_OPEN_* @flags and credit for @credit
- * expirations, in whatever clock and mode it has as far as the command line leaves
- * that open. Without CTL_OPEN_CREATE no queue is made; without a name the
- * connection only looks at the daemon. EXPIRY_OPEN_RECONNECT counts on
- * acknowledging queues. 0, or an exit status with the reason printed.
+/* Attaches to the queue @name with EXPIRY_OPEN_* @flags and credit for @credit
+ * expirations. Takes the queue's clock and mode, unless the command line names
+ * another. Without CTL_OPEN_CREATE no queue is created. Without a name the
+ * connection reads only the daemon's state. EXPIRY_OPEN_RECONNECT has an effect on
+ * acknowledging queues. Returns 0, or an exit status with the reason printed.
  */
 int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,
 	     uint32_t credit);
 
-/* The queue's name as given, or CTL_QUEUE_DEFAULT. */
+/* Returns the queue's name as given, or CTL_QUEUE_DEFAULT. */
 const char *ctl_queue(const struct ctl *ctl);
 
 bool ctl_is_keyed(const struct ctl *ctl);
 bool ctl_is_ack(const struct ctl *ctl);
 uint32_t ctl_clock(const struct ctl *ctl);
 
-/* A deadline as the record wants it: EXPIRY_F_RELATIVE or 0, or -EINVAL with
- * *why when the queue's clock knows no dates.
+/* Converts a deadline for a record. Returns its flags, EXPIRY_F_RELATIVE or 0, or
+ * -EINVAL with *why if the queue's clock has no dates.
  */
 int ctl_deadline(const struct ctl *ctl, const struct deadline *deadline,
 		 const char **why);
 
-/* arguments.c: what several commands take. 0, or EXIT_USAGE with the reason
- * printed.
+/* arguments.c: arguments of several commands. The parsers return 0, or EXIT_USAGE
+ * with the reason printed.
  */
 int ctl_parse_deadline(const char *text, struct deadline *deadline);
-/* Returns whether @next, which stands where something else should, continues
- * the time before it.
- */
+/* Checks that @next, the argument after a time, is not the rest of that time. */
 int ctl_check_quoted(const char *time_text, const char *next);
-/* Parses the value of --in: a span, or a date as --at takes it. */
+/* Parses the value of --in: a span, or a date as for --at. */
 int ctl_parse_in(const char *text, struct deadline *deadline);
 
-/* Prints a line on stderr; returns EXIT_REFUSED or EXIT_USAGE. */
+/* Print a line on stderr and return EXIT_REFUSED or EXIT_USAGE. */
 __attribute__((format(printf, 1, 2)))
 int ctl_error(const char *format, ...);
 __attribute__((format(printf, 1, 2)))
 int ctl_usage(const char *format, ...);
 
-/* refusals.c: each prints one cause and what to do about it, and returns
+/* refusals.c: each function prints one cause and its remedy, and returns
  * EXIT_REFUSED
  */
 
-/* "expiryctl: WHAT: why and what to do" */
+/* Reports a refusal as "expiryctl: WHAT: cause and remedy". */
 int ctl_refused(const char *what, int error, unsigned int op);
 
-/* A request of the command line's queue; @what: the id, or NULL. */
+/* Reports a refused request to the command line's queue. @what: the id, or NULL. */
 int ctl_request_refused(const struct ctl *ctl, const char *what, int error,
 			unsigned int op);
 
-/* ctl_open() with EXPIRY_OPEN_* @flags; @name: NULL = no queue's name. */
+/* Reports a failed ctl_open(). @name: NULL without a queue. */
 int ctl_open_failed(const struct ctl *ctl, const char *name,
 		    unsigned int flags, int error);
 
-/* The queue has another clock or mode, and the user may not see which. */
+/* Reports that the clock or mode differs, and the user may not see the queue's. */
 int ctl_unseen(const char *name);
 
-/* The queue has got another clock or mode since it was looked at. */
+/* Reports that the queue was created again with another clock or mode. */
 int ctl_remade(const char *name);
 
-/* Whether the command line asks for another clock or mode than the queue has: 0 =
- * no.
+/* Reports a command line that names another clock or mode than the queue has.
+ * Returns 0 if both match.
  */
 int ctl_contradiction(const struct ctl *ctl, const struct expiry_queue *row);
 
-/* print.c: how things look */
+/* print.c: the output's format */
 
-#define TIME_TEXT	40	/* bytes that hold any time on a clock */
+#define TIME_TEXT	40	/* bytes for any time on a clock */
 
-/* A time on a clock: RFC 3339 in UTC with @digits decimals, or @seconds. */
+/* Writes a time on a clock: RFC 3339 in UTC with @digits decimals, or @SECONDS. */
 const char *time_text(char *text, uint64_t ns, uint32_t clock_id, int digits);
 const char *clock_name(uint32_t clock_id);
 
 #define DISTANCE_TEXT	(SPAN_TEXT + 5)
 
-/* Writes how far away a deadline is, how late it is, or "-" for never. */
+/* Writes the time until a deadline, the time since then, or "-" for never. */
 const char *distance_text(char *text, uint64_t ns, uint64_t now_ns);
 
-/* A timer as a table's row with a word behind it, or as JSON; the table's head
- * goes to a terminal only.
+/* Print a timer as a table's row that ends with a word, or as JSON. The table's head
+ * is printed only on a terminal.
  */
 void print_timer_head(const struct ctl *ctl);
 void print_timer(const struct ctl *ctl, const struct expiry_record *timer,
 		 uint64_t now_ns, const char *note);
-/* Likewise an expiration, with how late it came; and a step of the clock. */
+/* Print an expiration with its lateness, or a step of the clock, likewise. */
 void print_expired_head(const struct ctl *ctl);
 void print_expired(const struct ctl *ctl, const struct expiry_record *event,
 		   uint64_t now_ns);
@@ -212,7 +218,7 @@ void print_clock_set(const struct ctl *ctl, const struct expiry_record *event);
 void json_timer(struct json *json, const struct ctl *ctl,
 		const struct expiry_record *timer);
 
-/* Around what is to stand out on a terminal; "" elsewhere. */
+/* Return the escape sequences around emphasized text; "" without colours. */
 const char *bold(const struct ctl *ctl);
 const char *yellow(const struct ctl *ctl);
 const char *plain(const struct ctl *ctl);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Digits, and single characters, at the front of a text. Pure.
+ * Parsing of digits and single characters at the beginning of a text. Pure.
  *
- * Each function moves *text behind what it has read.
+ * Each function advances *text past the characters that it read.
  */
 #ifndef TOOLS_DIGITS_H
 #define TOOLS_DIGITS_H
@@ -15,16 +15,16 @@ bool is_digit(char c);
 /* Reads @c, or returns false. */
 bool read_char(const char **text, char c);
 
-/* Reads all digits; false if there is none, or the number does not fit. */
+/* Reads all digits. Returns false without a digit or on overflow. */
 bool read_number(const char **text, uint64_t *number);
 
-/* Reads exactly @digits of them. */
+/* Reads exactly @digits digits. */
 bool read_fixed(const char **text, int digits, int *number);
 
-/* Reads the decimals behind a point: one to nine, as nanoseconds of a second. */
+/* Reads one to nine decimals of a second, as nanoseconds. */
 bool read_decimals(const char **text, uint32_t *nsec);
 
-/* Moves behind blanks and tabs. */
+/* Skips blanks and tabs. */
 void skip_blanks(const char **text);
 
 #endif /* TOOLS_DIGITS_H */

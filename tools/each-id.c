@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * One request an argument.
+ * One request per argument.
  */
 #include "each-id.h"
 #include "parse-line.h"
@@ -11,7 +11,7 @@ int each_id(struct ctl *ctl, uint8_t op, char **args)
 	uint64_t id;
 	char **arg;
 
-	/* A wrong call does nothing at all. */
+	/* Check all arguments before the first request. */
 	for (arg = args; *arg; arg++) {
 		if (parse_number(*arg, &id))
 			return ctl_usage("%s: expected an id: a number from 1 to 2^64-1",

@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * expiryctl: the command line tool of expiryd. One table of commands, one file
- * each.
+ * expiryctl: the command-line tool for expiryd. Each command has a file of its own.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -172,7 +171,7 @@ static int set_address(struct ctl *ctl, const char *scheme, const char *path)
 	return 0;
 }
 
-/* Sets the address of a program that names none. Returns 0 or an exit status. */
+/* Sets the library's default address. Returns 0 or an exit status. */
 static int set_default_address(struct ctl *ctl)
 {
 	char address[EXPIRY_ADDRESS_MAX];
@@ -189,7 +188,7 @@ static int bad_value(const char *option, const char *value,
 	return ctl_usage("--%s %s: expected %s", option, value, expected);
 }
 
-/* One option: 0 or EXIT_USAGE. */
+/* Takes one option. Returns 0 or EXIT_USAGE. */
 static int parse_option(struct ctl *ctl, int option, const char *value)
 {
 	const char *why;
@@ -285,7 +284,7 @@ static const struct command *find_command(const char *name)
 	return NULL;
 }
 
-/* Checks that the call fits the command: 0 or EXIT_USAGE. */
+/* Checks options and arguments of a command. Returns 0 or EXIT_USAGE. */
 static int check_call(const struct ctl *ctl, const struct command *command,
 		      int nr)
 {
@@ -318,8 +317,8 @@ static bool want_colour(void)
 	       term && strcmp(term, "dumb") != 0;
 }
 
-/* Returns the argument with the short option that getopt() does not know. It has
- * gone on behind an argument only if that one ended there.
+/* Returns the argument with the short option that getopt() rejected. getopt()
+ * advances past an argument only after its last option.
  */
 static const char *unknown_argument(char **argv)
 {
@@ -332,7 +331,7 @@ static const char *unknown_argument(char **argv)
 	return before;
 }
 
-/* Prints which long options @text may be short for; false: none or one. */
+/* Prints the long options that @text abbreviates. Returns false for fewer than two. */
 static bool report_ambiguous(const char *text)
 {
 	const size_t len = strcspn(text, "=");
@@ -354,7 +353,7 @@ static bool report_ambiguous(const char *text)
 	return nr > 1;
 }
 
-/* Prints what is wrong with the option that getopt_long() refused with '?'. */
+/* Reports an option for which getopt_long() returned '?'. */
 static int report_option(char **argv)
 {
 	const char *text = argv[optind - 1], *why;
@@ -383,8 +382,9 @@ static int report_option(char **argv)
 	return ctl_usage("%s: no such option; see: expiryctl --help", text);
 }
 
-/* Returns the command that the arguments name, or NULL with the reason printed
- * unless there is no name. *@help: its help is wanted. Moves *@argv behind it.
+/* Returns the command that the arguments name, and advances *@argv past it. An
+ * unknown command is reported and returns NULL, a missing one just returns NULL.
+ * Sets *@help for "help COMMAND".
  */
 static const struct command *take_command(char ***argv, bool *help)
 {
@@ -411,7 +411,7 @@ static int run(struct ctl *ctl, int argc, char **argv)
 	int option, nr, ret;
 
 	opterr = 0;
-	/* The leading colon tells a missing value from an unknown option. */
+	/* The leading colon distinguishes a missing value from an unknown option. */
 	while ((option = getopt_long(argc, argv, ":hq:", long_options, NULL)) >= 0) {
 		switch (option) {
 		case 'h':

@@ -3,7 +3,7 @@
 
 #include "histogram.h"
 
-#define BAR	40	/* characters of the longest bar */
+#define BAR	40	/* length of the longest bar */
 
 _Static_assert(BUCKETS == EXPIRY_LATENESS_BUCKETS, "one kind of histogram");
 
@@ -56,7 +56,7 @@ void histogram_print(const __u64 *counts,
 			most = counts[i];
 	}
 	for (i = first; i >= 0 && i <= last; i++) {
-		/* A value shows, however small its share is. */
+		/* A count above 0 has at least one character. */
 		bar = counts[i] ?
 		      1 + (int)((BAR - 1) * ((double)counts[i] / most)) : 0;
 		if (i == BUCKETS - 1)

@@ -10,7 +10,7 @@
 
 #include "http.h"
 
-/* Limit of bytes that are read and dropped from a client that keeps sending. */
+/* Most bytes that are read and discarded after an answer. */
 #define DRAIN_MAX	65536
 #define DRAIN_TIME_MS	1000
 
@@ -45,7 +45,7 @@ static int64_t now_ms(void)
 	return ts.tv_sec * 1000LL + ts.tv_nsec / 1000000;
 }
 
-/* Waits for @events until @end_ms: 0, -ETIMEDOUT or another -errno. */
+/* Waits for @events until @end_ms. Returns 0, -ETIMEDOUT or another -errno. */
 static int wait_until(int fd, short events, int64_t end_ms)
 {
 	struct pollfd poll_fd = { .fd = fd, .events = events };
@@ -61,8 +61,8 @@ static int wait_until(int fd, short events, int64_t end_ms)
 	return n < 0 ? -errno : n ? 0 : -ETIMEDOUT;
 }
 
-/* Returns how many bytes of @text are a whole head, its empty line included; 0:
- * it does not end there.
+/* Returns the length of the head in @text with its empty line, or 0 if the head is
+ * not complete.
  */
 static size_t head_length(const char *text, size_t len)
 {
@@ -78,7 +78,7 @@ static size_t head_length(const char *text, size_t len)
 	return 0;
 }
 
-/* Parses the first line of @head, which has one. */
+/* Parses the request line of @head. Returns 0, or the status to answer with. */
 static int judge(char *head, const char *path, bool *head_only)
 {
 	char *method, *target, *version, *rest;
@@ -125,7 +125,9 @@ int http_receive(int fd, const char *path, bool *head_only)
 	return judge(head, path, head_only);
 }
 
-/* A part this small is taken at once if poll() reports room. */
+/* Sends all of @data until @end_ms. After POLLOUT a write of PIPE_BUF bytes does
+ * not block.
+ */
 static int send_all(int fd, const char *data, size_t len, int64_t end_ms)
 {
 	ssize_t n;
@@ -144,8 +146,8 @@ static int send_all(int fd, const char *data, size_t len, int64_t end_ms)
 	return 0;
 }
 
-/* Closing a socket with unread bytes drops the answer: reads on until the other
- * side ends, for a while.
+/* Reads until the client closes, within limits. A socket that is closed with unread
+ * data is reset, and the client may lose the answer.
  */
 static void drain(int in, int out)
 {

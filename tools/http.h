@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The part of HTTP for one page: a request, an answer, the end. The client is
- * untrusted: its bytes and its time are limited.
+ * The part of HTTP that serves one page: a request, an answer, the end. The client
+ * is not trusted: the size and the duration of its request are limited.
  */
 #ifndef TOOLS_HTTP_H
 #define TOOLS_HTTP_H
@@ -15,23 +15,24 @@
 
 /**
  * http_receive - receive one request for @path
- * @fd: from there
- * @head_only: set if the answer is to be without its body
+ * @fd: descriptor of the request
+ * @head_only: set for an answer without a body
  *
- * Returns 0, the status of HTTP to answer with if that is not such a request, or
- * -errno, then nobody is there to be answered.
+ * Returns 0 for such a request, or the HTTP status to answer another one with.
+ * Returns -errno if no client is left to answer.
  */
 int http_receive(int fd, const char *path, bool *head_only);
 
 /**
- * http_answer - send an answer and wait for the other side to take it
- * @in: where the request came from
- * @out: where the answer goes, which may be the same
- * @status: of HTTP; 200, or one of http_receive() or 503
- * @type: of @body, which has @size bytes; with another status than 200 both are
- *	passed over, and a line says what is wrong
+ * http_answer - send an answer and wait until the client has taken it
+ * @in: descriptor of the request
+ * @out: descriptor for the answer, may be @in
+ * @status: HTTP status: 200, http_receive()'s, or 503
+ * @type: media type of @body
+ * @body: @size bytes
  *
- * Returns 0 or -errno.
+ * With another status than 200 @type and @body are ignored; the answer's body is a
+ * line with the reason. Returns 0 or -errno.
  */
 int http_answer(int in, int out, int status, const char *type,
 		const char *body, size_t size, bool head_only);

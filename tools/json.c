@@ -18,7 +18,7 @@ void json_end(struct json *json)
 	puts("}");
 }
 
-/* Writes a member's name; all names are plain words. */
+/* Writes a member's name, which needs no escapes. */
 static void begin_member(struct json *json, const char *name,
 			 const char *suffix)
 {

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Lines of a file.
+ * Reading lines of a file.
  */
 #include <errno.h>
 #include <string.h>
@@ -18,8 +18,8 @@ void lines_init(struct lines *lines, int fd)
 	lines->tail = 0;
 }
 
-/* Reads more behind the present bytes: 0, also at the end of the file, or
- * -errno.
+/* Appends bytes of the file to the buffer. Returns 0, also at the end of the file,
+ * or -errno.
  */
 static int fill(struct lines *lines)
 {
@@ -46,9 +46,7 @@ static char *find_end(struct lines *lines, size_t from)
 	return memchr(lines->buffer + from, '\n', lines->tail - from);
 }
 
-/* Drops the rest of a line whose beginning fills the buffer, but keeps the
- * beginning.
- */
+/* Discards the rest of a line whose beginning fills the buffer. */
 static int skip_rest(struct lines *lines)
 {
 	const size_t kept = sizeof(lines->buffer) / 2;
@@ -62,7 +60,7 @@ static int skip_rest(struct lines *lines)
 			return ret;
 		end = find_end(lines, kept);
 	}
-	/* The line behind moves up to the beginning's own end. */
+	/* Move the next line behind the kept beginning. */
 	if (end) {
 		size_t rest = lines->buffer + lines->tail - end;
 

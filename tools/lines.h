@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Lines of a file, however long and whatever is in them, in bounded memory.
+ * Reading lines of any length and content in bounded memory.
  */
 #ifndef TOOLS_LINES_H
 #define TOOLS_LINES_H
@@ -10,11 +10,11 @@
 #include <stdint.h>
 
 /**
- * struct lines
- * @fd: the caller's
- * @number: of the line read last, from 1
- * @offset: bytes of the file read so far
- * @end: the file has no more
+ * struct lines - a file that is being read
+ * @fd: the caller's descriptor
+ * @number: number of the latest line, from 1
+ * @offset: bytes read so far
+ * @end: the end of the file was reached
  */
 struct lines {
 	int fd;
@@ -28,9 +28,9 @@ struct lines {
 
 void lines_init(struct lines *lines, int fd);
 
-/* The next line, without its end; valid until the next call. Of one that does
- * not fit the buffer the beginning is given and the rest skipped. Returns 1, 0
- * at the end of the file, or -errno.
+/* Reads the next line, without its line feed; it is valid until the next call. A
+ * line that does not fit the buffer is cut. Returns 1, 0 at the end of the file, or
+ * -errno.
  */
 int lines_next(struct lines *lines, const char **text, size_t *len);
 

@@ -20,9 +20,9 @@ static const char no_such_zone[] =
 
 /**
  * enum showing - whether the clock shows a time
- * SHOWN: it does, late enough
- * PASSED: it did before
- * LEFT_OUT: it never does
+ * SHOWN: later than the given time
+ * PASSED: only before the given time
+ * LEFT_OUT: never
  */
 enum showing { SHOWN, PASSED, LEFT_OUT };
 
@@ -43,9 +43,9 @@ static long offset_at(const struct timestamp *ts, time_t when)
 	return localtime_r(&when, &tm) ? tm.tm_gmtoff : 0;
 }
 
-/* Finds the first time later than @after at which the clock shows @wall. Uses
- * the clock's offset from UTC a day before or a day after, because it is set at
- * most once in two days.
+/* Finds the first time later than @after at which the clock shows @wall. Its offset
+ * from UTC is that of a day before or of a day after: DST changes at most once in two
+ * days.
  */
 static enum showing shown(const struct timestamp *ts, const struct tm *wall,
 			  time_t after, time_t *when)
@@ -69,14 +69,14 @@ static enum showing shown(const struct timestamp *ts, const struct tm *wall,
 			*when = candidate;
 		}
 	}
-	/* It may have been left out before @after, which matters no more. */
+	/* A gap before @after does not matter. */
 	if (showing == LEFT_OUT &&
 	    utc - offset_at(ts, utc - SECS_PER_DAY) <= after)
 		showing = PASSED;
 	return showing;
 }
 
-/* As shown(); a day without a time begins with the first minute there is. */
+/* Works like shown(). A day without a time begins with its first existing minute. */
 static enum showing day_shown(const struct timestamp *ts, struct tm *wall,
 			      time_t after, time_t *when)
 {
@@ -92,7 +92,7 @@ static enum showing day_shown(const struct timestamp *ts, struct tm *wall,
 	return showing;
 }
 
-/* Returns the time of day of @ts on the day @days after @now. */
+/* Returns the time of day of @ts, @days days after @now. */
 static struct tm wall_in(const struct timestamp *ts, time_t now, int days)
 {
 	time_t local = now + offset_at(ts, now);
@@ -103,7 +103,7 @@ static struct tm wall_in(const struct timestamp *ts, time_t now, int days)
 	tm.tm_hour = ts->wall.tm_hour;
 	tm.tm_min = ts->wall.tm_min;
 	tm.tm_sec = ts->wall.tm_sec;
-	/* To the fields' own ranges, with the day of the week. */
+	/* Normalize the fields, and compute the weekday. */
 	timegm(&tm);
 	return tm;
 }
@@ -114,7 +114,7 @@ static int refuse(const char **why, const char *text)
 	return -EINVAL;
 }
 
-/* Looks for the next day of the week, or day, on which it is still to come. */
+/* Finds the next such weekday, or day, on which the time is in the future. */
 static int next_day(const struct timestamp *ts, time_t now, time_t *when,
 		    const char **why)
 {
@@ -160,8 +160,8 @@ static int resolve(const struct timestamp *ts, time_t now, time_t *when,
 	}
 }
 
-/* Whether the zone database has that zone: what the C library does not find, or
- * cannot read, it takes for UTC.
+/* Returns whether the zone database has a zone. The C library takes zones that it
+ * cannot find or read for UTC.
  */
 static bool zone_exists(const char *name)
 {
@@ -181,7 +181,7 @@ static bool zone_exists(const char *name)
 	return exists;
 }
 
-/* As resolve(), in the zone of that name. */
+/* Works like resolve(), in a named zone. */
 static int resolve_named(const struct timestamp *ts, time_t now, time_t *when,
 			 const char **why)
 {

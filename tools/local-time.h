@@ -1,7 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Times as the wall clock shows them, in the zone of the machine, of TZ, or of
- * the zone database.
+ * Local times, in the zone of the machine, of TZ, or of the zone database.
  */
 #ifndef TOOLS_LOCAL_TIME_H
 #define TOOLS_LOCAL_TIME_H
@@ -11,17 +10,18 @@
 #include "parse-time.h"
 
 /*
- * Takes what timestamp_read() or parse_deadline() takes. @now: what time it is.
+ * Parses the formats of timestamp_read() and parse_deadline(). @now: the current
+ * time.
  *
  * TIME			the next time that the clock shows this
- * WEEKDAY [TIME]	the next such day on which it is still to come
- * DATE [TIME]		then, also when it has passed
- * today TIME, tomorrow [TIME]	refused when it has passed, and so is yesterday
+ * WEEKDAY [TIME]	the next such day on which the time is in the future
+ * DATE [TIME]		that time, also in the past
+ * today TIME, tomorrow [TIME]	refused in the past, and so is yesterday
  *
- * A day without a time begins with its first moment. A time which the clock
- * leaves out when it is put forward is refused; of one that it shows twice the
- * first is meant that is still to come, of a DATE the first.
- * Returns as parse_deadline() does.
+ * A day without a time begins with its first moment. DST leaves out some times and
+ * repeats others. A time that is left out is refused. A repeated time is the first
+ * one in the future, with a DATE simply the first one.
+ * Returns like parse_deadline().
  */
 int parse_local_deadline(const char *text, time_t now,
 			 struct deadline *deadline, const char **why);

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * All samples of one family of metrics are together, queue for queue, as the
- * format requires. Times are in seconds by convention. The histograms have no
- * sums, so they must not have counts: the bucket of all has those.
+ * OpenMetrics requires the samples of a family to be adjacent, queue by queue.
+ * Times are in seconds by convention. The histograms have no sums, so they must not
+ * have counts: the last bucket is the count.
  */
 #include <inttypes.h>
 #include <stddef.h>
@@ -18,16 +18,16 @@ enum kind {
 	COUNTER,
 	SWITCH,		/* a gauge of 32 bits */
 	SECONDS,	/* a gauge of nanoseconds */
-	AGO,		/* the time that has passed since a deadline */
+	AGO,		/* the time since a deadline */
 	HISTOGRAM,	/* of nanoseconds */
 	SIZES,		/* a histogram of whole numbers */
 };
 
 /**
  * struct family - one family of metrics
- * @name: without "expiry_" and the suffixes of samples
+ * @name: name without "expiry_" and sample suffixes
  * @what: one sentence
- * @offset: of its value in what it is of
+ * @offset: offset of the value in its structure
  */
 struct family {
 	const char *name;
@@ -133,8 +133,8 @@ static void print_head(FILE *out, const struct family *family)
 	fprintf(out, "# HELP expiry_%s %s\n", family->name, family->what);
 }
 
-/* Buckets count values less or equal: below 2^i, and whole, is at most one
- * less. OpenMetrics needs a decimal point in a bound: 1.0.
+/* Prints a bucket's inclusive bound: integers below 2^i are at most 2^i - 1.
+ * OpenMetrics has whole bounds as floats: 1.0.
  */
 static void print_bound(FILE *out, int i, double unit)
 {
@@ -165,8 +165,8 @@ static void print_buckets(FILE *out, const struct family *family,
 	}
 }
 
-/* @of: what the family's offset counts from; @queue: its name, NULL = it is the
- * daemon. Nothing that would have to be escaped is allowed in a name.
+/* Prints a sample. @of: the structure with the value. @queue: the queue's name, NULL
+ * for the daemon. Names contain no characters that need escapes.
  */
 static void print_sample(FILE *out, const struct family *family,
 			 const void *of, const char *queue)

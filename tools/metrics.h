@@ -10,8 +10,8 @@
 #define METRICS_TYPE \
 	"application/openmetrics-text; version=1.0.0; charset=utf-8"
 
-/* All of it, with its last line. @nr @queues that have names. Errors are those
- * of @out.
+/* Prints the whole text with its last line. All @nr @queues have names. Errors are
+ * left in @out.
  */
 void metrics_print(FILE *out, const struct expiry_server_stat *server,
 		   const struct expiry_queue *queues, size_t nr);

@@ -8,7 +8,7 @@
 
 #define PATH	512
 
-/* Read the beginning of a file; "" if it cannot be. */
+/* Reads the beginning of a file, "" for an unreadable file. */
 static void read_start(const char *root, const char *path, char *text,
 		       size_t size)
 {
@@ -32,7 +32,7 @@ static bool exists(const char *root, const char *path)
 	return !access(name, F_OK);
 }
 
-/* Where dkms, and manual installation, put it. */
+/* Returns whether the module is installed, by dkms or by hand. */
 static bool installed(const char *root, const char *release)
 {
 	static const char *const dirs[] = { "updates/dkms", "updates", "extra" };
@@ -52,7 +52,9 @@ static bool installed(const char *root, const char *release)
 	return false;
 }
 
-/* Locked down, as Debian's kernel is under Secure Boot, or told to enforce. */
+/* Returns whether the kernel enforces signatures: by lockdown, as Debian's does under
+ * Secure Boot, or by a parameter.
+ */
 static bool signed_only(const char *root)
 {
 	char text[128];

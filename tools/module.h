@@ -1,21 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Why there is no kernel module for queues. */
+/*
+ * Reasons why the kernel module is not available.
+ */
 #ifndef TOOLS_MODULE_H
 #define TOOLS_MODULE_H
 
 enum module_state {
 	MODULE_LOADED,
 	MODULE_ABSENT,		/* not installed for this kernel */
-	MODULE_UNSIGNED,	/* installed, but this kernel takes signed ones only */
-	MODULE_UNLOADED,	/* installed, but not loaded */
+	MODULE_UNSIGNED,	/* installed, but the kernel requires a signature */
+	MODULE_UNLOADED,	/* installed, not loaded */
 };
 
-/* How it is with the module on the machine below @root ("" or a directory that
- * looks like it) whose kernel is @release.
+/* Returns the module's state for the kernel @release. @root: "" or a directory with
+ * the same layout.
  */
 enum module_state module_state(const char *root, const char *release);
 
-/* A state as one word, and what to do about it, constant phrases. */
+/* Return a state as one word, and its remedy, as constant phrases. */
 const char *module_word(enum module_state state);
 const char *module_advice(enum module_state state);
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Numbers, and the lines that expiryctl load reads.
+ * Parsing of numbers, and of lines for expiryctl load.
  */
 #include <errno.h>
 #include <string.h>
@@ -45,7 +45,7 @@ static bool is_blank(char c)
 	return c == ' ' || c == '\t' || c == '\r';
 }
 
-/* Cut the next word out of *text; NULL at the end of the line. */
+/* Cuts the next word out of *text. Returns NULL at the end of the line. */
 static char *next_word(char **text)
 {
 	char *word = *text;

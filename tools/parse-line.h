@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Numbers, and the lines that expiryctl load reads. Pure.
+ * Parsing of numbers, and of lines for expiryctl load. Pure.
  */
 #ifndef TOOLS_PARSE_LINE_H
 #define TOOLS_PARSE_LINE_H
@@ -11,14 +11,14 @@
 
 #include "parse-time.h"
 
-/* Longest line, without its end. */
+/* Longest line, without its line feed. */
 #define LOAD_LINE_MAX	1023
 
 /**
  * struct load_line - one timer
- * @deadline: when
- * @cookie: the caller's own
- * @id: not 0 if @has_id
+ * @deadline: deadline
+ * @cookie: cookie for the expiration
+ * @id: valid if @has_id, not 0
  */
 struct load_line {
 	struct deadline deadline;
@@ -29,15 +29,17 @@ struct load_line {
 
 /**
  * parse_load_line - DEADLINE COOKIE [ID] [# comment]
- * @text: @len bytes, without the line's end
+ * @text: @len bytes, without the line feed
  *
- * Returns 1: *line is filled in; 0: nothing but blanks or a comment; -EINVAL
- * with *why, *line untouched.
+ * Returns 1 with *line filled in, or 0 for a blank line or a comment. Otherwise
+ * returns -EINVAL with *why, and leaves *line unchanged.
  */
 int parse_load_line(const char *text, size_t len, struct load_line *line,
 		    const char **why);
 
-/* Decimal, or hexadecimal behind 0x; no sign, nothing behind. -EINVAL. */
+/* Parses a whole text as a number without a sign, decimal or hexadecimal with 0x.
+ * Returns 0 or -EINVAL.
+ */
 int parse_number(const char *text, uint64_t *number);
 
 #endif /* TOOLS_PARSE_LINE_H */

@@ -28,18 +28,18 @@ static size_t letters(const char *text)
 {
 	size_t nr = 0;
 
-	/* Bytes above 0x7f belong to the letter mu. */
+	/* Bytes above 0x7f may be the letter mu in UTF-8. */
 	while ((text[nr] >= 'a' && text[nr] <= 'z') ||
 	       (text[nr] >= 'A' && text[nr] <= 'Z') || text[nr] & 0x80)
 		nr++;
 	return nr;
 }
 
-/* Reads a unit: its nanoseconds, or 0. */
+/* Reads a unit. Returns its nanoseconds, or 0. */
 static uint64_t read_unit(const char **text)
 {
 	static const struct {
-		const char *names;	/* each between blanks */
+		const char *names;	/* each name has blanks around it */
 		uint64_t ns;
 	} units[] = {
 		{ " ns nsec ", 1 },

@@ -1,17 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Spans of time as people and systemd.time(7) write them: 5min, 2h 30min. Pure.
+ * Parsing of time spans as in systemd.time(7): 5min, 2h 30min. Pure.
  *
- * Each function returns 0, or -EINVAL with *why saying in a constant phrase what
- * was expected; the result is untouched then.
+ * Each function returns 0. On failure it returns -EINVAL, sets *why to a constant
+ * phrase with the expected format, and leaves the result unchanged.
  */
 #ifndef TOOLS_PARSE_SPAN_H
 #define TOOLS_PARSE_SPAN_H
 
 #include <stdint.h>
 
-/* Parses one or more of NUMBER[.FRACTION]UNIT, with or without blanks. Cuts off
- * what is smaller than a nanosecond. A number needs a unit; the units are
+/* Parses one or more of NUMBER[.FRACTION]UNIT, with or without blanks. Truncates to
+ * nanoseconds. Every number needs one of these units:
  *
  * nsec ns			usec us µs		msec ms
  * seconds second sec s		minutes minute min m	hours hour hr h

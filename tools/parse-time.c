@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Deadlines as people write them.
+ * Parsing of deadlines.
  */
 #include <errno.h>
 #include <stdbool.h>
@@ -12,7 +12,7 @@
 #include "parse-time.h"
 #include "timestamp.h"
 
-/* Longest span with a word behind it. */
+/* Longest span before a word. */
 #define SPAN_MAX	127
 
 static const char expect_seconds[] =
@@ -48,7 +48,7 @@ static int parse_seconds(const char *text, uint64_t *ns, const char **why)
 	return timestamp_ns(seconds, nsec, ns, why);
 }
 
-/* Copies what stands before the last word, which is @word; false: it is not. */
+/* Copies the text before the last word. Returns false if that word is not @word. */
 static bool cut_word(const char *text, const char *word, char *span)
 {
 	const size_t len = strlen(text), end = strlen(word);

@@ -1,10 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Deadlines as people write them. Pure: no clock, no zone of the machine's, no
- * output.
+ * Parsing of deadlines. Pure: reads no clock and no machine's zone, prints nothing.
  *
- * Each function returns 0, or -EINVAL with *why saying in a constant phrase what
- * was expected; the result is untouched then.
+ * Each function returns 0. On failure it returns -EINVAL, sets *why to a constant
+ * phrase with the expected format, and leaves the result unchanged.
  */
 #ifndef TOOLS_PARSE_TIME_H
 #define TOOLS_PARSE_TIME_H
@@ -20,9 +19,9 @@ enum deadline_kind {
 };
 
 /**
- * struct deadline - when
- * @kind: what @ns counts from
- * @ns: nanoseconds; of a date before 1970, 0
+ * struct deadline - a parsed deadline
+ * @kind: origin of @ns
+ * @ns: nanoseconds; 0 for dates before 1970
  */
 struct deadline {
 	enum deadline_kind kind;
@@ -30,11 +29,13 @@ struct deadline {
 };
 
 /*
+ * Parses one of:
+ *
  * never			EXPIRY_NEVER
- * now				from now, nothing
- * +SPAN, SPAN left		from now, as parse_duration() has it
- * @SECONDS[.FRACTION]		at most nine digits of it
- * DATE TIME ZONE		as timestamp_read() has them, the zone no name
+ * now				0 ns from now
+ * +SPAN, SPAN left		from now, with parse_duration()'s spans
+ * @SECONDS[.FRACTION]		a fraction of at most nine digits
+ * DATE TIME ZONE		timestamp_read()'s formats, without names of zones
  */
 int parse_deadline(const char *text, struct deadline *deadline,
 		   const char **why);

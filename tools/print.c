@@ -1,5 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Formats of printed values. */
+/*
+ * The output's format.
+ */
 #include <inttypes.h>
 #include <time.h>
 #include <unistd.h>
@@ -21,7 +23,7 @@ const char *time_text(char *text, uint64_t ns, uint32_t clock_id, int digits)
 	for (i = digits; i < 9; i++)
 		decimals /= 10;
 	if (clock_id == CLOCK_REALTIME) {
-		/* 2^64 ns end in the year 2554: four digits do. */
+		/* 2^64 ns end in the year 2554: four digits are enough. */
 		gmtime_r(&seconds, &tm);
 		strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
 		snprintf(text, TIME_TEXT, "%s.%0*" PRIu64 "Z", date, digits,
@@ -124,7 +126,7 @@ void print_expired(const struct ctl *ctl, const struct expiry_record *event,
 		json_end(&json);
 		return;
 	}
-	/* A deadline is ahead where the clock was set back meanwhile. */
+	/* The deadline may be in the future again if the clock was set back. */
 	snprintf(late, sizeof(late), "late %s",
 		 span_text(span, ns < now_ns ? now_ns - ns : 0));
 	print_row(ctl, event, late, again ? "redelivered" : "");

@@ -8,10 +8,10 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-#define PROCESS_TEXT	64	/* bytes that hold any name */
+#define PROCESS_TEXT	64	/* bytes for any name */
 
-/* Writes what a process calls itself, with '?' for what is no printable ASCII.
- * Returns whether it is known.
+/* Writes a process's own name, with '?' for characters other than printable ASCII.
+ * Returns whether the name is known.
  */
 bool process_name(char *text, uint32_t pid);
 

@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A progress bar on stderr, if that is a terminal.
+ * A progress bar on stderr, if stderr is a terminal.
  */
 #ifndef TOOLS_PROGRESS_H
 #define TOOLS_PROGRESS_H
@@ -9,10 +9,12 @@
 #include <stdint.h>
 
 /**
- * struct progress
- * @shown: there is a terminal
- * @total: what makes the bar full; 0 = not known, only numbers are shown
- * @drawn_ns: when it was drawn last, 0 = never
+ * struct progress - a progress bar
+ * @shown: stderr is a terminal
+ * @total: value of a full bar, 0 = unknown
+ * @drawn_ns: time of the latest update, 0 = never
+ *
+ * With an unknown total only numbers are shown.
  */
 struct progress {
 	bool shown;
@@ -21,10 +23,10 @@ struct progress {
 };
 
 void progress_init(struct progress *progress, uint64_t total);
-/* Draw it, ten times a second at most. @done of the total, @count of @what. */
+/* Draws the bar, at most ten times a second: @done of the total, @count @what. */
 void progress_draw(struct progress *progress, uint64_t done, uint64_t count,
 		   const char *what);
-/* Clear its line, so that something else can be printed. */
+/* Clears the bar's line, so that other text can be printed. */
 void progress_clear(struct progress *progress);
 
 #endif /* TOOLS_PROGRESS_H */

@@ -4,9 +4,9 @@
 
 #include "queues.h"
 
-#define PAGE	64	/* rows asked for at once */
+#define PAGE	64	/* rows of one request */
 
-/* Room for a page more. */
+/* Makes room for another page. */
 static int grow(struct queues *queues)
 {
 	size_t room = queues->room ? 2 * queues->room : PAGE;

@@ -1,13 +1,17 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* The daemon's queues. */
+/*
+ * The queues that the daemon lists.
+ */
 #ifndef TOOLS_QUEUES_H
 #define TOOLS_QUEUES_H
 
 #include "ctl.h"
 
 /**
- * struct queues - a list of them
- * @rows: @nr of them; room for @room
+ * struct queues - a list of queues
+ * @rows: array of queues
+ * @nr: number of queues
+ * @room: capacity of @rows
  */
 struct queues {
 	struct expiry_queue *rows;
@@ -15,30 +19,30 @@ struct queues {
 	size_t room;
 };
 
-/* Ask by the connection of @ctl, in the place of what was in @queues, which is
- * all zero at first. 0 or an exit status, with the reason printed.
+/* Replaces the rows of @queues, which is initially zero, with the daemon's list over
+ * the connection of @ctl. Returns 0, or an exit status with the reason printed.
  */
 int queues_ask(struct ctl *ctl, struct queues *queues);
 void queues_free(struct queues *queues);
 
-/* Looks for the queue @name over a connection of its own: 1 = found, 0 = not among
- * those that this user may see, or -errno.
+/* Looks for the queue @name over a separate connection. Returns 1, 0 if this user
+ * sees no such queue, or -errno.
  */
 int queue_find(const struct ctl *ctl, const char *name,
 	       struct expiry_queue *row);
 
-/* Sorts by name, queues without one by age. */
+/* Sorts by name; queues without a name by age. */
 void queues_sort(struct queues *queues);
 
-#define QUEUE_LABEL	(EXPIRY_NAME_MAX + 8)	/* bytes that hold any label */
+#define QUEUE_LABEL	(EXPIRY_NAME_MAX + 8)	/* bytes for any label */
 
-/* Writes a queue's name as a terminal may be shown it: '?' for what no name has. */
+/* Writes a queue's name with '?' for characters that are unsafe on a terminal. */
 const char *queue_label(char *text, const struct expiry_queue *row);
 
-/* Whether @row is of the queue that the command line names, or it names none. */
+/* Returns whether the command line names @row's queue, or no queue at all. */
 bool queue_meant(const struct ctl *ctl, const struct expiry_queue *row);
 
-/* Returns for how long the first due timer has waited; 0: nothing is due. */
+/* Returns the time since the queue's first deadline; 0: no timer is due. */
 uint64_t queue_overdue(const struct expiry_stat *stat);
 
 #endif /* TOOLS_QUEUES_H */

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Refusals in words: one cause each, and the way out. What the daemon's errno
- * leaves open is looked up: the queue's clock, kind, owner and consumer.
+ * Messages for refusals: one cause each, and its remedy. Where the daemon's errno is
+ * ambiguous, QUEUES gives the queue's clock, mode, owner and consumer.
  */
 #include <errno.h>
 #include <grp.h>
@@ -16,7 +16,7 @@
 #include "process.h"
 #include "queues.h"
 
-#define NAME_TEXT	80	/* bytes that hold a user, group or process */
+#define NAME_TEXT	80	/* bytes for a user, group or process */
 
 int ctl_refused(const char *what, int error, unsigned int op)
 {
@@ -45,7 +45,7 @@ static const char *group_text(char *text, gid_t gid)
 	return text;
 }
 
-/* A process and the name that it gave itself, if that can be printed. */
+/* Writes a process's id, and its own name if it is known. */
 static const char *process_text(char *text, uint32_t pid)
 {
 	char name[PROCESS_TEXT];
@@ -58,7 +58,7 @@ static const char *process_text(char *text, uint32_t pid)
 	return text;
 }
 
-/* The socket or device may not be opened. */
+/* Reports that the user may not open the socket or device. */
 static int path_refused(const struct ctl *ctl)
 {
 	char user[NAME_TEXT], group[NAME_TEXT];
@@ -107,8 +107,8 @@ static const char *right_text(unsigned int right)
 	return "drop it";
 }
 
-/* The user has not the @right on the queue. QUEUES shows its owner only to
- * users who may look at it.
+/* Reports that the user lacks @right on the queue. QUEUES names the owner only to
+ * users who may look at the queue.
  */
 static int queue_refused(const struct ctl *ctl, const char *name,
 			 unsigned int right)
@@ -134,7 +134,9 @@ static int queue_refused(const struct ctl *ctl, const char *name,
 			 "root");
 }
 
-/* Whether the daemon says so of any connection, not only of this queue's. */
+/* Returns whether the daemon refuses any connection with this error, not only one to
+ * this queue.
+ */
 static bool daemon_answers(const struct ctl *ctl, int error)
 {
 	struct expiry_queue row;
@@ -142,7 +144,7 @@ static bool daemon_answers(const struct ctl *ctl, int error)
 	return queue_find(ctl, "", &row) == error;
 }
 
-/* Whether there is no such queue, so that this user may not make one. */
+/* Returns whether the queue does not exist, so that the refusal is about making it. */
 static bool is_absent(const struct ctl *ctl, const char *name)
 {
 	const struct expiry_options options = {
@@ -159,7 +161,9 @@ static bool is_absent(const struct ctl *ctl, const char *name)
 	return ret == -ENOENT;
 }
 
-/* The queue has a consumer, or the daemon no place for a connection. */
+/* Reports the queue's consumer. Returns 0 if the daemon has no room for a connection
+ * instead.
+ */
 static int busy(const struct ctl *ctl, const char *name)
 {
 	struct expiry_queue row;
@@ -175,13 +179,13 @@ static int busy(const struct ctl *ctl, const char *name)
 			 name);
 }
 
-/* Returns what starts the daemon that is missing at the command's socket. */
+/* Returns the command that starts the daemon for this socket. */
 static const char *starter(const struct ctl *ctl)
 {
 	static const char own[] = "/" EXPIRY_SOCKET_USER;
 	size_t len = strlen(ctl->path);
 
-	/* A user's own daemon makes its socket where this command looks. */
+	/* A daemon that this user starts makes its socket at this path. */
 	if (geteuid() && len >= sizeof(own) &&
 	    !strcmp(ctl->path + len - strlen(own), own))
 		return "expiryd &";
@@ -197,7 +201,7 @@ static int no_daemon(const struct ctl *ctl)
 			 ctl->path, starter(ctl));
 }
 
-/* Explains the answer to a HELLO with this queue's name; 0: nothing special. */
+/* Reports a refused HELLO with a queue's name. Returns 0 if the queue is not the cause. */
 static int hello_failed(const struct ctl *ctl, const char *name,
 			unsigned int flags, int error)
 {
@@ -220,7 +224,7 @@ static int hello_failed(const struct ctl *ctl, const char *name,
 					 name);
 		return flags & EXPIRY_OPEN_CONSUME ? busy(ctl, name) : 0;
 	case EINVAL:
-		/* An observer has no clock and no mode that could be wrong. */
+		/* A connection without a queue failed; it has no clock or mode. */
 		return ctl_error("%s: the daemon is older than this expiryctl; restart it with: systemctl restart expiryd",
 				 ctl->path);
 	case EDQUOT:
@@ -240,7 +244,7 @@ int ctl_open_failed(const struct ctl *ctl, const char *name,
 {
 	int ret;
 
-	/* These errnos are connect()'s and open()'s, too. */
+	/* connect() and open() return these errnos, too. */
 	if (error == -ECONNREFUSED ||
 	    (error == -ENOENT && access(ctl->path, F_OK)))
 		return no_daemon(ctl);
@@ -306,7 +310,7 @@ int ctl_contradiction(const struct ctl *ctl, const struct expiry_queue *row)
 	return 0;
 }
 
-/* Whether an answer of this errno is about the timer, not about the queue. */
+/* Returns whether -ENOENT for this op is about the timer, not the queue. */
 static bool is_of_timer(unsigned int op)
 {
 	return op == EXPIRY_OP_REFRESH || op == EXPIRY_OP_CANCEL ||

@@ -20,12 +20,12 @@
 #define CLEAR_BELOW	"\033[J"
 #define ESCAPE		0x1b
 
-#define ROWS		24	/* of a terminal that does not tell its size */
+#define ROWS		24	/* for a terminal of unknown size */
 #define COLUMNS		80
 
 static const int fatal_signals[] = { SIGHUP, SIGINT, SIGQUIT, SIGTERM };
 
-/* The state for signal handlers. */
+/* State for signal handlers. */
 static struct {
 	bool has_keys;
 	struct termios before;
@@ -35,7 +35,7 @@ static struct {
 
 static void tell(const char *text)
 {
-	/* Nothing can be done about a terminal that takes nothing. */
+	/* An error of write() to the terminal is ignored: there is no remedy. */
 	if (write(STDOUT_FILENO, text, strlen(text)) < 0)
 		return;
 }
@@ -54,7 +54,9 @@ static void restore_terminal(void)
 	tell(CURSOR_SHOW);
 }
 
-/* Installed for one signal only: this one then has its default effect. */
+/* Restores the terminal, and ends the process by the signal's default action, which
+ * SA_RESETHAND has restored.
+ */
 static void handle_fatal(int number)
 {
 	restore_terminal();
@@ -71,7 +73,7 @@ static void set_handler(int number, void (*handler)(int number), int flags)
 		sigaction(number, &action, NULL);
 }
 
-/* Stops the process in the handler, and goes on when the process does. */
+/* Stops the process in the handler, and returns when the process continues. */
 static void handle_stop(int number)
 {
 	const int error = errno;
@@ -112,7 +114,7 @@ static void set_handlers(struct screen *screen)
 	sigset_t blocked;
 	size_t i;
 
-	/* These two must not get lost between a look at redraw and ppoll(). */
+	/* Block these two, or they could get lost between a read of redraw and ppoll(). */
 	sigemptyset(&blocked);
 	sigaddset(&blocked, SIGWINCH);
 	sigaddset(&blocked, SIGCONT);
@@ -141,7 +143,7 @@ int screen_open(struct screen *screen)
 	if (terminal.has_keys) {
 		screen->key_fd = STDIN_FILENO;
 		terminal.drawing = terminal.before;
-		/* Each key at once and unseen; Ctrl-C and Ctrl-Z are signals. */
+		/* No line buffer and no echo; Ctrl-C and Ctrl-Z remain signals. */
 		terminal.drawing.c_lflag &= ~(ICANON | ECHO);
 		terminal.drawing.c_cc[VMIN] = 1;
 		terminal.drawing.c_cc[VTIME] = 0;
@@ -166,14 +168,14 @@ void screen_close(struct screen *screen)
 	close(screen->timer_fd);
 }
 
-/* Forgets the first @nr bytes. */
+/* Discards the first @nr bytes. */
 static void drop_bytes(struct screen *screen, size_t nr)
 {
 	screen->nr -= nr;
 	memmove(screen->bytes, screen->bytes + nr, screen->nr);
 }
 
-/* Returns the key of an escape sequence's last byte and number, or 0. */
+/* Returns the key for an escape sequence's last byte and number, or 0. */
 static int sequence_key(unsigned char last, int number)
 {
 	switch (last) {
@@ -205,8 +207,8 @@ static int sequence_key(unsigned char last, int number)
 	return 0;
 }
 
-/* Takes one key of the bytes. Returns it; 0 for one that means nothing; -1: its
- * end has not come.
+/* Takes one key out of the buffer. Returns the key, 0 for an unknown key, or -1 if
+ * its sequence is incomplete.
  */
 static int take_key(struct screen *screen)
 {
@@ -227,7 +229,7 @@ static int take_key(struct screen *screen)
 		drop_bytes(screen, 2);
 		return 0;
 	}
-	/* Parameters, then one byte from '@' on. */
+	/* A sequence is parameters, then one byte not below '@'. */
 	for (i = 2; i < screen->nr && bytes[i] < '@'; i++) {
 		if (bytes[i] >= '0' && bytes[i] <= '9' && number < 100)
 			number = 10 * number + bytes[i] - '0';
@@ -243,7 +245,7 @@ static int take_key(struct screen *screen)
 	return 0;
 }
 
-/* Reads bytes of keys. Returns whether more can come. */
+/* Reads bytes of keys. Returns false at the end of the input. */
 static bool read_keys(struct screen *screen)
 {
 	ssize_t nr;
@@ -283,7 +285,7 @@ int screen_wait(struct screen *screen)
 			return SCREEN_END;
 		if (fds[0].revents &&
 		    read(screen->timer_fd, &ticks, sizeof(ticks)) > 0) {
-			/* It was the escape key, and no sequence. */
+			/* An incomplete sequence was the escape key alone. */
 			if (!fds[1].revents)
 				screen->nr = 0;
 			return SCREEN_TICK;
@@ -301,7 +303,7 @@ void frame_begin(struct frame *frame, bool on_screen)
 	if (ioctl(STDOUT_FILENO, TIOCGWINSZ, &window) || !window.ws_row ||
 	    !window.ws_col)
 		window = (struct winsize) { .ws_row = ROWS, .ws_col = COLUMNS };
-	/* The last line is for the cursor, and for messages. */
+	/* Reserve the last line for the cursor and for messages. */
 	frame->lines = window.ws_row - 1;
 	frame->width = window.ws_col;
 	fputs(CORNER, stdout);
@@ -317,7 +319,7 @@ void frame_line(struct frame *frame, const char *before, const char *text,
 	frame->lines--;
 	if (frame->width && len > frame->width)
 		len = frame->width;
-	/* Behind a full line it would clear its last character. */
+	/* Clear before printing: after a full line it would clear the last character. */
 	if (frame->on_screen)
 		fputs(CLEAR_LINE, stdout);
 	printf("%s%.*s%s\n", before, len, text, after);

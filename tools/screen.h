@@ -1,9 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The terminal while a command draws on the whole of it, and its keys.
+ * Full-screen output on the terminal, and its keys.
  *
- * The terminal gets its settings back at screen_close(), when a signal ends or
- * stops the process, and so also at Ctrl-C and Ctrl-Z. One screen a process.
+ * screen_close() restores the terminal's settings. So does a signal that ends or stops
+ * the process, such as Ctrl-C or Ctrl-Z. A process has one screen.
  */
 #ifndef TOOLS_SCREEN_H
 #define TOOLS_SCREEN_H
@@ -12,11 +12,11 @@
 #include <stdbool.h>
 #include <stddef.h>
 
-/* The results of screen_wait() beside characters. */
+/* Events of screen_wait() besides characters. */
 enum screen_event {
 	SCREEN_TICK = 256,	/* a second has passed */
-	SCREEN_REDRAW,		/* another size, or the process was stopped */
-	SCREEN_END,		/* no more keys will come */
+	SCREEN_REDRAW,		/* new size, or the process was stopped */
+	SCREEN_END,		/* end of the keys' input */
 	SCREEN_UP,
 	SCREEN_DOWN,
 	SCREEN_PAGE_UP,
@@ -27,10 +27,11 @@ enum screen_event {
 
 /**
  * struct screen - an open screen
- * @key_fd: where keys come from; -1: standard input is no terminal
- * @timer_fd: ticks
- * @bytes: of keys, @nr of them, not yet decoded
- * @waiting: the signals that are blocked outside screen_wait(), let in
+ * @key_fd: descriptor of the keys, -1: no terminal
+ * @timer_fd: timerfd of the ticks
+ * @bytes: bytes of keys, not yet decoded
+ * @nr: number of these bytes
+ * @waiting: signal mask of screen_wait()
  */
 struct screen {
 	int key_fd;
@@ -41,10 +42,10 @@ struct screen {
 };
 
 /**
- * struct frame - one picture, line by line
- * @width: lines are cut there; 0: they are not
- * @lines: that there is still room for
- * @on_screen: it begins in the corner and replaces what was there
+ * struct frame - output of one update, line by line
+ * @width: longest line, 0: no limit
+ * @lines: remaining lines
+ * @on_screen: replaces the screen's contents
  */
 struct frame {
 	int width;
@@ -52,7 +53,7 @@ struct frame {
 	bool on_screen;
 };
 
-/* Tells whether the standard output is a terminal that can be drawn on. */
+/* Returns whether the standard output is a terminal with a movable cursor. */
 bool screen_usable(void);
 
 /* Returns 0 or -errno. */
@@ -62,14 +63,14 @@ void screen_close(struct screen *screen);
 /* Waits for the next key or event. */
 int screen_wait(struct screen *screen);
 
-/* Begins a picture: of the terminal's size now, or without an end. */
+/* Begins a frame, of the terminal's current size or without limits. */
 void frame_begin(struct frame *frame, bool on_screen);
-/* Writes a line between @before and @after, which take no room on the terminal.
- * Lines beyond the last are left out.
+/* Writes a line between @before and @after, which have no width on the terminal.
+ * Leaves out lines after the last one.
  */
 void frame_line(struct frame *frame, const char *before, const char *text,
 		const char *after);
-/* Ends a picture. Returns 0 or -errno of the standard output. */
+/* Ends a frame. Returns 0 or -errno of the standard output. */
 int frame_end(struct frame *frame);
 
 #endif /* TOOLS_SCREEN_H */

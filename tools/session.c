@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The connection of a command, and its errors in words.
+ * The connection of a command, and printing of errors.
  */
 #include <errno.h>
 #include <stdarg.h>
@@ -8,7 +8,7 @@
 
 #include "queues.h"
 
-/* Unless a command has reasons to wait less. */
+/* Default of ctl->timeout_ms. */
 #define TIMEOUT_MS	60000
 
 uint32_t ctl_timeout_ms(const struct ctl *ctl)
@@ -23,7 +23,7 @@ const char *ctl_queue(const struct ctl *ctl)
 
 static void vprint_error(const char *format, va_list args)
 {
-	/* The line belongs behind what was printed before. */
+	/* Keep the order of output and errors. */
 	fflush(stdout);
 	fputs("expiryctl: ", stderr);
 	vfprintf(stderr, format, args);
@@ -50,7 +50,7 @@ int ctl_usage(const char *format, ...)
 	return EXIT_USAGE;
 }
 
-/* Opens; connections are made anew where the library offers that. */
+/* Opens a handle that reconnects, where the library supports that. */
 static int open_lasting(struct ctl *ctl, struct expiry_options options)
 {
 	if (options.flags & EXPIRY_OPEN_CONSUME &&
@@ -59,8 +59,8 @@ static int open_lasting(struct ctl *ctl, struct expiry_options options)
 	return expiry_open(&ctl->handle, ctl->address, &options);
 }
 
-/* Attaches to a queue of another clock or mode than those of @options, unless the
- * command line says otherwise. 0, an exit status with the reason printed, or
+/* Attaches to a queue with another clock or mode than @options, unless the command
+ * line contradicts them. Returns 0, an exit status with the reason printed, or
  * -errno.
  */
 static int open_as_it_is(struct ctl *ctl, struct expiry_options options)
@@ -103,9 +103,9 @@ int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,
 	} else if (!(flags & CTL_OPEN_CREATE)) {
 		options.flags |= EXPIRY_OPEN_EXISTING;
 	}
-	/* Most queues are as the command line says, or have the clock and mode of
-	 * a new one: one connection does. -EINVAL says that the queue exists and
-	 * differs; then it takes one to look and one to attach.
+	/* Most queues match the command line or its defaults, so one connection is
+	 * enough. -EINVAL means that the queue exists and differs. Then one more
+	 * connection lists the queue, and another attaches.
 	 */
 	ret = open_lasting(ctl, options);
 	if (ret == -EINVAL && options.queue)

@@ -21,12 +21,12 @@ static const struct unit {
 /* Returns @ns in hundredths of a unit, rounded to three significant figures. */
 static uint64_t rounded_hundredths(uint64_t ns, uint64_t unit_ns)
 {
-	uint64_t step = 1;	/* the last figure's worth, in hundredths */
+	uint64_t step = 1;	/* value of the last figure, in hundredths */
 	uint64_t steps;
 
 	while (ns / unit_ns >= 10 * step)
 		step *= 10;
-	/* Two cases, so that no product exceeds 64 bits. */
+	/* Two cases avoid a product above 64 bits. */
 	if (step >= 100) {
 		unit_ns *= step / 100;
 		steps = ns / unit_ns + (ns % unit_ns >= unit_ns - unit_ns / 2);

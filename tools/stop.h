@@ -7,11 +7,11 @@
 
 struct expiry;
 
-/* Turns SIGINT and SIGTERM into a descriptor. Returns it, or -errno. */
+/* Redirects SIGINT and SIGTERM to a descriptor. Returns the descriptor, or -errno. */
 int stop_open(void);
 
-/* Waits until the handle may have something. Returns 0, 1 when a signal says stop,
- * or -errno.
+/* Waits until the handle may have a record. Returns 0, 1 after such a signal, or
+ * -errno.
  */
 int stop_wait(int stop_fd, struct expiry *handle);
 

@@ -39,7 +39,7 @@ static size_t letters(const char *text)
 	return nr;
 }
 
-/* Reads a whole word; false if another stands there. */
+/* Reads the word @word. Returns false for any other word. */
 static bool read_word(const char **text, const char *word)
 {
 	const size_t len = letters(*text);
@@ -70,7 +70,7 @@ static void read_weekday(const char **text, int *weekday)
 	}
 }
 
-/* Checks that the calendar has the date, and the weekday that was written. */
+/* Checks that the date exists and has the given weekday. */
 static int check_date(const struct timestamp *ts, const char **why)
 {
 	struct tm tm = ts->wall;
@@ -98,7 +98,7 @@ static int read_date(const char **text, struct timestamp *ts, const char **why)
 	return check_date(ts, why);
 }
 
-/* Reads the day if there is one: 0 or -EINVAL. */
+/* Reads the day if there is one. Returns 0 or -EINVAL. */
 static int read_day(const char **text, struct timestamp *ts, const char **why)
 {
 	static const char *const words[] = {
@@ -155,8 +155,8 @@ static bool read_offset(const char **text, int *seconds)
 	return true;
 }
 
-/* Reads the zone if there is one. @joined: a time stands before it without a
- * blank. 0 or -EINVAL.
+/* Reads the zone if there is one. @joined: a time precedes it without a blank.
+ * Returns 0 or -EINVAL.
  */
 static int read_zone(const char **text, bool joined, struct timestamp *ts,
 		     const char **why)
@@ -182,7 +182,7 @@ static int read_zone(const char **text, bool joined, struct timestamp *ts,
 	return 0;
 }
 
-/* Replaces the leap second by the one after it: 0 or -EINVAL. */
+/* Replaces a leap second by the next second. Returns 0 or -EINVAL. */
 static int take_leap_second(struct timestamp *ts, const char **why)
 {
 	time_t seconds;
@@ -194,19 +194,19 @@ static int take_leap_second(struct timestamp *ts, const char **why)
 		return refuse(why, no_such_time);
 	seconds = timestamp_seconds(ts);
 	gmtime_r(&seconds, &tm);
-	/* They began in 1972. */
+	/* The first leap second was in 1972. */
 	if (tm.tm_mday != 1 || tm.tm_hour || tm.tm_min ||
 	    tm.tm_mon % 6 || tm.tm_year < 72 ||
 	    (tm.tm_year == 72 && !tm.tm_mon))
 		return refuse(why, no_leap_second);
-	/* POSIX time does not count it. */
+	/* POSIX time does not count leap seconds. */
 	seconds += ts->offset;
 	gmtime_r(&seconds, &ts->wall);
 	ts->nsec = 0;
 	return 0;
 }
 
-/* Whether a blank or the end of the text is there. */
+/* Returns whether the text begins with a blank or is empty. */
 static bool word_ends(const char *text)
 {
 	return !*text || *text == ' ' || *text == '\t';

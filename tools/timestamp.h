@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Points in time as they are written: a date, a time of day, a zone. Pure: no
- * clock, no zone of the machine's; local-time.h has those.
+ * Parsing of a date, a time of day and a zone. Pure: reads no clock and no machine's
+ * zone; local-time.h does.
  */
 #ifndef TOOLS_TIMESTAMP_H
 #define TOOLS_TIMESTAMP_H
@@ -22,20 +22,22 @@ enum timestamp_day {
 
 enum timestamp_zone {
 	ZONE_LOCAL,
-	ZONE_OFFSET,	/* UTC, or so far from it */
-	ZONE_NAMED,	/* Europe/Berlin */
+	ZONE_OFFSET,	/* UTC, or an offset from UTC */
+	ZONE_NAMED,	/* a name such as Europe/Berlin */
 };
 
 /**
- * struct timestamp - what was written
- * @weekday: 0 is Sunday, -1: none; that of a date fits it
- * @day: the kind of day
- * @has_time: there is a time of day
- * @wall: the date of DAY_DATE, and the time of day or 00:00
+ * struct timestamp - a parsed text
+ * @weekday: 0 is Sunday, -1: none
+ * @day: kind of day
+ * @has_time: a time of day was given
+ * @wall: date of DAY_DATE; time or 00:00
  * @nsec: decimals of the second
- * @zone: the kind of zone
- * @offset: seconds by which ZONE_OFFSET is ahead of UTC
+ * @zone: kind of zone
+ * @offset: seconds that ZONE_OFFSET is ahead of UTC
  * @zone_name: name of ZONE_NAMED
+ *
+ * A weekday before a date is that of the date.
  */
 struct timestamp {
 	int weekday;
@@ -49,24 +51,23 @@ struct timestamp {
 };
 
 /*
- * Reads [WEEKDAY[,]] [DAY] [TIME] [ZONE]; at least one of the first three must
- * be there:
+ * Reads [WEEKDAY[,]] [DAY] [TIME] [ZONE]. At least one of the first three is
+ * required.
  *
  * WEEKDAY	Mon or Monday, in any case
  * DAY		YYYY-MM-DD, yesterday, today or tomorrow
  * TIME		HH:MM, HH:MM:SS or HH:MM:SS.FRACTION; a T may join it to a date
  * ZONE		UTC, Z, +HH:MM, -HH:MM or a name of the zone database
  *
- * A leap second, which needs a date and an offset, is the second after it.
- * Returns 0, or -EINVAL with *why saying in a constant phrase what is wrong; *ts
- * is undefined then.
+ * A leap second needs a date and an offset, and becomes the next second. Returns 0,
+ * or -EINVAL with the fault as a constant phrase in *why; *ts is undefined then.
  */
 int timestamp_read(const char *text, struct timestamp *ts, const char **why);
 
 /* Returns the seconds since 1970 of a DAY_DATE in ZONE_OFFSET. */
 time_t timestamp_seconds(const struct timestamp *ts);
 
-/* Converts to nanoseconds, what is before 1970 to 0. 0 or -EINVAL with *why. */
+/* Converts to nanoseconds, a time before 1970 to 0. Returns 0, or -EINVAL with *why. */
 int timestamp_ns(time_t seconds, uint32_t nsec, uint64_t *ns, const char **why);
 
 #endif /* TOOLS_TIMESTAMP_H */

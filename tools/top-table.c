@@ -5,15 +5,15 @@
 
 #include "top-table.h"
 
-#define NAME_LEAST	12	/* shorter names only where no column is left */
-#define CELL		32	/* bytes that hold any cell */
-#define LINE		256	/* bytes that hold any line */
+#define NAME_LEAST	12	/* least width of names beside a column */
+#define CELL		32	/* bytes for any cell */
+#define LINE		256	/* bytes for any line */
 #define NR_COLUMNS	8
 
 /**
- * struct column - one behind the name
- * @rank: columns with the highest are left out first
- * @write: writes the cell of a row, in @width characters if that is not 0
+ * struct column - a column after the name
+ * @rank: columns with the highest rank are hidden first
+ * @write: writes a cell, in @width characters unless 0
  */
 struct column {
 	const char *title;
@@ -22,7 +22,7 @@ struct column {
 	void (*write)(char *text, int width, const struct row *row);
 };
 
-/* Writes a number, rounded to three figures where it does not fit: 9.01P. */
+/* Writes a number; one that is too long is rounded to three figures: 9.01P. */
 static void write_number(char *text, int width, double value, uint64_t exact)
 {
 	static const char suffixes[] = "kMGTPE";
@@ -117,9 +117,9 @@ static const struct column columns[NR_COLUMNS] = {
 };
 
 /**
- * struct layout - what fits
+ * struct layout - the columns that fit
  * @name: width of the name
- * @shown: which columns
+ * @shown: visible columns
  */
 struct layout {
 	int name;
@@ -137,7 +137,7 @@ static int line_width(const struct layout *layout)
 	return width;
 }
 
-/* Hides the column that is least wanted. Returns false if none is left. */
+/* Hides the visible column of the highest rank. Returns false if there is none. */
 static bool hide_column(struct layout *layout)
 {
 	int i, worst = -1;
@@ -180,7 +180,7 @@ static void choose_layout(struct layout *layout, int width,
 		layout->name = 1;
 }
 
-/* Writes a name in @width characters, the middle left out if it is longer. */
+/* Writes a name in @width characters; a longer one without its middle. */
 static void write_name(char *text, int width, const char *label)
 {
 	const int len = strlen(label), head = (width - 1) / 2;
@@ -253,7 +253,7 @@ const char *top_order_name(enum top_order order)
 	return names[order];
 }
 
-/* Return which of two is first, the larger one before the smaller. */
+/* Compares for qsort(), in descending order. */
 static int larger_first(uint64_t x, uint64_t y)
 {
 	return (x < y) - (x > y);

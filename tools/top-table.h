@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The table of `expiryctl top`: its rows, their order, and which columns fit.
+ * The table of `expiryctl top`: its rows, their order, and its visible columns.
  */
 #ifndef TOOLS_TOP_TABLE_H
 #define TOOLS_TOP_TABLE_H
@@ -10,10 +10,12 @@
 
 /**
  * struct row - a queue
- * @is: as it is, @was a second ago; the same if it is new
- * @requests: a second; likewise @expirations
- * @overdue_ns: for how long the first that is due has waited; 0: nothing is due
- * @lateness_ns: 99 % of the last second's expirations were less late
+ * @is: latest sample
+ * @was: sample a second before, @is if none
+ * @requests: requests a second
+ * @expirations: expirations a second
+ * @overdue_ns: time since the first deadline, 0: none due
+ * @lateness_ns: 99th percentile of the last second's lateness
  */
 struct row {
 	const struct expiry_queue *is;
@@ -35,8 +37,8 @@ const char *top_order_name(enum top_order order);
 void top_sort(struct row *rows, size_t nr, enum top_order order);
 
 /* Writes the head and @shown of the @nr rows, from @first on. A frame with a width
- * gets as many columns as fit, the least wanted left out first, and shorter names.
- * Which ones depends on all rows, so that scrolling does not change it.
+ * gets the columns that fit, in order of rank, and shorter names. The choice depends
+ * on all rows, so scrolling does not change it.
  */
 void top_table(struct frame *frame, const struct ctl *ctl,
 	       const struct row *rows, size_t nr, size_t first, size_t shown);
