@@ -64,7 +64,7 @@ static const char usage[] =
 	"  --device PATH    the module's device (/dev/expiry)\n"
 	"  --threads N      number of threads, 1 to 64 (1)\n"
 	"  --config FILE    read settings (" CONFIG_DEFAULT ", if there is one)\n"
-	"  --check-config   only say whether the settings are good\n"
+	"  --check-config   check the settings and exit\n"
 	"  --version        print the version\n"
 	"  --help           print this\n";
 
