@@ -51,7 +51,7 @@ static int run_list(struct ctl *ctl, char **args)
 const struct command cmd_list = {
 	.name = "list",
 	.args = "",
-	.summary = "list the timers of a queue, in no order",
+	.summary = "list the timers of a queue, unordered",
 	.examples =
 		"  expiryctl list --queue leases --limit 20\n"
 		"  expiryctl list --json | jq -r .id\n",

@@ -99,7 +99,7 @@ static int run_metrics(struct ctl *ctl, char **args)
 const struct command cmd_metrics = {
 	.name = "metrics",
 	.args = "",
-	.summary = "the daemon and its queues, for Prometheus",
+	.summary = "print the daemon's and queues' metrics",
 	.examples =
 		"  expiryctl metrics\n"
 		"  expiryctl metrics --queue leases >leases.prom\n"

@@ -23,11 +23,11 @@ static const struct {
 	COUNTER(cancels, "cancel requests"),
 	COUNTER(acks, "acknowledgements"),
 	COUNTER(delivered, "expirations delivered"),
-	COUNTER(redelivered, "of them again"),
+	COUNTER(redelivered, "of these again"),
 	COUNTER(past, "armed in the past"),
 	COUNTER(held, "held without a consumer or credit"),
 	COUNTER(refused, "requests refused"),
-	COUNTER(refused_limit, "of them for the limit"),
+	COUNTER(refused_limit, "of these for the limit"),
 	COUNTER(clock_sets, "steps of the clock"),
 	COUNTER(nodes, "heap nodes, live and stale"),
 	COUNTER(pages_heap, "pages of the heap"),
@@ -52,7 +52,7 @@ static const struct {
 #define HISTOGRAM(member, text, time) \
 	{ #member, text, offsetof(struct expiry_server_stat, member), time }
 	HISTOGRAM(turn_ns, "turns of the daemon", true),
-	HISTOGRAM(batch, "requests in one piece", false),
+	HISTOGRAM(batch, "requests in one batch", false),
 	HISTOGRAM(request_ns, "time of requests in the daemon", true),
 #undef HISTOGRAM
 };
@@ -81,7 +81,7 @@ static const char *below_text(char *text, const __u64 *counts, double share,
 {
 	uint64_t end = histogram_below(counts, share);
 
-	return end == UINT64_MAX ? "beyond the last bucket" :
+	return end == UINT64_MAX ? "an unknown bound" :
 	       value_text(text, end);
 }
 
@@ -176,7 +176,7 @@ static int run_stats(struct ctl *ctl, char **args)
 const struct command cmd_stats = {
 	.name = "stats",
 	.args = "",
-	.summary = "a queue's counters, and how late its deliveries were",
+	.summary = "show a queue's counters and lateness",
 	.examples =
 		"  expiryctl stats --queue leases\n"
 		"  expiryctl stats --json | jq -r .lateness_p99_ns\n",

@@ -54,7 +54,7 @@ static void print_server(const struct ctl *ctl,
 	printf("  queues       %" PRIu64 "\n", (uint64_t)server->queues);
 	printf("  timers       %" PRIu64 "\n", (uint64_t)server->timers);
 	if (!server->next_ns)
-		puts("  next         unknown: too many queues");
+		puts("  next         unknown, there are too many queues");
 	else
 		printf("  next         %s\n",
 		       server->next_ns == EXPIRY_NEVER ? "none" :
@@ -206,7 +206,7 @@ static int run_status(struct ctl *ctl, char **args)
 const struct command cmd_status = {
 	.name = "status",
 	.args = "",
-	.summary = "the daemon, and with --queue one of its queues",
+	.summary = "show the daemon, and with --queue a queue",
 	.examples =
 		"  expiryctl status\n"
 		"  expiryctl status --queue leases --json\n",

@@ -56,7 +56,7 @@ static void print_reconnects(struct tail *tail)
 		return;
 	tail->reconnects = info.reconnects;
 	if (!ctl->json) {
-		printf("%sthe daemon was gone: what was delivered meanwhile is not shown%s\n",
+		printf("%sconnected again: deliveries meanwhile are not shown%s\n",
 		       yellow(ctl), plain(ctl));
 		return;
 	}
@@ -143,7 +143,7 @@ static int run_tail(struct ctl *ctl, char **args)
 const struct command cmd_tail = {
 	.name = "tail",
 	.args = "",
-	.summary = "print what the consumer is sent, and take nothing",
+	.summary = "print copies of the consumer's records",
 	.examples =
 		"  expiryctl tail --queue leases\n"
 		"  expiryctl tail --count 10 --json | jq -r .late_ns\n",

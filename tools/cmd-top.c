@@ -417,7 +417,7 @@ static int run_top(struct ctl *ctl, char **args)
 const struct command cmd_top = {
 	.name = "top",
 	.args = "[QUEUE...]",
-	.summary = "what queues are doing, once a second",
+	.summary = "show what queues do, once a second",
 	.examples =
 		"  expiryctl top\n"
 		"  expiryctl top leases sessions\n"

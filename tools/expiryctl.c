@@ -70,17 +70,17 @@ static const struct {
 	const char *what;
 } command_options[] = {
 	{ CTL_ID, "--id", "--id ID", "the timer's own id (makes a new queue keyed)" },
-	{ CTL_PERIOD, "--period", "--period SPAN", "again and again, so far apart" },
+	{ CTL_PERIOD, "--period", "--period SPAN", "repeat the timer at this interval" },
 	{ CTL_NEW, "--new", "--new", "refuse if that id is armed" },
-	{ CTL_LATER, "--later", "--later", "never bring the deadline forward" },
-	{ CTL_COUNT, "--count", "--count N", "end after N expirations, or N looks" },
+	{ CTL_LATER, "--later", "--later", "never make the deadline earlier" },
+	{ CTL_COUNT, "--count", "--count N", "end after N expirations or updates" },
 	{ CTL_LIMIT, "--limit", "--limit N", "at most N rows" },
 	{ CTL_IDS, "--ids", "--ids", "print the timers' ids" },
-	{ CTL_IN, "--in", "--in SPAN", "so long from now: 5min, '2h 30min', or a date as for --at" },
-	{ CTL_AT, "--at", "--at TIME", "then: 18:30, 'tomorrow 09:00', or another deadline" },
+	{ CTL_IN, "--in", "--in SPAN", "after a span: 5min, '2h 30min', or at a date" },
+	{ CTL_AT, "--at", "--at TIME", "at a deadline: 18:30, 'tomorrow 09:00'" },
 	{ CTL_CREATE, "--create", "--create", "make the queue if there is none" },
-	{ CTL_HTTP, "--http", "--http", "as the answer to a request on the standard input" },
-	{ CTL_NAMES, "--names", "--names", "the names alone, within a second" },
+	{ CTL_HTTP, "--http", "--http", "answer one HTTP request on the standard input" },
+	{ CTL_NAMES, "--names", "--names", "print only names, within a second" },
 };
 
 static void print_options(unsigned int options)
@@ -114,18 +114,18 @@ static void print_help(const struct command *command)
 	     "Commands:");
 	for (i = 0; i < sizeof(commands) / sizeof(*commands); i++)
 		printf("  %-9s %s\n", commands[i]->name, commands[i]->summary);
-	printf("  %-9s %s\n", "help", "this text, or that of a command");
+	printf("  %-9s %s\n", "help", "show this help, or a command's");
 	puts("\nOptions, before or after the command:\n"
 	     "  --queue, -q NAME       the queue (default: default)\n"
-	     "  --socket PATH          the daemon's socket; without it that of the variable\n"
-	     "                         EXPIRY_SOCKET, else " EXPIRY_SOCKET_DEFAULT ",\n"
-	     "                         else $XDG_RUNTIME_DIR/" EXPIRY_SOCKET_USER "\n"
+	     "  --socket PATH          the daemon's socket (default: $EXPIRY_SOCKET, else\n"
+	     "                         " EXPIRY_SOCKET_DEFAULT ", else\n"
+	     "                         $XDG_RUNTIME_DIR/" EXPIRY_SOCKET_USER ")\n"
 	     "  --device PATH          the module itself, for status and stats\n"
 	     "  --clock CLOCK          realtime (default), monotonic or boottime\n"
-	     "  --keyed                a queue whose timers have ids of your own\n"
-	     "  --ack                  a queue that delivers again until acknowledged\n"
+	     "  --keyed                a queue whose timers have ids that you choose\n"
+	     "  --ack                  a queue that repeats unacknowledged expirations\n"
 	     "  --json                 one JSON object a line\n"
-	     "  --help, -h             this text; after a command, its own\n"
+	     "  --help, -h             this help; after a command, the command's\n"
 	     "  --version              the version\n\n"
 	     "Deadlines: +5s, '+2h 30min', now, 18:30, 'tomorrow 09:00', 'Mon 09:00',\n"
 	     "2027-02-28, '2027-01-31 12:00', 2027-01-31T12:00:00Z, @1700000000.5, never\n\n"

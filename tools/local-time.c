@@ -12,9 +12,9 @@
 #define ALWAYS		((time_t)INT64_MIN)	/* before anything */
 
 static const char left_out[] =
-	"the clock there never shows that time: it is put forward then";
+	"that local time does not exist: the clock is put forward then";
 static const char passed[] =
-	"that has passed; write now, or a time to come";
+	"that time has passed; write now, or a future time";
 static const char no_such_zone[] =
 	"there is no such zone; expected UTC, +HH:MM or a name as in Europe/Berlin";
 

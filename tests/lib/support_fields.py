@@ -58,8 +58,8 @@ lateness_max_ns | 1234567890           | - the histogram tells more       | | st
 clock_id        | 0                    | - a word                         | | -
 mode            | 2                    | - a word                         | | -
 past            | 11719                | queue_delivered_past counter | Of these armed for a time that had passed. | stats past
-held            | 11820                | queue_delivered_held counter | Of these due before a consumer took any. | stats held
-lateness        | 100 * (40 - n) + 3   | queue_lateness_seconds times | How late the others were delivered. | stats lateness
+held            | 11820                | queue_delivered_held counter | Of these held without a consumer or credit. | stats held
+lateness        | 100 * (40 - n) + 3   | queue_lateness_seconds times | Lateness of the other deliveries. | stats lateness
 """
 
 SERVER_STAT = """
@@ -68,26 +68,26 @@ consumers           | 1                    | - shown for the queue   | | -
 credit              | 20103                | - shown for the queue   | | -
 producers           | 20204                | - shown for the queue   | | -
 uptime_ns           | 93784005006007       | uptime_seconds seconds  | Since the daemon started. | status uptime_ns
-queues              | 20305                | queues gauge            | Queues there are. | status queues
-connections         | 20406                | connections gauge       | Connections that are open. | status connections 1
+queues              | 20305                | queues gauge            | Number of queues. | status queues
+connections         | 20406                | connections gauge       | Open connections. | status connections 1
 records             | 9007199254740995     | requests counter        | Requests answered. | status records
 expirations         | 18446744073709551613 | expirations counter     | Expirations sent. | status expirations
 refused_connections | 20709                | refused_connections counter | Connections refused for a limit. | status refused_connections
 refused_queues      | 20810                | refused_queues counter  | Queues refused for a limit. | status refused_queues
 refused_timers      | 20911                | refused_timers counter  | Timers refused for a limit. | status refused_timers
-closed_protocol     | 21012                | closed_protocol counter | Connections ended for breaking the protocol. | status closed_protocol
-refused_busy        | 21113                | refused_busy counter    | Requests refused for having waited too long. | status refused_busy
-refused_credit      | 21214                | refused_credit counter  | Times that credit was cut to its limit. | status refused_credit
-closed_backlog      | 21315                | closed_backlog counter  | Connections ended for what they did not read. | status closed_backlog
-backlog             | 21416                | backlog_bytes gauge     | Memory of what clients do not read. | status backlog
-turn_ns             | 7 * n + 1 if n < 30 else 2 | turn_seconds times | Turns of the loop, waiting left out. | stats turn_ns
-batch               | 1000 - 25 * n        | batch_requests sizes    | Requests processed in one piece. | stats batch
-request_ns          | 3 * n * n + 5        | request_seconds times   | From having requests to handing their answers to the kernel. | stats request_ns
+closed_protocol     | 21012                | closed_protocol counter | Connections closed for a protocol error. | status closed_protocol
+refused_busy        | 21113                | refused_busy counter    | Requests refused because they waited too long. | status refused_busy
+refused_credit      | 21214                | refused_credit counter  | Credit requests cut to the limit. | status refused_credit
+closed_backlog      | 21315                | closed_backlog counter  | Connections closed for too many unread bytes. | status closed_backlog
+backlog             | 21416                | backlog_bytes gauge     | Memory of bytes that clients have not read. | status backlog
+turn_ns             | 7 * n + 1 if n < 30 else 2 | turn_seconds times | Turns of the loop, without waiting. | stats turn_ns
+batch               | 1000 - 25 * n        | batch_requests sizes    | Requests processed in one batch. | stats batch
+request_ns          | 3 * n * n + 5        | request_seconds times   | Time from receiving requests to passing their replies to the kernel. | stats request_ns
 timers              | 9007199254740997     | timers gauge            | Timers in all queues. | status timers
 next_ns             | 4102444800123456789  | - a time, not a count   | | status next_of_all_ns
-lateness_max_ns     | 7654321              | lateness_max_seconds seconds | The latest that the daemon ever was with an expiration. | status lateness_max_ns
-closed_hello        | 21517                | closed_hello counter    | Connections ended without HELLO. | status closed_hello
-log_dropped         | 21618                | log_dropped counter     | Lines of the log that were lost. | status log_dropped
+lateness_max_ns     | 7654321              | lateness_max_seconds seconds | Largest lateness of any expiration. | status lateness_max_ns
+closed_hello        | 21517                | closed_hello counter    | Connections closed without HELLO. | status closed_hello
+log_dropped         | 21618                | log_dropped counter     | Lost lines of the log. | status log_dropped
 log_left_out        | 21719                | log_left_out counter    | Lines about clients beyond a user's budget. | status log_left_out
 refused_observers   | 21820                | refused_observers counter | Observers refused for a limit. | -
 copies_missed       | 21921                | copies_missed counter   | Copies that observers did not get. | -
@@ -99,7 +99,7 @@ number       | 30101      | - no count              | | -
 uid          | 4294967294 | - no count              | | top uid
 connections  | 30203      | queue_connections gauge | Connections attached. | top connections
 consumers    | 1          | queue_consumers gauge   | 1 if there is a consumer. | -
-credit       | 4294967290 | queue_credit gauge      | Expirations the consumer may still be sent. | top credit
+credit       | 4294967290 | queue_credit gauge      | Expirations that the consumer may still receive. | top credit
 consumer_pid | 30506      | - no count              | | top consumer_pid
 observers    | 30607      | queue_observers gauge   | Connections that observe. | queues observers
 access       | 33256      | - no count              | | -
@@ -108,7 +108,7 @@ gid          | 4294967293 | - no count              | | -
 
 # What comes of several fields.
 DERIVED = {"queue_overdue_seconds": (
-    "seconds", "For how long the oldest timer that is due has been waiting.")}
+    "seconds", "Time since the first deadline, if it has passed.")}
 
 
 def layouts():

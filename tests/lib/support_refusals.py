@@ -41,9 +41,9 @@ WRONG_CALLS = (
     (("arm", "5 min ago"), "5 min ago: that is in the past; write now, or a "
      "span as in +5s"),
     (("arm", "yesterday"),
-     "yesterday: that has passed; write now, or a time to come"),
+     "yesterday: that time has passed; write now, or a future time"),
     (("arm", "today"),
-     "today: that has passed; write now, or a time to come"),
+     "today: that time has passed; write now, or a future time"),
     (("arm", "2027-02-30"), "2027-02-30: there is no such date"),
     (("arm", "25:00"), "25:00: there is no such time of day"),
     (("arm", "Mon 2027-02-28"),

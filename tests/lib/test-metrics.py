@@ -248,7 +248,7 @@ def test_stats_has_the_daemons_histograms():
             assert sum(map(int, stats[name])), stats
         text = ctl(daemon, "stats", "--queue", "one")
         assert "turns of the daemon: half below" in text, text
-        assert "requests in one piece: half below" in text, text
+        assert "requests in one batch: half below" in text, text
 
 
 def test_queues():
