@@ -1,11 +1,11 @@
 #!/usr/bin/env python3
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Python by hand: no library, the socket and docs/protocol.md alone.
+"""Python without the library: only a socket and docs/protocol.md.
 
     ./by-hand.py SECONDS TEXT [SECONDS TEXT...]
 
-Prints each TEXT after its SECONDS. All requests go out in one piece; replies and
-expirations come in one stream of records of 32 bytes.
+Prints each TEXT after its SECONDS. All requests are sent at once. Replies and
+expirations arrive in one stream of 32-byte records.
 """
 
 import os
@@ -13,7 +13,7 @@ import socket
 import struct
 import sys
 
-# op, flags, status, period_ms, id, deadline_ns, cookie: in the machine's order
+# op, flags, status, period_ms, id, deadline_ns, cookie: in native byte order
 RECORD = struct.Struct("=BBhIQQQ")
 HELLO = struct.Struct("=BBhI24s")
 OP_ARM, OP_EXPIRED, OP_HELLO, OP_CREDIT = 1, 16, 64, 65
@@ -22,7 +22,7 @@ REALTIME = 0
 
 
 def default_path():
-    """Where a daemon listens: the system's, else this user's own."""
+    """Returns the socket of the system's daemon, else of the user's own."""
     system = "/run/expiryd/socket"
     directory = os.environ.get("XDG_RUNTIME_DIR", "")
     if os.environ.get("EXPIRY_SOCKET"):
@@ -33,7 +33,7 @@ def default_path():
 
 
 def records(connection):
-    """Each record that comes; the stream cuts them anywhere."""
+    """Yields each received record; the stream may split records anywhere."""
     data = b""
     while more := connection.recv(65536):
         data += more
@@ -59,13 +59,13 @@ def main(arguments):
         connection.connect(default_path())
     except OSError as error:
         sys.exit("by-hand: %s: %s" % (default_path(), error.strerror))
-    # An anonymous queue, which ends with the connection; we are its consumer.
+    # Consume an anonymous queue, which ends with the connection.
     connection.sendall(HELLO.pack(OP_HELLO, CONSUME, 1, REALTIME, b""))
     stream = records(connection)
     _, _, status, _, _, _, in_flight = next(stream)
     check(status, "hello")
 
-    # The server takes that many requests without our reading their replies.
+    # The server accepts this many requests before the client reads replies.
     if len(texts) > in_flight:
         sys.exit("by-hand: at most %d texts" % in_flight)
     requests = [RECORD.pack(OP_ARM, RELATIVE, 0, 0, 0, int(number * 1e9), cookie)
@@ -76,7 +76,7 @@ def main(arguments):
     left = len(texts)
     while left:
         op, _, status, _, _, _, cookie = next(stream)
-        # Expirations stand between replies; a refused request has a status.
+        # Expirations arrive between replies; a refused request has a status.
         check(status, "arm")
         if op == OP_EXPIRED:
             print(texts[cookie], flush=True)

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * epoll(7): a server whose idle connections end. It sends back what it receives,
- * and closes a connection that sends nothing for MILLISECONDS. Each input moves
- * the connection's timer, without waiting for the reply. Ends with the input.
+ * epoll(7): a server that closes idle connections. It echoes its input, and closes a
+ * connection that sends nothing for MILLISECONDS. Each input moves the connection's
+ * timer, without waiting for the reply. Ends at the end of the standard input.
  *
  *	./epoll SOCKET MILLISECONDS
  */
@@ -19,7 +19,7 @@
 
 #define MAX	1024	/* descriptors */
 
-static uint64_t deadlines[MAX];	/* of connections, by descriptor; 0 = none */
+static uint64_t deadlines[MAX];	/* deadline by descriptor; 0 = none */
 static uint64_t idle_ns;
 static struct expiry *h;
 
@@ -38,7 +38,7 @@ static void hang_up(int fd, const char *why)
 	close(fd);
 }
 
-/* Takes replies and expirations, until there are less than would fit. */
+/* Takes replies and expirations until the buffer is not filled. */
 static void take(void)
 {
 	struct expiry_record records[64], *r;
@@ -49,7 +49,7 @@ static void take(void)
 		for (r = records; r < records + nr; r++) {
 			if (r->op == EXPIRY_OP_ARM)
 				check(r->status, EXPIRY_OP_ARM);
-			/* One that crossed a request has another deadline. */
+			/* An expiration that crossed an ARM has an old deadline. */
 			if (r->op == EXPIRY_OP_EXPIRED &&
 			    r->deadline_ns == deadlines[r->id])
 				hang_up(r->id, "idle");
@@ -57,7 +57,7 @@ static void take(void)
 	} while (nr == 64);
 }
 
-/* Posts an ARM, which moves the timer if it is there, or a CANCEL. */
+/* Posts an ARM, which also moves an armed timer, or a CANCEL. */
 static void set_timer(int fd, uint8_t op)
 {
 	const struct expiry_record record = {
@@ -65,7 +65,7 @@ static void set_timer(int fd, uint8_t op)
 	};
 
 	deadlines[fd] = record.deadline_ns;
-	/* 0: no room for a request before a reply is taken. */
+	/* 0: the window is full until the program takes a reply. */
 	while (!check(expiry_post(h, &record, 1), op)) {
 		expiry_wait(h, -1);
 		take();
@@ -118,7 +118,7 @@ int main(int argc, char **argv)
 	watch(set, EPOLL_CTL_ADD, expiry_fd(h), EPOLLIN);
 	while (fd != STDIN_FILENO) {
 		take();
-		/* EPOLLOUT, too, while requests wait to be sent. */
+		/* EPOLLOUT is included while requests wait to be sent. */
 		watch(set, EPOLL_CTL_MOD, expiry_fd(h), expiry_events(h));
 		if (epoll_wait(set, &event, 1, -1) < 1)
 			continue;

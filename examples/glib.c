@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * GLib: who is here. Reads names, one a line. A name is here from its first line
- * until none came for MILLISECONDS. Ends when the input has ended and nobody is
- * here. The GSource works in any program with a main loop of GLib.
+ * GLib: a presence list. Reads names, one a line. A name is present from its first
+ * line until it is missing for MILLISECONDS. Ends when the input has ended and no
+ * name is present. The GSource works in any program with GLib's main loop.
  *
  *	./glib MILLISECONDS
  */
@@ -19,7 +19,7 @@ struct guest {
 
 static GHashTable *guests;	/* by name; a timer's id is the guest's address */
 static GMainLoop *loop;
-static gpointer tag;		/* of the descriptor in the source */
+static gpointer tag;		/* identifies the descriptor in the source */
 static struct expiry *h;
 static gboolean input = TRUE;
 static uint64_t stay_ns;
@@ -33,7 +33,7 @@ static int check(int ret, unsigned int op)
 	return ret;
 }
 
-/* Says what to wait for, and whether something is there without waiting. */
+/* Sets the events to wait for. Returns whether a record is ready. */
 static gboolean prepare(GSource *source, gint *timeout)
 {
 	if (timeout)
@@ -57,7 +57,7 @@ static gboolean take(GSource *source, GSourceFunc call, gpointer data)
 	for (r = records; r < records + nr; r++) {
 		struct guest *guest = GSIZE_TO_POINTER(r->id);
 
-		/* One that crossed an ARM on its way has another deadline. */
+		/* An expiration that crossed an ARM has an old deadline. */
 		if (r->deadline_ns != guest->deadline_ns)
 			continue;
 		g_print("%s has left\n", guest->name);
@@ -68,7 +68,7 @@ static gboolean take(GSource *source, GSourceFunc call, gpointer data)
 	return G_SOURCE_CONTINUE;
 }
 
-/* Reads one name and moves its timer, which makes it if it is not there. */
+/* Reads one name and arms its timer, or moves an armed one. */
 static gboolean read_name(GIOChannel *channel, GIOCondition condition,
 			  gpointer data)
 {

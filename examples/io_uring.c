@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * io_uring(7): reads that do not wait for ever. Copies what comes from each FILE,
- * such as a FIFO, and gives up one that sends nothing for MILLISECONDS. Ends when
- * all have ended.
+ * io_uring(7): reads with a timeout. Copies each FILE, such as a FIFO, and stops
+ * reading a file that sends nothing for MILLISECONDS. Ends when all files have ended.
  *
  *	./io_uring MILLISECONDS FILE...
  */
@@ -16,7 +15,7 @@
 #include <string.h>
 #include <time.h>
 
-enum { EXPIRED = -1, CANCEL = -2 };	/* what is no number of a file */
+enum { EXPIRED = -1, CANCEL = -2 };	/* user data other than a file's number */
 
 static struct input {
 	const char *name;
@@ -35,7 +34,7 @@ static int check(int ret, unsigned int op)
 	return ret;
 }
 
-/* Reads from a file and moves its timer, which makes it the first time. */
+/* Reads from a file and moves its timer; the first call arms it. */
 static void read_more(int64_t number)
 {
 	struct io_uring_sqe *sqe = io_uring_get_sqe(&ring);
@@ -48,7 +47,7 @@ static void read_more(int64_t number)
 	check(expiry_arm(h, &id, input->deadline_ns, 0, 0, 0), EXPIRY_OP_ARM);
 }
 
-/* Deals with a read that has ended. Returns 1 if the file has, too. */
+/* Handles a completed read. Returns 1 if the file has ended, too. */
 static int read_done(int64_t number, int result)
 {
 	struct input *input = &inputs[number];
@@ -59,12 +58,12 @@ static int read_done(int64_t number, int result)
 		return 0;
 	}
 	if (result != -ECANCELED)
-		expiry_cancel(h, number + 1, NULL);	/* or it has expired */
+		expiry_cancel(h, number + 1, NULL);	/* may have expired */
 	dprintf(1, "%s: %s\n", input->name, result ? strerror(-result) : "end");
 	return 1;
 }
 
-/* Cancels the reads that took too long, then polls for what expires later. */
+/* Cancels overdue reads, then polls for later expirations. */
 static void take(void)
 {
 	struct expiry_record due[16];
@@ -74,7 +73,7 @@ static void take(void)
 	do {
 		nr = check(expiry_next(h, due, 16), EXPIRY_OP_EXPIRED);
 		for (i = 0; i < nr; i++) {
-			/* One that crossed an ARM has another deadline. */
+			/* An expiration that crossed an ARM has an old deadline. */
 			if (due[i].deadline_ns != inputs[due[i].id - 1].deadline_ns)
 				continue;
 			sqe = io_uring_get_sqe(&ring);
@@ -101,7 +100,7 @@ int main(int argc, char **argv)
 		errx(2, "usage: io_uring MILLISECONDS FILE...");
 	limit_ns = strtoull(argv[1], NULL, 10) * 1000000;
 	inputs = calloc(left, sizeof(*inputs));
-	/* At most a read and a cancellation for each file, and the poll. */
+	/* Room for a read and a cancellation of each file, and the poll. */
 	if (!inputs || io_uring_queue_init(2 * left + 1, &ring, 0))
 		errx(1, "no memory, or no io_uring");
 	check(expiry_open(&h, NULL, &options), EXPIRY_OP_HELLO);

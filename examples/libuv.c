@@ -35,7 +35,7 @@ static void ended(uv_process_t *process, int64_t status, int signal_nr)
 		status = 128 + signal_nr;
 	printf("%s: status %d\n", (char *)process->data, (int)status);
 	uv_close((uv_handle_t *)process, free_handle);
-	/* Nothing is left to wait for when the poller is closed, too. */
+	/* The loop ends when the poller is closed, too. */
 	if (!--left)
 		uv_close((uv_handle_t *)&poller, NULL);
 }
@@ -77,7 +77,7 @@ static void take(uv_poll_t *poll, int status, int events)
 			if (due[i].op == EXPIRY_OP_EXPIRED)
 				start((char *)(uintptr_t)due[i].cookie);
 	} while (nr == 16);
-	/* UV_READABLE and UV_WRITABLE, as poll(2) has them, are asked for anew. */
+	/* Update the events: the handle needs UV_WRITABLE only at times. */
 	uv_poll_start(&poller, UV_READABLE |
 		      (expiry_events(h) & POLLOUT ? UV_WRITABLE : 0), take);
 }
@@ -88,7 +88,7 @@ int main(int argc, char **argv)
 		.size = sizeof(options),
 		.flags = EXPIRY_OPEN_CONSUME,
 	};
-	uint64_t id;	/* what a CANCEL would name */
+	uint64_t id;	/* for a CANCEL */
 
 	if (argc < 3 || argc % 2 == 0) {
 		fputs("usage: libuv SECONDS COMMAND [...]\n", stderr);
@@ -100,7 +100,7 @@ int main(int argc, char **argv)
 				 (uintptr_t)argv[i + 1], EXPIRY_F_RELATIVE),
 		      EXPIRY_OP_ARM);
 	uv_poll_init(uv_default_loop(), &poller, expiry_fd(h));
-	/* Records that came meanwhile are in the handle, not in the descriptor. */
+	/* Records that already arrived are in the handle, not in the descriptor. */
 	take(NULL, 0, 0);
 	uv_run(uv_default_loop(), UV_RUN_DEFAULT);
 	uv_loop_close(uv_default_loop());

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * poll(2): a reminder. Reads lines "SECONDS TEXT" and prints each text when its
- * time has come. Ends when the input has ended and every text is printed.
+ * poll(2): a reminder. Reads lines "SECONDS TEXT" and prints each text after its
+ * seconds. Ends when the input has ended and every text is printed.
  *
  *	printf '2 tea\n1 toast\n' | ./poll
  */
@@ -13,7 +13,7 @@
 #include <string.h>
 #include <unistd.h>
 
-static size_t waiting;		/* texts that are not printed yet */
+static size_t waiting;		/* number of texts not yet printed */
 
 static void die(const char *what, int error, unsigned int op)
 {
@@ -26,7 +26,7 @@ static void arm(struct expiry *h, char *line)
 {
 	double seconds = strtod(line, &line);
 	char *text = strdup(line + strspn(line, " "));
-	uint64_t id;	/* what a CANCEL would name */
+	uint64_t id;	/* for a CANCEL */
 	int ret;
 
 	if (!text)
@@ -38,7 +38,7 @@ static void arm(struct expiry *h, char *line)
 	waiting++;
 }
 
-/* Reads what the input has, and arms its whole lines. Returns 0 at the end. */
+/* Reads available input and arms its complete lines. Returns 0 at the end. */
 static int read_lines(struct expiry *h)
 {
 	static char buffer[4096];
@@ -59,7 +59,7 @@ static int read_lines(struct expiry *h)
 	return 1;
 }
 
-/* Prints what is due. Less than there is room for: the rest will be readable. */
+/* Prints due texts. After a full buffer the descriptor is still readable. */
 static void take(struct expiry *h)
 {
 	struct expiry_record due[16];
@@ -68,7 +68,7 @@ static void take(struct expiry *h)
 	do {
 		nr = expiry_next(h, due, 16);
 		for (i = 0; i < nr; i++) {
-			/* The other kind is CLOCK_SET. */
+			/* The record is CLOCK_SET. */
 			if (due[i].op != EXPIRY_OP_EXPIRED)
 				continue;
 			puts((char *)(uintptr_t)due[i].cookie);
@@ -77,7 +77,7 @@ static void take(struct expiry *h)
 		}
 	} while (nr == 16);
 	fflush(stdout);
-	/* The daemon has ended, and this queue with the connection. */
+	/* The daemon ended, and the anonymous queue with its connection. */
 	if (nr < 0)
 		die("receive", nr, EXPIRY_OP_EXPIRED);
 }

@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * sd-event(3): jobs that are done at least once, though the daemon is restarted
- * meanwhile. Prints each TEXT after its SECONDS and acknowledges it then. Ends
- * after the last one, or with SIGTERM.
+ * sd-event(3): jobs that run at least once, even if the daemon restarts. Prints each
+ * TEXT after its SECONDS and then acknowledges it. Ends after the last one, or with
+ * SIGTERM.
  *
  *	./sd-event QUEUE SECONDS TEXT [SECONDS TEXT...]
  */
@@ -19,7 +19,7 @@
 
 static uint64_t deadlines[MAX + 1];	/* by the timer's id; 0 = done */
 static uint64_t nr_jobs, nr_done;
-static char **texts;			/* that of an id at 2 * id */
+static char **texts;			/* the text of an id is at 2 * id */
 static struct expiry *h;
 
 static int check(int ret, unsigned int op)
@@ -41,7 +41,7 @@ static void open_queue(const char *queue)
 	check(expiry_open(&h, NULL, &options), EXPIRY_OP_HELLO);
 }
 
-/* Arms what is not done. It can be repeated: ids and times are the program's. */
+/* Arms the open jobs. It is idempotent: the program chooses ids and times. */
 static void arm_jobs(void)
 {
 	for (uint64_t id = 1; id <= nr_jobs; id++)
@@ -50,7 +50,7 @@ static void arm_jobs(void)
 			      EXPIRY_OP_ARM);
 }
 
-/* Without the ACK the job comes again, to the next consumer of the queue. */
+/* Does a job. Without the ACK the queue's next consumer gets it again. */
 static void do_job(uint64_t id)
 {
 	const struct expiry_record ack = { .op = EXPIRY_OP_ACK, .id = id };
@@ -65,8 +65,8 @@ static void do_job(uint64_t id)
 		errx(1, "too many requests without an answer");
 }
 
-/* Takes what there is. sd-event calls it before each wait, too: only then does
- * the descriptor tell of all that comes.
+/* Takes available records. sd-event also calls this before each wait: the descriptor
+ * does not show records that are already in the handle.
  */
 static int take(sd_event_source *source, void *queue)
 {
@@ -75,10 +75,10 @@ static int take(sd_event_source *source, void *queue)
 	int i, nr;
 
 	while ((nr = expiry_next(h, records, 16))) {
-		if (nr == -ESTALE) {	/* another daemon, without our timers */
+		if (nr == -ESTALE) {	/* the new daemon lost the queue */
 			open_queue(queue);
 			arm_jobs();
-			/* The new one first: it must not have the old number. */
+			/* Open the new handle first, for a different descriptor. */
 			sd_event_source_set_io_fd(source, expiry_fd(h));
 			expiry_close(old);
 			old = h;
