@@ -176,7 +176,7 @@ struct pace {
 	u32 size, next, old, done;
 };
 
-/* Makes one change with @nr entries: as the comment in index.c says. */
+/* Makes one change with @nr entries, at the pace that index.c describes. */
 static void pace_change(struct pace *pace, u32 nr)
 {
 	switch (pace->phase) {
@@ -444,8 +444,8 @@ static void faults_change_nothing(void **state)
 	subject_free(&subject);
 }
 
-/* Removes slot @nr when no page is in memory and none is available from the k-th
- * on, for every k: it is refused or done completely.
+/* Removes slot @nr when no page is in memory and the k-th and later page-ins fail,
+ * for every k: the removal is atomic.
  */
 static void remove_at_last(struct subject *subject, u32 nr)
 {

@@ -271,8 +271,8 @@ static void redelivery_refreshed_while_held(void **state)
 	test_queue_free(&queue);
 }
 
-/* At most that many are held, whatever the room; each is counted as armed in the
- * past, or late.
+/* A read holds at most TIMERS_HELD_MAX timers, even with more room. Each counts as
+ * armed in the past, or as late.
  */
 static void not_more_are_held_than_can_be(void **state)
 {

@@ -121,7 +121,7 @@ static void put_many(struct model *model, uint32_t nr, uint32_t order)
 	}
 }
 
-/* Trims @count a call, until there is no more to free. */
+/* Trims @count a call until nothing is left to free. */
 static void trim(struct model *model, uint32_t count)
 {
 	uint64_t keep = model->nr / 8 > KEPT ? model->nr / 8 : KEPT, before;

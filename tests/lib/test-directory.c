@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Where queues are, under ThreadSanitizer: a queue of one name is in one thread for
- * as long as there is a reference, and threads have equally many.
+ * The directory of queues under ThreadSanitizer: a queue stays in one thread while it
+ * has references, and threads have equal numbers of queues.
  */
 #include <setjmp.h>
 #include <stdarg.h>

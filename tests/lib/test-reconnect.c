@@ -479,7 +479,7 @@ static void answer_three_at_once(int fd)
 	drain(fd);
 }
 
-/* Arrived records are reported: the descriptor is readable only for more. */
+/* A received record counts as pending: the descriptor is readable only for more. */
 static void what_has_arrived_is_pending(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { answer_three_at_once };

@@ -225,8 +225,8 @@ static void fill_the_handle(int fd)
 			put(fd, &record, 1);
 }
 
-/* Records before a call's own reply are kept, up to the maximum: the window, the
- * credit and one more. Then they come, as many as requested.
+/* A call stores the records before its own reply: up to the window, the credit and
+ * one more. Later calls return them, as many as they request.
  */
 static void all_that_can_wait_is_kept(void **state)
 {

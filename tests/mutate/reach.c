@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Linked into everything that is built to record which lines a test reaches: marks
- * each basic block that is entered, in a file that outlives a killed process.
+ * Linked into all builds that record which lines a test reaches. Marks each basic
+ * block at its entry, in a file that outlives a killed process.
  */
 #include <elf.h>
 #include <fcntl.h>
@@ -40,7 +40,8 @@ static const uint8_t *build_id(void)
 }
 
 /*
- * Maps the marks, in a folder that a program with a clean environment shares. The system calls are made directly: tests count the library's.
+ * Maps the marks, in a folder that a program with a clean environment shares. It makes
+ * the system calls directly, since tests count the library's.
  */
 __attribute__((constructor(101))) static void reach_init(void)
 {
@@ -58,7 +59,7 @@ __attribute__((constructor(101))) static void reach_init(void)
 	fd = syscall(SYS_openat, AT_FDCWD, path, O_RDWR | O_CREAT | O_CLOEXEC, 0666);
 	if (fd < 0)
 		return;
-	/* The next program may run as another user. */
+	/* The next process may be another user's. */
 	syscall(SYS_fchmod, fd, 0666);
 	syscall(SYS_ftruncate, fd, REACH_SIZE);
 	map = (void *)syscall(SYS_mmap, NULL, REACH_SIZE, PROT_READ | PROT_WRITE,
@@ -68,7 +69,7 @@ __attribute__((constructor(101))) static void reach_init(void)
 		marks = map;
 }
 
-/* Marks where it returns to. The compiler calls it at the begin of each block. */
+/* Marks its return address. The compiler inserts a call at the start of each block. */
 void __sanitizer_cov_trace_pc(void)
 {
 	uintptr_t pc = (uintptr_t)__builtin_return_address(0) - (uintptr_t)&start;
