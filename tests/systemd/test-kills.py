@@ -4,7 +4,6 @@
 killed, reloaded, restarted, upgraded and stopped by its watchdog: none of them
 sees an error, and each timer comes, not early, twice only if it says so."""
 
-import glob
 import os
 import random
 import shutil
@@ -12,6 +11,7 @@ import signal
 import subprocess
 import time
 
+from packages import built, later
 from service import (LATER, LIMIT, PROGRAM, ROOT, SOCKET, UNIT, Cursor, ctl,
                      drop, figure, keep, kept, main, output_of, serves, show,
                      scaled, status, systemctl, tap, wait_for)
@@ -20,11 +20,6 @@ KILLS = int(os.environ.get("EXPIRY_TEST_KILLS", scaled(200)))
 USERS = "root", "daemon", "nobody"
 # What the daemon may write into the journal for each time it starts.
 LINES_A_START = 4
-
-# Of the release that runs here, if they were built.
-PACKAGES = os.path.join(ROOT, "build/tests/systemd/packages",
-                        output_of("sh", "-c", ". /etc/os-release; "
-                                  "echo $VERSION_CODENAME"))
 
 moments = random.Random(1)
 
@@ -151,30 +146,14 @@ def test_upgraded_to_another_build_and_back():
     at_work.starts += 2
 
 
-def later_package(path):
-    """The package as of a version that is later, with the build that is."""
-    tree, package = "/tmp/later", "/tmp/later-" + os.path.basename(path)
-    shutil.rmtree(tree, ignore_errors=True)
-    output_of("dpkg-deb", "-R", path, tree)
-    output_of("sed", "-i", "s/^Version: .*/&+later/", tree + "/DEBIAN/control")
-    if os.path.exists(tree + PROGRAM):
-        output_of("install", LATER, tree + PROGRAM)
-    output_of("dpkg-deb", "-Znone", "-b", tree, package)
-    return package
-
-
 def test_upgraded_as_a_package_and_back():
     at_work, pid = programs(), serves()
-    packages = [path for name in ("expiryd", "libexpiry0")
-                for path in glob.glob("%s/%s_*.deb" % (PACKAGES, name))]
-    if not packages:
-        figure("skipped: none of this release")
-        raise tap.Skip("no packages were built for this release")
+    packages = built()
     # Over what `make install` brought: the service runs and is left alone.
     output_of("dpkg", "-i", *packages)
     assert serves() == pid and at_work.work()
     versions = []
-    for wanted in [later_package(path) for path in packages], packages:
+    for wanted in [later(path) for path in packages], packages:
         output_of("dpkg", "-i", *wanted)
         pid = serves(pid)
         for path in wanted:
@@ -187,9 +166,9 @@ def test_upgraded_as_a_package_and_back():
         assert kept() == len(USERS), kept()
         time.sleep(1)
         assert at_work.work()
-    later, first = versions
-    assert later == tuple(number + "+later" for number in first), versions
-    figure("%s, %s, and back" % (first[0], later[0]))
+    second, first = versions
+    assert second == tuple(number + "+later" for number in first), versions
+    figure("%s, %s, and back" % (first[0], second[0]))
     at_work.starts += 2
 
 
