@@ -121,6 +121,7 @@ static inline void pop(struct subject *subject)
 	assert_int_equal(bheap_pop(&subject->heap), 0);
 	went_out(subject, &node);
 	assert_int_equal(subject->heap.nr, subject->nr);
+	assert_true(subject->run.pages.nr <= bheap_pages_max(subject->nr));
 }
 
 static inline void replace(struct subject *subject, u32 key)

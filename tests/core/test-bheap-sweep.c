@@ -302,6 +302,44 @@ static void surplus_comes_after_the_run(void **state)
 		assert_true(seen > 0);
 }
 
+/* Sorted pages: one node of the tree's first page is left when the sweep makes a
+ * hole right below. The hole is filled before that node is taken.
+ */
+static void the_last_node_waits_for_the_hole(void **state)
+{
+	const u32 n = 40 * NODES;
+	struct bheap_sorted_state *s;
+	struct bheap_node **page;
+	struct subject subject;
+	struct sweep_calls calls = { .subject = &subject };
+	u32 i, left;
+
+	(void)state;
+	if (test_layout != &bheap_sorted)
+		return;
+	subject_init(&subject, n + 1);
+	s = &subject.heap.sorted;
+	for (i = 0; i < n; i++)
+		push(&subject, i * (KEYS - 1ULL) / n);
+	while (s->head != NODES - 1 || s->hole)
+		pop(&subject);
+	/* Pages 0 to 3 are not the tree's, page 4 is its first. */
+	page = (struct bheap_node **)subject.run.pages.dir[0];
+	page[5]->stamp |= STALE;
+	while (!s->hole)
+		assert_true(test_layout->sweep(&subject.heap, 1, is_stale,
+					       ahead, &calls));
+	assert_int_equal(s->head, NODES - 1);
+	assert_int_equal(s->hole, 2);
+	recount(&subject, &left);
+	assert_int_equal(left, 0);
+	pop(&subject);
+	validate(&subject);
+	while (subject.nr)
+		pop(&subject);
+	subject_free(&subject);
+}
+
 /* Pops remove nodes that the sweep was about to check. */
 static void pops_amid_a_sweep(void **state)
 {
@@ -441,6 +479,7 @@ int main(int argc, char **argv)
 		test_with_layouts(pages_gone_amid_a_sweep),
 		test_with_layouts(draining_amid_a_sweep),
 		test_with_layouts(surplus_comes_after_the_run),
+		test_with_layouts(the_last_node_waits_for_the_hole),
 		test_with_layouts(pops_amid_a_sweep),
 		test_with_layouts(sweep_among_operations),
 		test_with_layouts(sweep_with_faults),

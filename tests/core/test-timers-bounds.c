@@ -2,6 +2,7 @@
 /* Bounds: nodes, pages, the work of a call, and the effects of a fault. */
 #include <stdlib.h>
 
+#include "life.h"
 #include "support.h"
 
 #define ACK	EXPIRY_MODE_ACK
@@ -125,6 +126,58 @@ static void big_batches_leave_nothing(void **state)
 		test_queue_free(&queue);
 	}
 	free(batch);
+}
+
+/* A sweep begins when three in seven nodes are stale and a page more, neither
+ * before nor later.
+ */
+static void a_sweep_begins_at_three_in_seven(void **state)
+{
+	u32 n = 7000, stale, cancelled = 0;
+	struct test_queue queue;
+	const struct bheap *heap;
+	u64 *ids;
+
+	(void)state;
+	test_queue_init(&queue, 0, n, test_seed);
+	heap = &queue.timers.heap;
+	ids = arm_many(&queue, n, FAR);
+	shuffle(ids, n);
+	do {
+		stale = heap->nr - queue.timers.armed;
+		assert_true(cancelled < n);
+		test_op(&queue, EXPIRY_OP_CANCEL, ids[cancelled++]);
+	} while (!heap->sweep);
+	stale++;
+	assert_in_range(4 * (stale - NODES), 3 * queue.timers.armed,
+			3 * queue.timers.armed + 16);
+
+	/* CLEAR ends it. */
+	timers_reset(&queue.timers);
+	assert_int_equal(heap->sweep, 0);
+	test_queue_free(&queue);
+	free(ids);
+}
+
+/* Memory is prefetched only for slots that exist. */
+static void prefetching_stays_inside(void **state)
+{
+	static const u32 slots[] = { 0, 1, 2, ~0U };
+	struct bheap_node node = { 0 };
+	struct test_queue queue;
+	size_t i;
+
+	(void)state;
+	test_queue_init(&queue, 0, 1, test_seed);
+	free(arm_many(&queue, 1, FAR));
+	for (i = 0; i < ARRAY_SIZE(slots); i++) {
+		node.slot = slots[i];
+		life_ahead(&queue.timers, &node, BHEAP_FAR);
+		life_ahead(&queue.timers, &node, BHEAP_SOON);
+		life_ahead(&queue.timers, &node, BHEAP_NEXT);
+	}
+	assert_int_equal(timers_validate(&queue.timers), 0);
+	test_queue_free(&queue);
 }
 
 /* A batch has the same bound on nodes for each record as single requests. */
@@ -666,6 +719,8 @@ int main(int argc, char **argv)
 		test_with_layouts(cancelled_timers_leave),
 		test_with_layouts(refreshes_leave_nothing),
 		test_with_layouts(big_batches_leave_nothing),
+		test_with_layouts(a_sweep_begins_at_three_in_seven),
+		test_with_layouts(prefetching_stays_inside),
 		test_with_layouts(a_batch_sweeps_in_proportion),
 		test_with_layouts(deliveries_sweep_too),
 		test_with_layouts(churn_uses_no_more_pages),
