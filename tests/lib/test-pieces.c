@@ -421,6 +421,128 @@ static void credit_that_was_stuck(void **state)
 	lasting_end(&server, h);
 }
 
+/* Requests that fill the handle's buffer: 64 KiB. */
+#define FULL	2048
+
+static sem_t expired, credited;
+
+static void expire_five(int fd)
+{
+	struct expiry_record record;
+	int i;
+
+	greet(fd, EXPIRY_WINDOW_MAX);
+	get(fd, &record, 1);
+	for (i = 0; i < 5; i++)
+		put_event(fd, EXPIRY_OP_EXPIRED, i);
+	sem_post(&expired);
+}
+
+/* Answers @nr requests, which credit of @credit follows. */
+static void answer_then_get_credit(int fd, int nr, uint32_t credit)
+{
+	struct expiry_record record;
+	int i;
+
+	for (i = 0; i < nr && get(fd, &record, 1); i++) {
+		script_expect(record.op == EXPIRY_OP_QUERY,
+			      "credit before what was posted");
+		put(fd, &record, 1);
+	}
+	if (get(fd, &record, 1))
+		script_expect(record.op == EXPIRY_OP_CREDIT &&
+			      record.period_ms == credit, "another credit");
+	sem_post(&credited);
+	drain(fd);
+}
+
+static void expire_five_and_go_when_full(int fd)
+{
+	expire_five(fd);
+	sem_wait(&closed);
+}
+
+static void answer_again_with_credit(int fd)
+{
+	greet_again(fd);
+	answer_then_get_credit(fd, FULL, 7);
+}
+
+static void expire_five_and_answer(int fd)
+{
+	expire_five(fd);
+	answer_then_get_credit(fd, FULL + 10, 4);
+}
+
+/* Posts @nr requests that cannot be sent, then takes five of eight expirations:
+ * credit of four is due after the fourth.
+ */
+static struct expiry *owe_credit(struct fake *server,
+				 fake_script *const *scripts, int nr)
+{
+	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct expiry *h;
+	int i;
+
+	sem_init(&expired, 0, 0);
+	sem_init(&closed, 0, 0);
+	sem_init(&credited, 0, 0);
+	all_is_well();
+	h = lasting_open(server, scripts, ACKING, WAIT_MS);
+	sem_wait(&expired);
+	send_error = EAGAIN;
+	for (i = 0; i < nr; i++) {
+		assert_int_equal(expiry_post(h, &record, 1), 1);
+		assert_int_equal(expiry_flush(h), 1);
+	}
+	for (i = 0; i < 5; i++) {
+		take(h, &record, 1);
+		assert_int_equal(record.op, EXPIRY_OP_EXPIRED);
+	}
+	return h;
+}
+
+static void take_answers(struct fake *server, struct expiry *h, int nr)
+{
+	struct expiry_record record;
+
+	while (nr--) {
+		take(h, &record, 1);
+		assert_int_equal(record.op, EXPIRY_OP_QUERY);
+	}
+	cutting = false;
+	/* It follows the last answer at the latest. */
+	while (sem_trywait(&credited))
+		assert_int_equal(expiry_flush(h), 0);
+	lasting_end(server, h);
+	sem_destroy(&expired);
+	sem_destroy(&closed);
+	sem_destroy(&credited);
+}
+
+/* Credit behind requests that fill the buffer: the connection breaks, or there is
+ * room again. It follows what was posted, and is given once.
+ */
+static void credit_that_found_no_room(void **state)
+{
+	fake_script *const breaking[FAKE_SCRIPTS] = {
+		expire_five_and_go_when_full, answer_again_with_credit
+	};
+	fake_script *const waiting[FAKE_SCRIPTS] = { expire_five_and_answer };
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	h = owe_credit(&server, breaking, FULL);
+	(void)expiry_flush(h);
+	sem_post(&closed);
+	take_answers(&server, h, FULL);
+
+	h = owe_credit(&server, waiting, FULL + 10);
+	send_error = 0;
+	take_answers(&server, h, FULL + 10);
+}
+
 static void silence(int fd)
 {
 	greet(fd, WINDOW);
@@ -456,6 +578,7 @@ int main(void)
 		cmocka_unit_test(address_by_default),
 		cmocka_unit_test(posted_requests_go_together),
 		cmocka_unit_test(credit_that_was_stuck),
+		cmocka_unit_test(credit_that_found_no_room),
 		cmocka_unit_test(woken_for_nothing),
 	};
 
