@@ -438,6 +438,8 @@ def test_terminal():
     assert "\033[1mID" in out and "DEADLINE" in out, out
     out = on_terminal(("list",) + q, NO_COLOR="1")
     assert "\033" not in out and "DEADLINE" in out, out
+    out = on_terminal(("arm", "+1h", "2") + q)
+    assert "\033[1mID" in out and "DEADLINE" in out, out
     lines = b"".join(b"+1h %d\n" % i for i in range(2000))
     with tempfile.NamedTemporaryFile() as file:
         file.write(lines)

@@ -5,6 +5,7 @@ is limited in size, and all of it in time."""
 
 import http.client
 import os
+import select
 import socket
 import subprocess
 import sys
@@ -164,6 +165,10 @@ def test_one_that_takes_its_time(daemon):
         # Its answer has come; it goes on all the same.
         endless.send(b"x" * 1000)
         time.sleep(0.1)
+    # More bytes do not give it more time.
+    while not select.select([slow.socket], [], [], 0.1)[0]:
+        assert time.monotonic() - slow.begun < 2 * LIMIT * SCALE
+        slow.send(b"x")
     assert silent.answer()[0] == 408
     assert LIMIT <= time.monotonic() - silent.begun < 2 * LIMIT * SCALE
     assert slow.answer()[0] == 408
