@@ -13,8 +13,8 @@ SOCKET = ["build/expiryd", "build/slow/expiryd"]
 LIBRARY = ["build/libexpiry.so.0", "build/libexpiry.a", "build/expiryctl"]
 
 # Programs made of tools' and the daemon's own sources, under the sanitizers.
-OF_TOOLS = ["test-parse", "test-span", "test-local-time", "test-timestamp",
-            "test-module"]
+OF_TOOLS = ["test-parse", "test-span", "test-span-text", "test-local-time",
+            "test-timestamp", "test-module"]
 OF_DAEMON = ["test-memory-limit", "test-arena", "test-directory",
              "test-name-hash"]
 
