@@ -48,6 +48,18 @@ def test_a_daemon_that_goes_away_is_a_failure():
         assert err.count("\n") == 1, err
 
 
+def read_all(fd):
+    """What a terminal was shown until its last program ended."""
+    said = b""
+    try:
+        while data := os.read(fd, 1 << 16):
+            said += data
+    except OSError:
+        pass
+    os.close(fd)
+    return said
+
+
 def test_percentages_are_of_the_files_length(daemon):
     """On a terminal: they rise, end near a hundred, and are wiped out."""
     count = scaled(100000)
@@ -57,13 +69,7 @@ def test_percentages_are_of_the_files_length(daemon):
         pid, fd = pty.fork()
         if not pid:
             os.execv(CTL, [CTL, "--socket", daemon.path, "load", file.name])
-        said = b""
-        try:
-            while data := os.read(fd, 1 << 16):
-                said += data
-        except OSError:         # its end
-            pass
-        os.close(fd)
+        said = read_all(fd)
         assert os.waitpid(pid, 0)[1] == 0, said
     steps = [(len(bar), int(percent), int(loaded)) for bar, percent, loaded in
              re.findall(rb"\r\[(#*) *\] +(\d+)% (\d+) loaded", said)]
@@ -74,6 +80,19 @@ def test_percentages_are_of_the_files_length(daemon):
         assert share - 2 <= percent <= share + 100 * 16 * BATCH / count, steps
         assert abs(bar - 40 * percent / 100) <= 1, steps
     assert said.endswith(b"\r\033[K%d loaded, 0 failed\r\n" % count), said[-80:]
+
+
+def test_a_pipe_has_no_percentages(daemon):
+    """Its length is not known: there are numbers alone."""
+    main, side = pty.openpty()
+    process = subprocess.Popen([CTL, "--socket", daemon.path, "load"],
+                               stdin=subprocess.PIPE, stdout=side, stderr=side)
+    os.close(side)
+    process.communicate(lines(3 * BATCH).encode(), timeout=WAIT)
+    said = read_all(main)
+    assert process.returncode == 0, said
+    assert said.startswith(b"\r%d loaded" % BATCH), said
+    assert b"%" not in said and b"[" not in said.replace(b"\033[K", b""), said
 
 
 if __name__ == "__main__":
