@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A daemon with something to do, what answers scrapes of it, and a Prometheus that
-scrapes it once a second: each ends with its `with`."""
+"""A busy daemon, a server for scrapes of it, and a Prometheus that scrapes it once a
+second. Each ends with its `with` statement."""
 
 import json
 import os
@@ -30,7 +30,7 @@ scrape_configs:
 
 
 class Scrapes(socketserver.ThreadingTCPServer):
-    """A process for each connection, as expiry-metrics.socket has it."""
+    """Starts a process for each connection, like expiry-metrics.socket."""
 
     allow_reuse_address = True
     daemon_threads = True
@@ -46,9 +46,8 @@ class Scrapes(socketserver.ThreadingTCPServer):
 
 
 class Busy:
-    """A daemon; a queue `busy` whose timers are armed and taken all the time; `idle`
-    with one that is due and that nobody takes; `lost`, that ended with the daemon
-    before."""
+    """A daemon with three queues. Timers of `busy` are armed and consumed all the time.
+    `idle` has a due timer and no consumer. `lost` ended with the previous daemon."""
 
     def __enter__(self):
         self.dir = tempfile.mkdtemp(prefix="expiry-dashboard.")
@@ -70,7 +69,7 @@ class Busy:
         self.daemon.wait(LIMIT)
 
     def restart(self):
-        """The next daemon has work, and knows nothing of `lost`."""
+        """Starts the next daemon, which has no queue `lost`."""
         self.end()
         self.start()
         for queue in ("idle", "busy"):
@@ -105,7 +104,7 @@ def free_port():
 
 
 class Prometheus:
-    """It scrapes @target and has the project's rules."""
+    """A Prometheus that scrapes @target and has the project's rules."""
 
     def __init__(self, target):
         self.target = target
@@ -131,7 +130,7 @@ class Prometheus:
         shutil.rmtree(self.dir)
 
     def get(self, path, **parameters):
-        """Returns the data of an answer, or None while there is nobody to answer."""
+        """Returns the data of an answer, or None while no server answers."""
         assert self.process.poll() is None, self.said()
         url = "http://127.0.0.1:%d/api/v1/%s?%s" % (
             self.port, path, urllib.parse.urlencode(parameters))
@@ -150,7 +149,7 @@ class Prometheus:
             return file.read()[-2000:]
 
     def values(self, query):
-        """Returns what a query comes to now: numbers, without NaN."""
+        """Returns the current values of a query, without NaN."""
         data = self.get("query", query=query) or {"result": []}
         values = [float(row["value"][1]) for row in data["result"]]
         return [value for value in values if value == value]

@@ -19,7 +19,7 @@ from prometheus import LIMIT, RULES, Busy, Prometheus, Scrapes  # noqa: E402
 
 DASHBOARD = os.path.join(ROOT, "packaging/grafana/expiry.json")
 UNIT_TESTS = os.path.join(HERE, "rules.yml")
-# What Grafana puts for its variables.
+# Grafana's values for its variables.
 VARIABLES = {"$__rate_interval": "10s", "$__range": "5m", "$job": "expiry",
              "$instance": ".*", "$queue": ".*"}
 
@@ -77,7 +77,7 @@ def test_panels_stand_side_by_side():
 
 
 def lost(ours, theirs, path=""):
-    """Returns what of @ours is not in @theirs."""
+    """Returns the parts of @ours that @theirs lacks."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
         return [fault for key, value in ours.items()
                 for fault in ([path + "." + key] if key not in theirs and value
@@ -91,7 +91,7 @@ def lost(ours, theirs, path=""):
 
 
 def test_grafanas_own_schema_has_every_field():
-    """Read into the types that Grafana publishes, and written again, it is the same."""
+    """A round trip through the types that Grafana publishes changes nothing."""
     try:
         from grafana_foundation_sdk.cog.encoder import JSONEncoder
         from grafana_foundation_sdk.models.dashboard import Dashboard
@@ -115,7 +115,7 @@ def test_queries_and_rules_have_data_in_prometheus():
         for title, query in queries():
             assert wait_for(lambda query=query: prometheus.values(query), LIMIT), \
                 (title, query, prometheus.get("query", query=query))
-        # A name that is misspelt in a rule would fire nothing, without a word.
+        # A rule with a misspelt name never fires, and nothing reports it.
         known = set(prometheus.get("label/__name__/values"))
         used = set(re.findall(r"\bexpiry_[a-z_]+", read(RULES) + read(DASHBOARD)))
         assert used and used <= known, used - known

@@ -21,28 +21,27 @@ BUILD = "build/mutate"
 CACHE = BUILD + "/verdicts"
 LEFT_OUT = (".git", "build", "seeds", "__pycache__")
 
-# A program may be silent for this many times its longest silence without a
-# mutation, and run for as many times its duration; at least so many seconds.
+# The limits of a program's silence and duration: this many times those without a
+# mutation, and at least this many seconds.
 TIMES = 5
 SILENCE_S, DURATION_S = 8, 20
 
-# Programs that take longer are left out where it is to be quick, unless they are
-# likely to notice.
+# A quick run leaves out longer programs, unless they are likely to notice.
 QUICK_S = 6
 
-# A program of one second is tried before one of ten that notices five times as much.
+# A 1 s program runs before a 10 s program that notices five times as many mutants.
 LIKELY_TRIES = 4
 
-# What one process may have. An address sanitizer needs more memory.
+# Limits of one process. An address sanitizer needs more memory.
 LIMITS = ["prlimit", "--core=0", "--fsize=4294967296:"]
 DATA = "--data=4294967296"
 
-# Everything that a program starts ends with it.
+# All processes that a program starts end with the program.
 NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
 def load_runner():
-    """tests/run: it says what a failure is."""
+    """Loads tests/run, which defines a failure."""
     loader = importlib.machinery.SourceFileLoader("runner", "tests/run")
     module = importlib.util.module_from_spec(
         importlib.util.spec_from_loader("runner", loader))
@@ -51,7 +50,7 @@ def load_runner():
 
 
 class Broken(Exception):
-    """What is not mutated cannot be built, or fails its tests."""
+    """The unmutated code cannot be built, or fails its tests."""
 
 
 class Run:
@@ -94,7 +93,7 @@ class Run:
                     self.failure = "failed"
             status = None
             if not self.failure:
-                # Its output is closed: it has ended, or is about to.
+                # The program closed its output: it has ended, or is about to.
                 with contextlib.suppress(subprocess.TimeoutExpired):
                     status = child.wait(SILENCE_S)
         finally:
@@ -141,7 +140,7 @@ class Copy:
             file.write(mutant.source())
 
     def restore(self, mutant, base):
-        """Put back the file, and what was made of it."""
+        """Restores the file and its products."""
         shutil.copy2(f"{base.where}/{mutant.path}",
                      f"{self.where}/{mutant.path}")
         for folder, _, files in os.walk(f"{self.where}/build"):
@@ -151,12 +150,12 @@ class Copy:
                 if os.path.islink(path) or not os.path.exists(original):
                     continue
                 if os.stat(path).st_mtime_ns >= self.begun - 10**7:
-                    # Not into the file: it may be running still.
+                    # Replace the file: a process may still run the old one.
                     shutil.copy2(original, path + ".new")
                     os.replace(path + ".new", path)
 
     def digest(self):
-        """What the code is: of everything that is made."""
+        """Returns a digest of the code of all products."""
         total = hashlib.sha256()
         for path in self.target.products:
             with open(f"{self.where}/{path}", "rb") as file:
@@ -174,8 +173,8 @@ def digest_of(paths):
 
 
 class Cache:
-    """Verdicts by what the code is. A failure holds as long as the program that
-    failed is the same, a survival as long as all are."""
+    """Verdicts by digest of the code. A failure is valid while the failed program is the
+    same, a survival while all programs are."""
 
     def __init__(self, use):
         self.lock = threading.Lock()
@@ -190,7 +189,7 @@ class Cache:
                 with contextlib.suppress(ValueError):
                     key, stamp, verdict = json.loads(line)
                     self.verdicts[key, stamp] = verdict
-        # One line a write: several may add to it.
+        # Write whole lines, since several processes may append.
         self.file = open(CACHE, "a", buffering=1, encoding="utf-8")
 
     def get(self, key, stamps):
@@ -237,7 +236,7 @@ class Bench:
                 lambda names: self.record(names, jobs))
 
     def record(self, names, jobs):
-        """Which lines these programs reach."""
+        """Records the lines that these programs reach."""
         def once(copy, name, variables):
             return self.run(copy, name, 120, 600, variables, "0")
         return reach.record(Copy(f"{BUILD}/{self.target.name}/reach",
@@ -252,9 +251,9 @@ class Bench:
                    variables, abort)
 
     def limit(self, name):
-        """How long a program may be silent, and run: as it was when its lines
-        were recorded, else measured when it is asked for the first time. One that
-        fails by itself gets another chance."""
+        """Returns the limits of a program's silence and duration. They come from the
+        record of its lines, else from a first run. A program that fails without a
+        mutation runs once more."""
         with self.locks[name]:
             if name not in self.limits:
                 recorded = self.reach and self.reach.times.get(name)
@@ -279,8 +278,8 @@ class Bench:
         return self.target.seconds(name)
 
     def order(self, mutant):
-        """The programs that reach it, first those that notice most a second: as
-        they did in its function and file, and as is likely."""
+        """Returns the programs that reach the mutant, in order of mutants noticed a
+        second: in its function and file, and by likelihood."""
         names = set(self.programs)
         if self.reach:
             reached = self.reach.programs(mutant, self.stamps)
@@ -324,7 +323,7 @@ class Bench:
             copy.restore(mutant, self.base)
 
     def try_all(self, copy, mutant, until):
-        """Its verdict and how long that holds; none if the time is over."""
+        """Returns the mutant's verdict and its validity, or None after the time limit."""
         doubtful = []
         names = self.order(mutant)
         for name in names:
@@ -336,7 +335,7 @@ class Bench:
             if first.failure == "timed out" and until and \
                     time.monotonic() >= until:
                 return None, None
-            # Chance, and a busy machine, seldom come twice.
+            # A failure by chance or load seldom occurs twice.
             if first.failure == "failed" and \
                     not self.run(copy, name, silence, duration).failure:
                 doubtful.append(name)
@@ -353,7 +352,7 @@ class Bench:
         return "survived", self.stamp
 
     def judge_all(self, mutants, report, until):
-        """report(mutant, verdict) for each; None is left out after @until."""
+        """Calls report(mutant, verdict) for each; the verdict is None after @until."""
         todo = list(reversed(mutants))
         lock = threading.Lock()
         trouble = []

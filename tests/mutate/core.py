@@ -12,19 +12,19 @@ import sys
 import time
 
 ROOT = "build/mutate/core"
-BUILD = f"{ROOT}/{os.getpid()}"         # of each process that tries mutants
+BUILD = f"{ROOT}/{os.getpid()}"         # each process has its own
 FLAGS = ["-std=gnu11", "-O1", "-fPIC", "-w", "-fno-strict-aliasing",
          "-D_GNU_SOURCE", "-Iinclude/uapi", "-Iinclude"]
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
-CPU_SECONDS = 2         # at least, a program; more if the original takes long
-CPU_TIMES = 4           # what the original takes
+CPU_SECONDS = 2         # least limit of a program
+CPU_TIMES = 4           # limit, as a multiple of the original's time
 MEMORY = 4 << 30
 SHIFT, SHIFT_HEAP = 6, 8
 
-# What the programs are called with, to be quick and still thorough.
+# Arguments that make the programs quick and still thorough.
 ARGUMENTS = {"test-model": ["1", "60"]}
 
-# Who is likely to notice, by file; the others are asked afterwards.
+# Programs that are likely to notice, by file; the others run afterwards.
 HEAP = ["test-bheap-sweep", "test-bheap"]
 FIRST = {
     "index": ["test-index"],
@@ -43,7 +43,7 @@ def run(command, seconds=None, memory=MEMORY):
         if seconds:
             resource.setrlimit(resource.RLIMIT_CPU, (seconds, seconds))
             resource.setrlimit(resource.RLIMIT_AS, (memory, memory))
-    # The first test that fails is enough.
+    # Stop at the first failing test.
     return subprocess.run(command, stdout=subprocess.DEVNULL,
                           stderr=subprocess.DEVNULL, preexec_fn=limit,
                           env=dict(os.environ, LC_ALL="C",
@@ -108,7 +108,7 @@ class Build:
                 for path in self.sources]])
 
     def prepare(self, paths):
-        """Compile what is mutated: "" if there is something to test."""
+        """Compiles the mutated files. Returns "" if there is something to test."""
         same = True
         for path in paths:
             if not self.compile(path, "new"):
@@ -131,7 +131,7 @@ class Build:
 
 
 class Bench:
-    """What a process builds once, and what one mutant takes."""
+    """The builds of a process, and the trial of one mutant."""
 
     def __init__(self, with_heap):
         os.makedirs(BUILD + "/core")
@@ -153,7 +153,7 @@ class Bench:
         self.sources = sources
 
     def order(self, path):
-        """Who is asked, one after another: a build and a program."""
+        """Returns the order of trials: pairs of a build and a program."""
         if is_heap(path):
             first = HEAP
         else:
@@ -166,8 +166,8 @@ class Bench:
                         if name not in first]
 
     def watch(self, mutant, paths):
-        """What nobody noticed, under the sanitizers: is memory touched that
-        is not to be?
+        """Runs a survivor under the sanitizers, which find wrong memory
+        accesses.
         """
         if not self.watched:
             shutil.copy(mutant.path, f"{BUILD}/core")
@@ -230,7 +230,7 @@ def key_of(mutant):
 
 
 def judge_all(mutants, report, until, jobs, cache, stamp):
-    """report(mutant, verdict) for each. A verdict holds as long as core/ and its
+    """Calls report(mutant, verdict) for each. A verdict is valid while core/ and its
     tests are the same."""
     keys = {str(mutant): key_of(mutant) for mutant in mutants}
     todo = []

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Mutants: what is changed, which of them are taken, and which nobody can notice."""
+"""Mutants: the changes, samples of them, and equivalent mutants."""
 
 import fnmatch
 import hashlib
@@ -7,8 +7,8 @@ import re
 
 EQUIVALENT = "tests/mutate/equivalent"
 
-# Numbers from here on are doubled: one more than a time limit of 5000 ms or a
-# million nanoseconds is no mistake that anybody makes.
+# Numbers from here on are doubled: one more than 5000 ms or a million nanoseconds is
+# not a realistic mistake.
 LARGE = 100
 
 # Functions that are not mutated: hints for speed, and the tests' own.
@@ -31,7 +31,7 @@ FUNCTION = re.compile(r"^(?!\s|#|/|\})[\w \*]*?\b(\w+)\(")
 
 
 def blank(text, strings=True):
-    """The source without comments and strings, every character in place."""
+    """Returns the source with blanks for comments and strings."""
     def spaces(match):
         if match[0].startswith('"') and not strings:
             return match[0]
@@ -41,7 +41,7 @@ def blank(text, strings=True):
 
 
 def another(digits):
-    """A number near the one that these digits say."""
+    """Returns a number near the number of these digits."""
     if digits.startswith("0x"):
         return hex(int(digits, 0) ^ 1)
     if digits.startswith("0"):      # octal: a mode
@@ -51,7 +51,7 @@ def another(digits):
 
 
 def changes(line):
-    """Every way to break one line of code: what is replaced by which text."""
+    """Yields each change of one line of code: the replaced text and its replacement."""
     for match in TOKEN.finditer(line):
         token, begin, end = match[0], match.start(), match.end()
         if token in EXCHANGED:
@@ -87,15 +87,15 @@ class Mutant:
         return line[:begin] + text + line[end:]
 
     def source(self):
-        """The whole file with the change made."""
+        """Returns the whole file with the change."""
         with open(self.path, encoding="utf-8") as source:
             lines = source.read().split("\n")
         lines[self.number - 1] = self.edited(lines[self.number - 1])
         return "\n".join(lines)
 
     def rank(self, seed):
-        """Its place in the order of a sample. It depends on the mutant alone:
-        a change elsewhere does not draw others."""
+        """Returns the mutant's rank in a sample. It depends only on the mutant, so a
+        change elsewhere keeps the sample."""
         text = f"{seed} {self.where} {self.old} {self.new}"
         return hashlib.sha256(text.encode()).digest()
 
@@ -134,13 +134,13 @@ def mutants_of(path):
 
 
 def sample(mutants, number, seed):
-    """So many of them by chance, in their order."""
+    """Returns a random sample, in the mutants' order."""
     chosen = set(sorted(mutants, key=lambda mutant: mutant.rank(seed))[:number])
     return [mutant for mutant in mutants if mutant in chosen]
 
 
 class Equivalents:
-    """What no test can notice: single mutants, and lines by a pattern."""
+    """Mutants that no test can notice: single ones, and lines by a pattern."""
 
     def __init__(self):
         self.mutants = set()

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Which test program reaches which line: recorded once with programs that mark
-each basic block they enter (reach.c), and kept in build/mutate/reach-FOLDER."""
+"""The lines that each test program reaches. They are recorded once, by programs that
+mark each basic block (reach.c), and kept in build/mutate/reach-FOLDER."""
 
 import concurrent.futures
 import difflib
@@ -33,7 +33,7 @@ def build_id(path):
 
 
 def blocks_of(path, where):
-    """{offset: {(file, line)}} of each block that marks itself."""
+    """Returns {offset: {(file, line)}} for each block that is marked."""
     done = subprocess.run(["objdump", "-d", "-l", "--no-show-raw-insn", path],
                           text=True, stdout=subprocess.PIPE, check=True)
     blocks = {}
@@ -79,7 +79,7 @@ class Reach:
         self.moved = {}
 
     def line_then(self, path, number):
-        """The number of a line when it was recorded, None if it is new."""
+        """Returns the number of a line when it was recorded, None for a new line."""
         if path not in self.moved:
             matcher = difflib.SequenceMatcher(
                 None, self.lines[path], read(path).split("\n"), False)
@@ -89,8 +89,8 @@ class Reach:
         return self.moved[path].get(number)
 
     def function_at(self, path, number):
-        """The lines of the function that this line is in, from its name to its
-        closing brace; of the whole file where there is none."""
+        """Returns the lines of the function around this line, from its name to its
+        closing brace. Outside a function: all lines of the file."""
         lines = self.lines[path]
         if number is not None and lines[number - 1].startswith("\t"):
             first = last = number
@@ -102,7 +102,7 @@ class Reach:
         return range(1, len(lines) + 1)
 
     def programs(self, mutant, stamps):
-        """The programs that may notice it: None where that is not known."""
+        """Returns the programs that may notice a mutant, None if unknown."""
         path = mutant.path
         if path not in self.code or not self.code[path]:
             return None
@@ -120,8 +120,8 @@ class Reach:
 
 
 def record(copy, programs, run, jobs):
-    """What a Reach is made of: @run(copy, program, variables) is called once for
-    each on what marks its blocks. @copy is built for that and removed again."""
+    """Records the contents of a Reach. Calls @run(copy, program, variables) once for each
+    program that marks its blocks. @copy is built for that, and removed afterwards."""
     shared = tempfile.mkdtemp(prefix="expiry-reach-")
     os.chmod(shared, 0o1777)
     marks = f"{shared}/reach.o"
@@ -181,8 +181,8 @@ def record(copy, programs, run, jobs):
 
 
 def reach_of(path, stamps, make):
-    """What is kept in this file. Programs that are new, are others now or failed
-    are run for it, if the sources are the same; else they may reach any line."""
+    """Returns the Reach that this file has. New, changed and failed programs are run for
+    it if the sources are the same. Otherwise they may reach any line."""
     data = None
     if os.path.exists(path):
         data = json.loads(read(path))

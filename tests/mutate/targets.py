@@ -1,30 +1,29 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What is mutated, by folder: how it is made, and which programs are asked."""
+"""The mutated folders: their builds, and the programs that test them."""
 
 import glob
 import os
 import subprocess
 
-# Without debug information, which knows columns: the same code is to be the same
-# file.
+# Without debug information, which has columns: equal code shall give equal files.
 PLAIN = ["OPTIMIZE=-O1"]
 
 SOCKET = ["build/expiryd", "build/slow/expiryd"]
 LIBRARY = ["build/libexpiry.so.0", "build/libexpiry.a", "build/expiryctl"]
 
-# Programs made of tools' and the daemon's own sources, under the sanitizers.
+# Programs with sources of tools and daemon, under the sanitizers.
 OF_TOOLS = ["test-parse", "test-span", "test-span-text", "test-local-time",
             "test-timestamp", "test-module"]
 OF_DAEMON = ["test-memory-limit", "test-arena", "test-directory",
              "test-name-hash"]
 
-# What programs are preloaded with.
+# Libraries that programs are preloaded with.
 PRELOADED = ["build/tests/socket/count-calls.so",
              "build/tests/socket/fail-calls.so",
              "build/tests/socket/step-clock.so",
              "build/tests/lib/fixed-time.so"]
 
-# Seconds that a program takes, if more than one: the quick are asked first.
+# Duration of programs above one second: quick programs run first.
 SECONDS = {
     "test-backlog.py": 2, "test-busy.py": 23, "test-credit.py": 6,
     "test-declared.py": 8,
@@ -35,7 +34,7 @@ SECONDS = {
     "test-replies": 2,
 }
 
-# Who is likely to notice, by the beginning of a path; the first that fits.
+# Programs that are likely to notice, by the first matching start of a path.
 LIKELY = {
     "daemon/access": ["test-declared.py", "test-hello.py"],
     "daemon/account": ["test-limits.py", "test-hostile.py"],
@@ -104,8 +103,8 @@ LIKELY = {
 class Target:
     """A folder whose mutants are made by the Makefile in a copy of the tree.
 
-    @base: what is made once, @goals: what is made of a mutant
-    @products: files in which a mutant that is one differs
+    @base: goals of the first build, @goals: those of a mutant
+    @products: files that differ in a mutant with an effect
     """
     variables = PLAIN
     records = True          # which program reaches which line
@@ -141,7 +140,7 @@ class Target:
         return path[len("build/"):] + ".c" if path.startswith("build/") else path
 
     def sources(self, name):
-        """What decides about a program's failure."""
+        """Returns the files that a program's result depends on."""
         return [self.source(name)]
 
     def all_sources(self):
@@ -196,7 +195,7 @@ class Module(Target):
                "tests/socket/test-clock.py", "tests/lib/test-ctl.py"]
 
     def __init__(self):
-        # The one that checks itself, with KERNEL=debug.
+        # The debug kernel, with KERNEL=debug.
         flavour = os.environ.get("KERNEL", "fast")
         module = f"uml-module-{flavour}"
         super().__init__("kmod", [module, *SOCKET, *LIBRARY], [], [])
@@ -215,7 +214,7 @@ class Module(Target):
         return list(self.lists)
 
     def command(self, name):
-        # The machine's own trouble has the status of what is skipped.
+        # A failure of the machine itself has the status of a skipped test.
         return ["sh", "-c", '"$@"; s=$?; [ $s != 4 ] || exit 5; exit $s', "sh",
                 "tests/uml/run", "--kernel", self.kernel, "--silence", "100",
                 "--memory", "1024", "--", "env", "EXPIRY_ENGINE=kernel",
@@ -224,7 +223,7 @@ class Module(Target):
                 *self.lists[name]]
 
     def is_sanitized(self, name):
-        return True             # a machine's memory is no limit of this kind
+        return True             # the limit of memory is not for machines
 
     def seconds(self, name):
         return 10
@@ -243,7 +242,7 @@ class Module(Target):
 
 TARGETS = {"daemon": daemon, "lib": lib, "tools": tools, "kmod": Module}
 
-# What the host's tests do not come to.
+# Code that the host's tests do not reach.
 ON_MODULE = ["daemon/engine-kernel.c", "lib/device.c"]
 
 

@@ -19,7 +19,7 @@ def children(pid):
 
 
 class Machine(Root):
-    """One fresh machine; it runs from the begin of `with` to its end."""
+    """A fresh machine, which runs during its `with` statement."""
 
     kind = "machine"
 
@@ -28,7 +28,7 @@ class Machine(Root):
             raise Error("no systemd-nspawn: it is in the package systemd-container")
         super().__enter__()
         log = open(self.path + ".console", "wb")
-        # systemd of Debian 13 takes no other cgroups.
+        # Debian 13's systemd requires this version of cgroups.
         env = dict(os.environ, UNIFIED_CGROUP_HIERARCHY="1")
         self.nspawn = subprocess.Popen(
             ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot",
@@ -61,7 +61,7 @@ class Machine(Root):
             raise Error("the machine does not start: %s" % file.read()[-1000:])
 
     def __exit__(self, *_):
-        # What systemd-nspawn takes for "end at once".
+        # systemd-nspawn ends at once on this signal.
         self.nspawn.send_signal(signal.SIGTERM)
         try:
             self.nspawn.wait(20)
@@ -72,7 +72,7 @@ class Machine(Root):
         super().__exit__()
 
     def start(self, command, output):
-        """COMMAND for bash in /src."""
+        """Starts COMMAND by bash in /src."""
         return subprocess.Popen(
             ["nsenter", "--target", str(self.init), "--all", "--",
              "bash", "-c", "cd /src && " + command],

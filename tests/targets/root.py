@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A pristine root of a Debian release with the checkout in /src, and commands in
-it: what a person has who has just installed the least of Debian."""
+it. It is the smallest installation of Debian."""
 
 import os
 import shutil
@@ -13,7 +13,7 @@ HERE = os.path.dirname(os.path.abspath(__file__))
 CHECKOUT = os.path.dirname(os.path.dirname(HERE))
 WORK = os.path.join(CHECKOUT, "build/targets")
 
-# Mounts what a container has. The shell stays: it is process 1 and reaps orphans.
+# Makes a container's mounts. The shell stays as process 1 and reaps orphans.
 ENTER = """
 cd "$1"
 mount -t proc proc proc
@@ -26,13 +26,13 @@ shift 2
 chroot . "$@"
 """
 
-# A person who reads says yes, and a disk that is thrown away need not be synced.
+# Answer yes to apt, and do not sync a disk that is discarded.
 APT = 'APT::Get::Assume-Yes "true";\n'
 DPKG = "force-unsafe-io\n"
 
 
 class Error(Exception):
-    """What is no fault of the command: no root, no archive."""
+    """A failure that the command did not cause: no root, no archive."""
 
 
 def tarball(release, kind):
@@ -44,7 +44,7 @@ def tarball(release, kind):
 
 
 def enter_environment():
-    """What a login gives, and where apt is to look for the archive."""
+    """Returns a login's environment, with apt's archive."""
     env = {"PATH": "/usr/local/sbin:/usr/local/bin:/usr/sbin:/usr/bin:/sbin:/bin",
            "HOME": "/root", "TERM": "dumb", "USER": "root"}
     env.update({name: value for name, value in os.environ.items()
@@ -53,7 +53,7 @@ def enter_environment():
 
 
 def copy_tracked(target):
-    """What git tracks, as it stands in the work tree, and nothing else."""
+    """Copies tracked files from the work tree, and nothing else."""
     files = subprocess.run(["git", "ls-files", "-z"], cwd=CHECKOUT, check=True,
                            stdout=subprocess.PIPE).stdout
     tracked = b"\0".join(name for name in files.split(b"\0")
@@ -65,14 +65,14 @@ def copy_tracked(target):
 
 
 class Root:
-    """One fresh root; gone at the end of `with`."""
+    """A fresh root, which is removed at the end of `with`."""
 
     kind = "pristine"
 
     def __init__(self, release):
         self.release = release
         self.path = None
-        # Packages are fetched once a release; which are installed is each root's own.
+        # Packages are fetched once a release, and installed in each root.
         self.archives = os.path.join(WORK, "archives", release)
 
     def __enter__(self):
@@ -81,7 +81,7 @@ class Root:
         self.path = tempfile.mkdtemp(prefix="expiry-root.")
         subprocess.run(["tar", "-C", self.path, "-xf", tar], check=True)
         os.chmod(self.path, 0o755)
-        # Names of the archive are looked up as here.
+        # The archive's names resolve as on this machine.
         for name in ("resolv.conf", "hosts"):
             if os.path.exists("/etc/" + name):
                 shutil.copy("/etc/" + name, self.file("etc", name))
@@ -103,7 +103,7 @@ class Root:
         os.chmod(self.file(name), mode)
 
     def start(self, command, output):
-        """COMMAND for bash in /src; nothing of it outlives the process returned."""
+        """Starts COMMAND by bash in /src. All its processes end with the returned one."""
         return subprocess.Popen(
             ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child",
              "sh", "-euc", ENTER, "sh", self.path, self.archives,
@@ -113,8 +113,8 @@ class Root:
 
 
 def wait(process, limit, progress=lambda seconds: None):
-    """Its exit status, or None if it was not done after LIMIT seconds; and how long it
-    took. PROGRESS is called every half a minute."""
+    """Returns the exit status, or None after LIMIT seconds, and the duration. Calls
+    PROGRESS every half a minute."""
     began = time.monotonic()
     told = 0
     while True:
