@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A server made for the test that says what it is told to, in the protocol of
-docs/protocol.md, and keeps what it was asked."""
+"""A fake server with scripted answers, in the protocol of docs/protocol.md. It records
+all requests."""
 
 import errno
 import os
@@ -19,25 +19,25 @@ from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CLEAR,  # noqa: E402
                     RELATIVE, SCAN, SIZE, STAT, WAIT, Record, pack, unpack)
 import support_fields as fields  # noqa: E402
 
-# When it is, as fixed-time.c has it.
+# The fixed time, the same as in fixed-time.c.
 NOW = {REALTIME: 2000000000123456789, MONOTONIC: 5000000123456789,
        BOOTTIME: 7000000123456789}
 WINDOW = 1000
 
 
 class Server:
-    """One queue, @clock and @mode of which an attaching client must know.
+    """A server with one queue. A client must attach with its @clock and @mode.
 
-    @stats: (struct expiry_stat, struct expiry_server_stat) packed; the first
-        for the first STAT, and so on, the last for all that follow
-    @queues: lists of (name, stat, daemon), likewise, for QUEUES; else that one
-        queue, by the name that it was last asked for in vain
-    @timers: records that SCAN lists, QUERY and CANCEL find
-    @expirations: records sent as far as there is credit, or all to an observer
-    @errors: {op: errno} refused; that of HELLO where it has a name
-    @looking: errno for HELLO without a name and without a queue
+    @stats: packed (struct expiry_stat, struct expiry_server_stat), one for each
+        STAT; the last one repeats
+    @queues: lists of (name, stat, daemon) for QUEUES, likewise; by default the one
+        queue, under the name of the latest refused HELLO
+    @timers: records for SCAN, QUERY and CANCEL
+    @expirations: records sent by credit, or all to an observer
+    @errors: {op: errno} of refusals; for HELLO only with a name
+    @looking: errno for HELLO without a name or queue
     @page: most rows of a SCAN or QUEUES
-    @path: of the socket, else "socket" in a folder of its own
+    @path: path of the socket, else "socket" in a folder of its own
     """
 
     def __init__(self, clock=REALTIME, mode=0, stats=(), queues=(), timers=(),
@@ -49,7 +49,7 @@ class Server:
         self.errors, self.looking = errors or {}, looking
         self.asked = []         # every record, in order
         self.hellos = []        # (name, flags, clock) of each connection
-        self.sought = ""        # who asked for another clock or mode
+        self.sought = ""        # queue of the latest HELLO with a wrong clock or mode
         self.folder = tempfile.mkdtemp(prefix="expiry-test-")
         self.path = os.path.join(os.fsencode(self.folder),
                                  os.fsencode(name))
@@ -72,7 +72,7 @@ class Server:
                          daemon=True).start()
 
     def halt(self):
-        """Nobody is there any more; connections that are there stay."""
+        """Stops listening; existing connections stay."""
         if self.listener:
             self.listener.shutdown(socket.SHUT_RDWR)
             self.listener.close()
@@ -80,7 +80,7 @@ class Server:
             self.listener = None
 
     def hang_up(self):
-        """End the connections that are there."""
+        """Ends the existing connections."""
         for _, connection in self.connections:
             try:
                 connection.shutdown(socket.SHUT_RDWR)
@@ -88,7 +88,7 @@ class Server:
                 pass
 
     def wait_ended(self):
-        """Wait until all is read of connections that the clients ended."""
+        """Waits until all data of ended connections is read."""
         for thread, _ in self.connections:
             thread.join(WAIT)
             assert not thread.is_alive(), "a client is still there"
@@ -116,7 +116,7 @@ class Server:
                 pass
 
     def greet(self, connection, data):
-        """Whether the client may go on."""
+        """Answers HELLO. Returns whether the client may go on."""
         if not data:            # it has gone already
             return False
         op, flags, version, clock, name = struct.unpack("=BBhI24s", data)
@@ -133,7 +133,7 @@ class Server:
                                         len(self.timers), NOW[clock],
                                         WINDOW)))
         if flags & OBSERVE and not status:
-            # Without credit; what comes after a pause comes once.
+            # Observers need no credit; records after a pause are sent once.
             copies, self.expirations = self.expirations, []
             connection.sendall(pack(copies))
         return not status
@@ -141,7 +141,7 @@ class Server:
     # -----------------------------------------------------------------------
 
     def answer(self, record):
-        """The bytes that go back."""
+        """Returns the bytes of the answer."""
         if record.op in self.errors:
             return bytes(record._replace(status=-self.errors[record.op]))
         return {ARM: self.arm, REFRESH: self.refresh, CANCEL: self.find,

@@ -1,23 +1,23 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The fields of the daemon's counters: for each a value of its own, and where
-expiryctl shows it.
+"""The fields of the daemon's counters: a unique value for each, and its places in
+expiryctl's output.
 
-THIS IS THE ONE PLACE FOR A NEW FIELD. It gets a row below, in the table of its
-struct. Names, order and sizes come from the headers: a field without a row, or a
-row without a field, is an error of test-golden.py. A row says
+A NEW FIELD NEEDS A ROW HERE AND NOWHERE ELSE, in the table of its struct. Names,
+order and sizes come from the headers. A field without a row, or a row without a field,
+is an error of test-golden.py. A row has
 
-  value   a number that no other field has, so that no field is taken for another
+  value   a unique number, so that no field is mistaken for another
   metric  "NAME KIND" of `expiryctl metrics`, without "expiry_" and suffixes;
           KIND is gauge, counter, seconds (a gauge; the field has nanoseconds),
           sizes (a histogram) or times (likewise, in seconds). "-" and the reason:
           it is no metric
   help    of the metric, word for word
-  json    "COMMAND KEY": where the same number stands with --json, or "-"; as a
-          string if the field has 64 bits. "COMMAND KEY 1": it is shown without
-          one, which is the command's own
+  json    "COMMAND KEY": the key with the same number in --json, or "-"; a string if
+          the field has 64 bits. "COMMAND KEY 1": the output is less by one, which
+          is the command's own
 
-Then `tests/lib/test-golden.py --write` writes the files in golden/ anew. What
-changed there is to be compared with the row by eye before it is committed.
+Then `tests/lib/test-golden.py --write` writes the files in golden/ again. Compare
+the changes there with the row by eye before the commit.
 """
 
 import collections
@@ -93,7 +93,7 @@ refused_observers   | 21820                | refused_observers counter | Observe
 copies_missed       | 21921                | copies_missed counter   | Copies that observers did not get. | -
 """
 
-# Of a queue, beside its counters.
+# Fields of a queue besides its counters.
 QUEUE_DAEMON = """
 number       | 30101      | - no count              | | -
 uid          | 4294967294 | - no count              | | top uid
@@ -106,13 +106,13 @@ access       | 33256      | - no count              | | -
 gid          | 4294967293 | - no count              | | -
 """
 
-# What comes of several fields.
+# Values computed from several fields.
 DERIVED = {"queue_overdue_seconds": (
     "seconds", "Time since the first deadline, if it has passed.")}
 
 
 def layouts():
-    """{struct: [(field, number, bytes of one)]} of the headers."""
+    """Returns {struct: [(field, number, bytes of one)]} from the headers."""
     found, numbers = {}, {}
     for path in HEADERS:
         with open(os.path.join(ROOT, path), encoding="utf-8") as file:
@@ -132,7 +132,7 @@ LAYOUTS = layouts()
 
 
 class Struct:
-    """One of the structs with its table. pack() gives its bytes."""
+    """A struct with its table. pack() returns its bytes."""
 
     def __init__(self, name, table):
         self.name = name
@@ -140,7 +140,7 @@ class Struct:
                        for line in table.strip().splitlines()]
 
     def check(self):
-        """Each field of the header has its row, and each row its field."""
+        """Checks that each field has a row, and each row a field."""
         rows = [field.name for field in self.fields]
         there = [name for name, _, _ in LAYOUTS[self.name]
                  if not name.startswith("reserved")]
@@ -161,7 +161,7 @@ class Struct:
                 for name, count, _ in LAYOUTS[self.name]}
 
     def json(self, name, value):
-        """As --json has it: what has 64 bits is a string."""
+        """Returns the value in --json: a 64-bit number is a string."""
         size, = {size for field, _, size in LAYOUTS[self.name] if field == name}
         if size < 8:
             return value
@@ -183,13 +183,13 @@ SERVER = Struct("expiry_server_stat", SERVER_STAT)
 DAEMON = Struct("expiry_queue_stat", QUEUE_DAEMON)
 
 def stats(stat=None, server=None):
-    """The answer to STAT: all fields as above but for these."""
+    """Returns the answer to STAT: all fields as above, except these."""
     return (STAT.pack(dict(STAT.values(), **(stat or {}))),
             SERVER.pack(dict(SERVER.values(), **(server or {}))))
 
 
 def queue(name, stat=None, daemon=None):
-    """Likewise a queue in the answer to QUEUES."""
+    """Returns a queue in the answer to QUEUES, likewise."""
     return (name, STAT.pack(dict(STAT.values(), **(stat or {}))),
             DAEMON.pack(dict(DAEMON.values(), **(daemon or {}))))
 
@@ -201,8 +201,7 @@ KINDS = {"gauge": ("gauge", ""), "seconds": ("gauge", "seconds"),
 
 
 def families(*tables):
-    """{metric: (type, unit, help)} of all that `expiryctl metrics` has, or of
-    these structs alone."""
+    """Returns {metric: (type, unit, help)} for all metrics, or only for these structs."""
     found = {}
     for table in tables or (SERVER, STAT, DAEMON):
         for field in table.fields:

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""expiryctl with a server made for the test and a time that stands still; what
-it prints against the files in golden/."""
+"""expiryctl with a fake server at a fixed time; compares its output with the files in
+golden/."""
 
 import difflib
 import errno
@@ -22,7 +22,7 @@ FIXED = os.path.abspath(os.path.join(BUILD, "tests", "lib", "fixed-time.so"))
 WAIT = 60              # seconds for what must come
 WRITE = "--write" in sys.argv
 
-# Middle Europe, by its rule: no zone files are needed.
+# Central Europe, by its rule: this needs no zone files.
 ZONE = "CET-1CEST,M3.5.0,M10.5.0/3"
 
 
@@ -30,7 +30,7 @@ def environment(**more):
     assert os.path.exists(FIXED), FIXED + " is not there: make check-lib"
     variables = {name: value for name, value in os.environ.items()
                  if name not in ("NO_COLOR", "TERM")}
-    # A sanitizer that expiryctl may have wants to be loaded first; it need not.
+    # expiryctl's sanitizer, if any, usually must be the first library. It may be later.
     options = variables.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
     return dict(variables, LD_PRELOAD=FIXED, TZ=ZONE,
                 ASAN_OPTIONS=options.lstrip(":"), **more)
@@ -47,7 +47,7 @@ def start(server, *arguments, **more):
 
 
 def run(server, *arguments, stdin="", **more):
-    """Status, standard output and standard error."""
+    """Returns exit status, standard output and standard error."""
     process = start(server, *arguments, **more)
     out, err = process.communicate(stdin.encode(), WAIT)
     server.wait_ended()
@@ -55,7 +55,7 @@ def run(server, *arguments, stdin="", **more):
 
 
 def run_on_terminal(server, *arguments, rows=24, **more):
-    """What a terminal with so many rows is shown, escapes readable."""
+    """Returns the output on a terminal with @rows rows, with readable escapes."""
     main, side = pty.openpty()
     fcntl.ioctl(side, termios.TIOCSWINSZ, struct.pack("4H", rows, 132, 0, 0))
     process = subprocess.Popen(
@@ -79,8 +79,8 @@ def run_on_terminal(server, *arguments, rows=24, **more):
 
 
 def shown(arguments, status, out, err):
-    """A call and what came of it, as it stands in the files."""
-    # What the machine has of the module is test-module's.
+    """Returns a call and its results, in the files' format."""
+    # The module's state depends on the machine; test-module covers it.
     out = re.sub(r"^(  module  +)\S.*$", r"\1(of this machine)", out,
                  flags=re.M)
     out = re.sub(r'("module": )"\w+"', r'\1"(of this machine)"', out)
@@ -92,7 +92,7 @@ def shown(arguments, status, out, err):
 
 
 def compare(name, text):
-    """@text is what golden/@name has; with --write it becomes that."""
+    """Compares @text with golden/@name; with --write replaces the file."""
     path = os.path.join(GOLDEN, name)
     if WRITE:
         with open(path, "w", encoding="utf-8") as file:

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Calls of expiryctl that are refused, and what it prints for each: one cause,
-and the way out."""
+"""Refused calls of expiryctl, and the message for each: one cause and its remedy."""
 
 import errno
 import os
@@ -10,7 +9,7 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "socket"))
 from client import ARM, DROP, HELLO, QUERY                      # noqa: E402
 
-# What is wrong with the call itself: status 2, without asking the daemon.
+# Wrong command lines: status 2, without a request to the daemon.
 WRONG_CALLS = (
     ((), "name a command; see: expiryctl --help"),
     (("lst",), "lst: no such command; see: expiryctl --help"),
@@ -131,7 +130,7 @@ WRONG_CALLS = (
 )
 
 
-# What there is no queue for: status 1, and no queue is made.
+# Calls without an existing queue: status 1, and no queue is made.
 MAKES = "no queue leases; arm, load and watch --create make it"
 LEASES = "-q", "leases"
 NO_QUEUE = tuple((command + LEASES, MAKES) for command in (
@@ -142,7 +141,7 @@ NO_QUEUE = tuple((command + LEASES, MAKES) for command in (
     (("top", "--count", "1", "leases"), "leases: you have no such queue"),
     (("list",), MAKES.replace("leases", "default")))
 
-# What the queues "plain", "keyed", "acks" and "mono" are not: status 1 or 2.
+# Calls that contradict the queues "plain", "keyed", "acks" and "mono": status 1 or 2.
 OTHER_KIND = (
     (("arm", "+5s", "1", "--id", "7", "-q", "plain"),
      "queue plain is plain: it gives ids itself; leave --id out, or use "
@@ -184,8 +183,8 @@ ANOTHERS = "queue %s belongs to another user; only root may see whose: sudo " \
     "expiryctl queues; run this as that user or as root, or take another name " \
     "with --queue"
 
-# What only a server made for the test answers: each errno of HELLO, of the look
-# that follows, and of the request.
+# Errnos that only the fake server answers: to HELLO, to the following look, and to the
+# request.
 FROM_DAEMON = (
     ({HELLO: errno.EINVAL}, errno.EINVAL, ("list",),
      "{path}: the daemon is older than this expiryctl; restart it with: "
@@ -250,7 +249,7 @@ FROM_DAEMON = (
 )
 
 
-# What is wrong with a line that load reads, of a plain and of a keyed queue.
+# Wrong lines for load, on a plain and on a keyed queue.
 LINES = (
     ("5s 1", "a span from now begins with +, as in +5s"),
     ("tomorrow 1", "expected a date with time and zone, as in "
@@ -273,7 +272,7 @@ LINES_KEYED = (
      "no dates; expected +SPAN, @SECONDS or never"),
 )
 
-# What no call here brings about, as it stands in the source.
+# Messages of the source that no call here causes.
 NOT_HERE = {
     "no memory", "no memory for %zu queues",
     "watch: %s", "tail: %s",    # no descriptor for signals
@@ -281,7 +280,7 @@ NOT_HERE = {
     "output: %s",               # of top, on a full disk
 }
 
-# Of a declared queue as far as its mode lets nobody look: owner daemon (uid 1).
+# A declared queue whose mode lets no other user look: owner daemon (uid 1).
 DECLARED = (
     (744, ("watch",), "queue leases belongs to user daemon (uid 1), and its "
      "mode 744 does not let you take expirations; run this as that user or as "

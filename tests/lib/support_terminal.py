@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A terminal made for the test, with a shell's job in it: what a person would see
-after each key, and whether the terminal's settings come back."""
+"""A fake terminal with a shell's job: its picture after each key, and the restored
+settings of the terminal."""
 
 import fcntl
 import os
@@ -20,9 +20,8 @@ SEQUENCE = re.compile(rb"\033\[(\??)(\d*)([A-Za-z])")
 
 
 def job_control(arguments, orders, reports):
-    """What a shell does for one job: start it in the foreground, tell how it
-    stopped or ended, let it go on. A process that leads its session cannot be
-    stopped by Ctrl-Z itself."""
+    """Does a shell's work for one job: starts it in the foreground, reports its stop or
+    end, and continues it. Ctrl-Z cannot stop a session's leader, so this process leads."""
     signal.signal(signal.SIGTTOU, signal.SIG_IGN)
     job = os.fork()
     if not job:
@@ -47,9 +46,9 @@ def job_control(arguments, orders, reports):
 
 
 class Terminal:
-    """@arguments run in a terminal of this size. @lines is what it shows, without
-    blanks at the end. Lines that would not fit are an error, and so is scrolling,
-    if it is @strict."""
+    """A terminal of this size that runs @arguments. @lines is its picture, without
+    trailing blanks. If @strict, a line that does not fit is an error, and so is
+    scrolling."""
 
     def __init__(self, arguments, rows, columns):
         self.rows, self.columns = rows, columns
@@ -63,7 +62,7 @@ class Terminal:
         self.reports, reports = os.pipe()
         self.shell, self.fd = pty.fork()
         if not self.shell:
-            # Until the size is set.
+            # Wait until the size is set.
             os.read(orders, 1)
             os.environ["TERM"] = "xterm"
             os.environ.pop("NO_COLOR", None)
@@ -94,7 +93,7 @@ class Terminal:
         self.rows, self.columns = rows, columns
         self.lines = [""] * rows
         self.row = 0
-        # One may be under way, and one was begun before.
+        # One update may be in flight, and one was begun before.
         self.old_pictures = 2
 
     @property
@@ -105,11 +104,11 @@ class Terminal:
         os.write(self.fd, keys)
 
     def go_on(self):
-        """As fg does."""
+        """Continues the job, like fg."""
         os.write(self.orders, b"g")
 
     def report(self, kind):
-        """Wait for the job's next change; what comes meanwhile is shown."""
+        """Waits for the job's next change, and shows its output meanwhile."""
         line = b""
         while not line.endswith(b"\n"):
             assert self.look(self.reports), "the job does not change"
@@ -129,7 +128,7 @@ class Terminal:
                 return
 
     def look(self, other=-1, seconds=WAIT):
-        """Show what comes until @other is readable, or once. False: nothing."""
+        """Shows output until @other is readable, or once. Returns False without output."""
         end = time.monotonic() + seconds
         while True:
             fds = [self.fd] + [other] * (other >= 0)
@@ -143,7 +142,7 @@ class Terminal:
                 return False
 
     def until(self, condition):
-        """Wait until what is shown is as it should be."""
+        """Waits until the picture meets the condition."""
         end = time.monotonic() + WAIT
         while not condition():
             left = end - time.monotonic()
@@ -198,7 +197,7 @@ class Terminal:
             self.pictures += 1
             self.old_pictures = max(0, self.old_pictures - 1)
         elif letter == b"K":
-            # A full line's last character would go with the rest.
+            # After a full line this would clear its last character.
             assert self.column < self.columns or not self.strict
             self.lines[self.row] = self.lines[self.row][:self.column].rstrip()
         elif letter == b"J":

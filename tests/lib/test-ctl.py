@@ -45,7 +45,7 @@ def command(*args):
 
 
 def ctl(*args, stdin="", status=0):
-    """Run expiryctl and expect its exit status. An error is one line."""
+    """Runs expiryctl and expects an exit status. An error is one line."""
     run = subprocess.run(command(*args), input=stdin, capture_output=True,
                          text=True, timeout=WAIT, check=False)
     result = Result(args, run.returncode, run.stdout, run.stderr)
@@ -108,7 +108,7 @@ def test_several_ids():
     result = ctl("cancel", ids[0], "1", ids[2], "--json", *q, status=1)
     assert [row["cookie"] for row in result.rows()] == ["0", "2"], result
     assert result.err.count("\n") == 1, result
-    # a wrong call does nothing at all
+    # a wrong command line does nothing
     usage("cancel", ids[1], "x", *q)
     assert len(ctl("list", *q).out.splitlines()) == 1
 
@@ -122,7 +122,7 @@ def test_plain_output():
     fields = line.split()
     assert fields[1] == "2096-10-02T07:06:40.000Z", line
     assert fields[3:] == ["1.5s", "7"], line
-    # neither head nor colours where nobody looks
+    # no heading and no colours without a terminal
     out = ctl("list", *q).out
     assert "DEADLINE" not in out and "\033" not in out, out
     assert len({l.index(l.split()[1]) for l in out.splitlines()}) == 1, out
@@ -138,7 +138,7 @@ def test_watch_count():
     assert rows[0]["event"] == "expired" and rows[0]["id"] == first["id"]
     assert all(int(row["late_ns"]) >= 0 and not row["redelivered"]
                for row in rows), rows
-    # what it did not ask for is still there
+    # the other expirations are still in the queue
     rows = ctl("watch", "--count", "1", "--json", *q).rows()
     assert rows[0]["cookie"] == "3", rows
 
@@ -180,7 +180,7 @@ def test_acknowledging():
     q = ("--queue", "acks", "--ack")
     arm("+0s", "1", *q)
     arm("+1h", "2", *q)
-    # without --ack the queue's own mode is found out
+    # without --ack the command uses the queue's mode
     rows = ctl("watch", "--count", "1", "--json", "--queue", "acks").rows()
     assert rows[0]["cookie"] == "1", rows
     status, = ctl("status", "--queue", "acks", "--json").rows()
@@ -198,7 +198,7 @@ def test_attaches_to_what_is_there():
             rows = ctl("list", "--json", "--queue", name).rows()
             assert [row["id"] for row in rows] == [made["id"]], rows
             assert rows[0]["deadline_ns"] == made["deadline_ns"], rows
-    # what is said is meant
+    # given options must match the queue
     err = refused("list", "--queue", "realtime", "--clock", "monotonic")
     assert "is on clock realtime" in err, err
     err = refused("list", "--queue", "realtime", "--keyed")
@@ -405,7 +405,7 @@ def test_full_disk():
 
 
 def on_terminal(args, stdin=b"", **env):
-    """What a command shows on a terminal, both outputs together."""
+    """Returns the output of a command on a terminal, both streams together."""
     env = dict(os.environ, TERM="xterm", **env)
     pid, fd = pty.fork()
     if pid == 0:
@@ -477,7 +477,7 @@ def main():
             trouble = ""
             try:
                 test()
-            except Exception:   # whatever it is, the others run
+            except Exception:   # the other tests still run
                 trouble = traceback.format_exc()
             failed += bool(trouble)
             for line in trouble.splitlines():

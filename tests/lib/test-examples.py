@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The programs of examples/ do what their first lines say, as they are built for
-people and under the sanitizers, which look for what is left at the end."""
+"""The programs of examples/ do what their first lines say, in the normal build and
+under the sanitizers, which find leaks."""
 
 import os
 import re
@@ -21,7 +21,7 @@ from daemon import ROOT, Daemon         # noqa: E402
 FOLDER = os.path.join(ROOT, "examples")
 BUILT = [os.path.join(ROOT, "build", "examples"),
          os.path.join(ROOT, "build", "asan", "examples")]
-GONE = "connection"         # in the words for ECONNRESET
+GONE = "connection"         # a word of ECONNRESET's message
 
 
 class Program:
@@ -43,7 +43,7 @@ class Program:
         self.process.stdin.flush()
 
     def end(self, status=0):
-        """The rest of its outputs."""
+        """Returns the rest of both outputs."""
         out, err = self.process.communicate(timeout=WAIT)
         assert self.process.returncode == status, \
             (self.process.returncode, out, err)
@@ -52,7 +52,7 @@ class Program:
 
 
 def each(name):
-    """Its programs: an example whose library is not here has none."""
+    """Yields an example's programs; none if its library is not installed."""
     if name.endswith(".py"):
         return [os.path.join(FOLDER, name)]
     programs = [os.path.join(folder, name) for folder in BUILT]
@@ -72,7 +72,7 @@ def test_first(daemon):
 def test_poll(daemon):
     for program in each("poll"):
         running = Program(daemon.path, program)
-        # Lines come in any pieces.
+        # A read may split lines.
         for piece in ("0.2 te", "a\n0.1 toast\n0 now\n"):
             running.write(piece)
         assert running.line() == "now"
@@ -116,7 +116,7 @@ def test_epoll(daemon):
 
 
 def test_epoll_and_idle_connections(daemon):
-    """What comes in keeps a connection for as long again."""
+    """Input keeps a connection open for another period."""
     limit = 1.0 * SCALE
     for program in each("epoll"):
         server = Server(daemon, program, limit * 1000, 2)
@@ -142,7 +142,7 @@ def test_sd_event(daemon):
 
 
 def test_sd_event_and_a_daemon_that_is_restarted():
-    """Another daemon knows nothing of the jobs: they are armed again."""
+    """The next daemon has lost the jobs; the program arms them again."""
     with tempfile.TemporaryDirectory() as folder:
         path = os.path.join(folder, "socket")
         for program in each("sd-event"):
@@ -191,7 +191,7 @@ def test_by_hand(daemon):
                        "toast").end() == ["toast", "tea"]
 
 
-# Name, arguments, and what it prints when it is at work.
+# Name, arguments, and the output when it runs.
 WAITING = [
     ("poll", [], "0 x\n"),
     ("glib", ["3600000"], "x\n"),

@@ -1,9 +1,8 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What expiryctl prints, whole, against the files in golden/: from structs of
-which each field has a value of its own, at a time that stands still. With
---write the files are written anew: then compare each change with the fields by
-eye (support_fields.py says where they stand)."""
+"""Compares expiryctl's whole output with the files in golden/, at a fixed time. Each
+field of the structs has a unique value. --write replaces the files: then compare each
+change with the fields by eye (support_fields.py has their places)."""
 
 import errno
 import os
@@ -33,7 +32,7 @@ LEASES = ("--queue", "leases")
 
 
 def session(server, *calls, **more):
-    """All calls, and what came of them."""
+    """Returns all calls and their results."""
     return "".join(shown(call, *run(server, *call, **more)) for call in calls)
 
 
@@ -48,7 +47,7 @@ def test_status():
     with Server(mode=ACKING, stats=[stats()]) as server:
         text = session(server, ("status",), ("status", *LEASES),
                        ("--json", "status"), ("--json", "status", *LEASES))
-    # Nothing is there: no timer, no consumer.
+    # An empty queue: no timer, no consumer.
     nothing = STAT.zeros(), SERVER.zeros()
     nothing[0].update(next_ns=NEVER, clock_id=BOOTTIME, mode=KEYED | ACKING,
                       now_ns=NOW[BOOTTIME])
@@ -56,7 +55,7 @@ def test_status():
     with Server(BOOTTIME, KEYED | ACKING, stats=[stats(*nothing)]) as server:
         text += session(server, ("status", *LEASES),
                         ("--json", "status", *LEASES))
-    # Too many queues; what is due; an engine that is none of these.
+    # Too many queues; due timers; an unknown engine.
     other = {"next_ns": NOW[MONOTONIC] - 1, "now_ns": NOW[MONOTONIC],
              "clock_id": MONOTONIC, "mode": 0}
     with Server(MONOTONIC, stats=[stats(other, {"engine": 3, "next_ns": 0})]) \
@@ -73,7 +72,7 @@ def test_stats():
             dict(STAT.zeros(), clock_id=MONOTONIC, mode=KEYED),
             SERVER.zeros())]) as server:
         text += session(server, ("stats",), ("--json", "stats"))
-    # Half of them and 99 % of them are neither the same nor the most.
+    # The median, the 99th percentile and the maximum all differ.
     counts = [0] * fields.BUCKETS
     counts[12], counts[21], counts[33] = 600, 395, 5
     with Server(stats=[stats(
@@ -85,7 +84,7 @@ def test_stats():
 
 
 def looks():
-    """Two looks at three queues, two and a half seconds apart."""
+    """Returns two samples of three queues, two and a half seconds apart."""
     busy = {"arms": 10000, "refreshes": 2000, "cancels": 300, "acks": 40,
             "refused": 5, "delivered": 1111, "redelivered": 77}
     now = NOW[REALTIME]
@@ -129,7 +128,7 @@ def test_top():
              ("top", "--count", "1", "busy", "due"),
              ("top", "--count", "1", "--queue", "due"),
              ("top", "--count", "1", "absent"),
-             # Nothing happens between the last look and the one before.
+             # Nothing happens between the last two samples.
              ("top", "--count", "2", "busy"))
     text = ""
     for call in calls:
@@ -139,7 +138,7 @@ def test_top():
 
 
 def test_queues():
-    """Whose they are: a user without a name here, and root."""
+    """Owners: a user without a name here, and root."""
     nobody = {"consumers": 0, "credit": 0, "consumer_pid": 0}
     # There is no process of that number.
     rows = [queue("leases", {"mode": ACKING | KEYED}, {"consumer_pid": NO_PID}),
@@ -149,7 +148,7 @@ def test_queues():
                   {"next_ns": NOW[BOOTTIME] - 3 * SECOND // 1000, "armed": 6,
                    "now_ns": NOW[BOOTTIME], "clock_id": BOOTTIME,
                    "mode": KEYED}, {"number": 3, "gid": 0, **nobody}),
-            # A daemon of before queues had rights.
+            # A daemon older than rights of queues.
             queue("$(reboot)", {"mode": 0}, dict(nobody, access=0, gid=0))]
     with Server(queues=[rows], page=2) as server:
         text = session(server, ("queues",), ("queues", "--json"),
@@ -168,7 +167,7 @@ def test_metrics():
     with Server(**metrics_server()) as server:
         text = session(server, ("metrics", *LEASES),
                        ("metrics", "--limit", "1"))
-    # Of each queue one metric is enough to see which are there.
+    # One metric of each queue shows which queues are listed.
     compare("metrics-chosen", "".join(
         line + "\n" for line in text.splitlines()
         if line.startswith(("$", "expiry_queue_unacked", "# EOF"))))
@@ -186,7 +185,7 @@ def metrics_server():
 # ---------------------------------------------------------------------------
 
 def some_timers(clock):
-    """All units that a distance can have, each at its least and most."""
+    """Returns timers with each unit of a distance, at its least and most."""
     now = NOW[clock]
     near = [0, 999, 1000, 10**6 - 100, 10**6, 10**9 - 10**5, 10**9,
             120 * SECOND - 1, 120 * SECOND, 7200 * SECOND - 1, 7200 * SECOND,
@@ -225,7 +224,7 @@ def test_timers():
             server, "--json", "load", "--ids", "-", stdin="+1h 1\nnever 2\n"))
         text += shown(("load",), *run(
             server, "load", stdin="+1h 1\n+1h 2 3\n\n@x 4\nnever 5\n"))
-    # Whose line it was that the daemon refused.
+    # The message names the refused line.
     with Server(errors={ARM: errno.ENOSPC}) as server:
         text += shown(("load",), *run(server, "load",
                                       stdin="# two\n+1h 1\n\n+2h 2\n"))
@@ -253,7 +252,7 @@ def test_watch():
 
 
 def test_tail():
-    """The same, and what is missing."""
+    """Copies, and the number of missed ones."""
     text = ""
     for option in (), ("--json",):
         copies = expirations(REALTIME)
@@ -264,7 +263,7 @@ def test_tail():
 
 
 def test_nothing_is_late_by_less_than_nothing():
-    """Timers and expirations before and behind now, in lines for people."""
+    """Timers and expirations before and after now, in the table's format."""
     for clock in REALTIME, MONOTONIC:
         with Server(clock, timers=some_timers(clock),
                     expirations=expirations(clock)) as server:
@@ -279,7 +278,7 @@ def test_nothing_is_late_by_less_than_nothing():
 
 
 def test_terminal():
-    """Heads and what stands out; a window that is full leaves rows out."""
+    """Headings and emphasis; a full window leaves rows out."""
     with Server(stats=[stats({"mode": 0}, {"engine": EMBEDDED})],
                 queues=[[queue("leases", None, {"consumers": 0})]],
                 timers=some_timers(REALTIME)[:2],
@@ -288,11 +287,11 @@ def test_terminal():
             shown(call, 0, run_on_terminal(server, *call), "")
             for call in (("list",), ("status", *LEASES), ("stats",),
                          ("queues",), ("watch", "--count", "2")))
-        # One that is empty says nothing.
+        # An empty NO_COLOR has no effect.
         for more in {"NO_COLOR": "1"}, {"NO_COLOR": ""}, {"TERM": "dumb"}:
             text += "# %s\n" % more + shown(
                 ("list",), 0, run_on_terminal(server, "list", **more), "")
-    # How far it is, of a file.
+    # The progress of a file.
     with Server() as server:
         with open(os.path.join(server.folder, "timers"), "w",
                   encoding="utf-8") as file:
@@ -315,7 +314,7 @@ ERRORS = (errno.EINVAL, errno.ENOENT, errno.EEXIST, errno.ENOSPC, errno.EDQUOT,
 
 
 def test_refusals():
-    """Each errno of each command in words."""
+    """The message for each errno of each command."""
     text = ""
     for op, call in CALLS.items():
         for error in ERRORS:
@@ -337,14 +336,14 @@ def test_each_field_has_a_row_and_a_value_of_its_own():
                 continue
             other = seen.setdefault(str(value), (table.name, name))
             assert other == (table.name, name), (table.name, name, other)
-    # As the protocol has it.
+    # In the protocol's format.
     assert len(STAT.pack({})) == 512, len(STAT.pack({}))
     for table in SERVER, DAEMON:
         assert len(table.pack({})) % 32 == 0, table.name
 
 
 def expected_samples(field, value, labels):
-    """The lines of one metric of one queue, or the daemon."""
+    """Returns the lines of one metric, of one queue or the daemon."""
     name, kind = field.metric.split()
     name = "expiry_" + name
     before = labels + "," if labels else ""
@@ -359,14 +358,14 @@ def expected_samples(field, value, labels):
     lines, total = [], 0
     for n, count in enumerate(value):
         total += count
-        # Less than 2^n, and whole: at most one less.
+        # An integer below 2^n is at most 2^n - 1.
         bound = Decimal(2**n - 1).scaleb(-9 if kind == "times" else 0)
         lines.append((bound if n < 39 else None, total))
     return [(name, before, bound, total) for bound, total in lines]
 
 
 def check_metric(lines, field, value, labels=""):
-    """Take the samples of @field from the front of @lines."""
+    """Removes the samples of @field from the front of @lines."""
     for expected in expected_samples(field, value, labels):
         line = lines.pop(0)
         if isinstance(expected, str):
@@ -380,7 +379,7 @@ def check_metric(lines, field, value, labels=""):
         if bound is None:
             assert match[1] == "+Inf", line
         else:
-            # A float is seen to be one.
+            # A float has a decimal point.
             assert Decimal(match[1]) == bound and \
                 re.search("[.e]", match[1]), (line, bound)
 

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""expiryctl metrics --http: one request, one answer, whoever asks. What is sent
-is limited in size, and all of it in time."""
+"""expiryctl metrics --http: one request, one answer, with untrusted clients. Limits hold
+for the request's size and for the time."""
 
 import http.client
 import os
@@ -25,7 +25,7 @@ GET = b"GET /metrics HTTP/1.1\r\nHost: localhost\r\n\r\n"
 
 
 class Exchange:
-    """One connection as systemd hands it over: both outputs of the tool."""
+    """A connection as systemd passes it: both outputs of the tool."""
 
     def __init__(self, path, room=None):
         self.socket, theirs = socket.socketpair()
@@ -39,7 +39,7 @@ class Exchange:
         theirs.close()
 
     def send(self, data):
-        """Whether it was taken."""
+        """Returns whether the tool took the bytes."""
         try:
             self.socket.sendall(data)
         except (BrokenPipeError, ConnectionResetError):
@@ -49,7 +49,7 @@ class Exchange:
     def answer(self):
         """Status, {header: value} and body; all None if there was nothing."""
         data = b""
-        # To its end: an answer that is taken back is none.
+        # Read to the end: an answer before a reset does not count.
         while more := self.socket.recv(1 << 16):
             data += more
         if not data:
@@ -62,15 +62,14 @@ class Exchange:
         return int(status), dict(line.split(": ", 1) for line in lines), body
 
     def end(self):
-        """Its exit status, what it wrote to its standard error, and how long
-        it was there."""
+        """Returns the tool's exit status, its standard error, and its duration."""
         self.socket.close()
         err = self.process.communicate(timeout=WAIT)[1]
         return self.process.returncode, err, time.monotonic() - self.begun
 
 
 def ask(path, request, shut=False):
-    """The answer to a request, from a tool that ends well."""
+    """Returns the answer to a request; the tool must succeed."""
     exchange = Exchange(path)
     exchange.send(request)
     if shut:
@@ -110,7 +109,7 @@ def test_request_in_pieces(daemon):
 
 
 def test_pipes_will_do(daemon):
-    """As `printf ... | expiryctl metrics --http` has it."""
+    """The tool works in `printf ... | expiryctl metrics --http`."""
     out = subprocess.run([CTL, "--socket", daemon.path, "metrics", "--http"],
                          input=GET, stdout=subprocess.PIPE, check=True).stdout
     assert out.startswith(b"HTTP/1.1 200 OK\r\n") and \
@@ -134,7 +133,7 @@ def test_what_is_no_such_request(daemon):
             (b"x" * (HEAD_MAX + 1), 431),
             (b"GET /metrics HTTP/1.1\r\n" + b"A: b\r\n" * 3000, 431),
             (long + b"\r\n\r\n", 431),
-            # As long as may be.
+            # The longest allowed request.
             (long[:HEAD_MAX - 4] + b"\r\n\r\n", 200)):
         status, headers, body = ask(daemon.path, request)
         assert status == expected, (request[:60], status)
@@ -145,7 +144,7 @@ def test_what_is_no_such_request(daemon):
 def test_one_that_ends_early(daemon):
     assert ask(daemon.path, b"", shut=True) == (None, None, None)
     assert ask(daemon.path, GET[:-2], shut=True)[0] == 400
-    # Neither is an empty line: the head has not ended.
+    # Neither is an empty line, so the head has not ended.
     for line in b"x\n", b"\rx\n":
         request = b"GET /metrics HTTP/1.1\r\n" + line
         assert ask(daemon.path, request, shut=True)[0] == 400, line
@@ -155,14 +154,14 @@ def test_one_that_ends_early(daemon):
 
 
 def test_one_that_takes_its_time(daemon):
-    """All at once, so that it takes no longer than one of them."""
+    """Slow clients run together, which takes as long as one."""
     silent, slow = Exchange(daemon.path), Exchange(daemon.path)
     deaf, endless = Exchange(daemon.path, 4096), Exchange(daemon.path)
     deaf.send(GET)
     endless.send(GET)
     while time.monotonic() - endless.begun < LIMIT + 1:
         slow.send(b"x")
-        # Its answer has come; it goes on all the same.
+        # The client has its answer, and still sends.
         endless.send(b"x" * 1000)
         time.sleep(0.1)
     # More bytes do not give it more time.

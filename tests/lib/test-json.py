@@ -27,7 +27,7 @@ ESCAPED = '"unix:so\\"ck\\\\et\\u0001\\u001f \\u007f\\ufffd\\ufffd"'
 
 
 def test_json_is_escaped():
-    """What is no name of a queue's comes from a daemon that is none."""
+    """A fake daemon may send names that the protocol does not allow."""
     with Server(stats=[stats({"mode": 0})], name=os.fsdecode(HOSTILE),
                 queues=[[queue('a"b\\c\n')]]) as server:
         _, out, _ = run(server, "--json", "status")
@@ -39,7 +39,7 @@ def test_json_is_escaped():
 
 
 def test_each_number_is_its_fields():
-    """With --json, under the name that its row says."""
+    """--json has each field's number, under its row's key."""
     with Server(mode=ACKING, stats=[stats()], queues=[[queue("leases")]]) \
             as server:
         rows = {}
@@ -60,7 +60,7 @@ def test_each_number_is_its_fields():
 
 
 def numbers_of(value, key=""):
-    """(key, number) of all that JSON has as a number, not as a string."""
+    """Yields (key, number) for each JSON number that is not a string."""
     if isinstance(value, dict):
         for name, member in value.items():
             yield from numbers_of(member, name)
@@ -72,7 +72,7 @@ def numbers_of(value, key=""):
 
 
 def test_all_64_bits_are_kept():
-    """Of each field, by a reader that has doubles only, as jq 1.6 is."""
+    """Even a reader with only doubles, such as jq 1.6, loses no bits of a field."""
     odd = iter(range(2**53 + 1, 2**63, 2**45 + 2))
     huge = {}
     for table in STAT, SERVER:
@@ -102,13 +102,13 @@ def test_all_64_bits_are_kept():
     assert seen >= 40, seen
 
 
-# What has 32 bits, or is a rate.
+# Keys with 32 bits, and rates.
 NARROW = {"period_ms", "uid", "connections", "observers", "consumer_pid",
           "credit", "requests_per_second", "expirations_per_second"}
 
 
 def test_numbers_of_json_are_narrow():
-    """In all that the files here have of --json."""
+    """Checks all --json output in the files here."""
     seen = set()
     for name in os.listdir(GOLDEN):
         with open(os.path.join(GOLDEN, name), encoding="utf-8") as file:
@@ -121,7 +121,7 @@ def test_numbers_of_json_are_narrow():
 
 
 DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.(\d{9})Z")
-# Lengths of time; all others that end in _ns are times on a clock.
+# Durations; all other keys that end in _ns are times on a clock.
 SPANS = {"uptime_ns", "lateness_max_ns", "lateness_p50_ns", "lateness_p99_ns",
          "overdue_ns", "late_ns", "turn_ns", "request_ns"}
 

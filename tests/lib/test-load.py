@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""expiryctl load: what it says while it goes on, and when the daemon goes away."""
+"""expiryctl load: its progress, and the end of the daemon."""
 
 import os
 import pty
@@ -25,7 +25,7 @@ def lines(count):
 
 
 def test_a_daemon_that_goes_away_is_a_failure():
-    """Status 1, and which line is the first that may be lost."""
+    """Status 1, and the number of the first line that may be lost."""
     with tempfile.TemporaryDirectory() as folder:
         os.chmod(folder, 0o755)
         daemon = Daemon(path=os.path.join(folder, "socket"))
@@ -61,7 +61,7 @@ def read_all(fd):
 
 
 def test_percentages_are_of_the_files_length(daemon):
-    """On a terminal: they rise, end near a hundred, and are wiped out."""
+    """On a terminal percentages rise, end near a hundred, and are cleared."""
     count = scaled(100000)
     with tempfile.NamedTemporaryFile("w") as file:
         file.write(lines(count))
@@ -75,7 +75,7 @@ def test_percentages_are_of_the_files_length(daemon):
              re.findall(rb"\r\[(#*) *\] +(\d+)% (\d+) loaded", said)]
     assert steps, said
     for bar, percent, loaded in steps:
-        # What is read is at most a buffer ahead of what is loaded.
+        # Reading is at most a buffer ahead of loading.
         share = 100 * loaded / count
         assert share - 2 <= percent <= share + 100 * 16 * BATCH / count, steps
         assert abs(bar - 40 * percent / 100) <= 1, steps

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""expiryctl metrics, top and status: what they say is so, and a reader of
-OpenMetrics takes the text."""
+"""expiryctl metrics, top and status: their values are true, and a reader of
+OpenMetrics accepts the text."""
 
 import json
 import os
@@ -50,19 +50,19 @@ def metrics(daemon, *arguments):
         else:
             name, labels, value = SAMPLE.match(line).groups()
             assert name in [family + end for end in SUFFIXES[kind]], line
-            # A bound is a float also where it is whole.
+            # A whole bound is a float, too.
             assert kind != "histogram" or \
                 re.search(r'le="(\+Inf|.*[.e].*)"', labels), line
             assert (name, labels) not in values, line
             values[name, labels] = float(value)
-    # Without a queue there is none of its families.
+    # Without a queue its families are absent.
     assert families in (set(expected),
                         set(fields.families(fields.SERVER))), families
     return values
 
 
 def buckets(values, name, queue=""):
-    """Of a histogram, in order of what they are below."""
+    """Returns a histogram's buckets, in order of their bounds."""
     label = re.compile(re.escape(queue) + r'le="(.*)"$')
     return sorted((float(label.match(labels)[1]), value)
                   for (other, labels), value in values.items()
@@ -117,13 +117,13 @@ def test_every_queue_with_a_name_to_a_limit():
         assert armed() == {'queue="a"': 1, 'queue="b"': 2}, armed()
         assert armed("--limit", "1") == {'queue="a"': 1}
         assert armed("--queue", "b") == {'queue="b"': 2}
-        # Looking for it has not made it.
+        # Looking for the queue has not made it.
         assert armed("--queue", "c") == {} and len(armed()) == 2
 
 
 def read_by_others(text):
-    """The families, as prometheus_client reads them: by this interpreter or by
-    Debian's, whose packages another one does not see."""
+    """Returns the families that prometheus_client reads. Debian's interpreter runs it if
+    this one does not have the package."""
     reader = os.path.join(HERE, "read-metrics")
     for interpreter in sys.executable, "/usr/bin/python3":
         if not os.path.exists(interpreter):
@@ -146,7 +146,7 @@ def test_a_parser_of_others_takes_it():
         while len(queue.expired) < 3:
             queue.expired.append(queue.record())
         read = read_by_others(ctl(daemon, "metrics"))
-        # Type, unit and help of each, and no others.
+        # Compare type, unit and help; there are no other families.
         assert {name: (family["type"], family["unit"], family["help"])
                 for name, family in read.items()} == fields.families(), read
         late = read["expiry_queue_lateness_seconds"]["samples"]
@@ -159,7 +159,7 @@ def test_a_parser_of_others_takes_it():
 
 
 def test_overdue():
-    """Nobody takes it: for how long it has been waiting can be seen."""
+    """Without a consumer the metric is the time since the deadline."""
     with Daemon() as daemon, attach(daemon.path, "late") as queue:
         before = time.monotonic()
         queue.batch([arm(0)])
@@ -201,7 +201,7 @@ def test_top():
         assert late["due"] and not first["due"], (first, late)
         assert not late["consumer"], late
         two.batch([arm(HOUR)] * 500)
-        # The busiest comes first.
+        # The busiest queue is first.
         second = json.loads(process.stdout.readline())
         assert second["queue"] == "two" and second["armed"] == "501", second
         # 500 in no less than a second, and no more than it was there.
@@ -219,13 +219,13 @@ def test_top_of_all_queues():
         process = top(daemon, "--count", "1")
         rows = [json.loads(line) for line in process.communicate()[0].split("\n")
                 if line]
-        # Its own connection's is none of them.
+        # The command's own connection does not count.
         assert {row["queue"] for row in rows} == {"one", ""}, rows
         process = top(daemon, "--count", "1", "--queue", "one")
         assert len(process.communicate()[0].splitlines()) == 1
         process = top(daemon, "--count", "1", "--limit", "1")
         assert len(process.communicate()[0].splitlines()) == 1
-        # A look neither makes a queue nor keeps one from being dropped.
+        # Looking neither makes a queue nor prevents DROP.
         process = top(daemon, "--count", "1", "absent")
         out, err = process.communicate()
         assert process.returncode == 1 and not out and "absent" in err, err
@@ -252,7 +252,7 @@ def test_stats_has_the_daemons_histograms():
 
 
 def test_queues():
-    """Owner and consumer as the system has them; looking makes no queue."""
+    """Owner and consumer match the system's; looking makes no queue."""
     with Daemon() as daemon, \
             attach(daemon.path, "one", CONSUME, REALTIME) as one, \
             attach(daemon.path, "two", KEYED):
@@ -271,8 +271,8 @@ def test_queues():
 
 
 def span(text):
-    """What the service manager is told of a time, in nanoseconds, and how
-    exactly."""
+    """Returns a time in the service manager's status, in nanoseconds, and its
+    precision."""
     number, unit = text.split()[:2]
     unit = {"us": 1000, "ms": 10**6, "s": 10**9}[unit.rstrip(";,")]
     return int(number) * unit, unit

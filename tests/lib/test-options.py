@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every option of every command of expiryctl does something: seen by what a
-server made for the test is asked, to the byte. The time stands still."""
+"""Every option of every command of expiryctl has an effect: a fake server compares the
+requests to the byte. The time is fixed."""
 
 import os
 import re
@@ -23,7 +23,7 @@ from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CONSUME,  # noqa: E402
 SECOND = 10**9
 HOUR = 3600 * SECOND
 DEFAULT = ("default", 0, REALTIME)
-# As the queue's clock and mode are found out.
+# The requests that find the queue's clock and mode.
 MODES = (0, KEYED, ACKING, ACKING | KEYED)
 CLOCKS = (REALTIME, MONOTONIC, BOOTTIME)
 
@@ -36,8 +36,8 @@ def all_stats():
 
 
 def asks(arguments, hello, *records, stdin="", status=0, **server):
-    """The command says this HELLO alone and asks for this, and for no more. But
-    some commands make no queue."""
+    """Expects this HELLO only, and these requests only. Some commands make no
+    queue."""
     mode = hello[1] & (ACKING | KEYED)
     if not {"arm", "load", "run", "--create"} & set(arguments):
         hello = hello[0], hello[1] | EXISTING, hello[2]
@@ -94,9 +94,9 @@ def test_arm():
             (["--new", "--later"], NEW | LATER):
         asks(["arm", "+1s", *keyed, *options], ("default", KEYED, REALTIME),
              arm(SECOND, id=7, flags=RELATIVE | flags))
-    # Without an id a keyed queue is asked nothing.
+    # Without an id the command sends no request to a keyed queue.
     asks(["arm", "+1s", "--keyed"], ("default", KEYED, REALTIME), status=2)
-    # Nor is a plain one what it cannot do.
+    # A plain queue gets no request that it cannot do.
     asks(["arm", "+1s", "--new"], DEFAULT, status=1)
     asks(["arm", "+1s", "--later"], DEFAULT, status=1)
 
@@ -116,7 +116,7 @@ LOOK = "", EXISTING, REALTIME
 
 
 def tried(command, clock, mode, seen=True):
-    """What the command says HELLO with, and what it prints in the end."""
+    """Returns the command's HELLOs and its output."""
     rows = {} if seen else {"queues": [[("another", STATS.pack({}),
                                          DAEMON.pack({}))]]}
     with Server(clock, mode, **rows) as fake:
@@ -125,7 +125,7 @@ def tried(command, clock, mode, seen=True):
 
 
 def test_a_queue_that_is_there_is_taken_as_it_is():
-    """Whatever it is: guessed, looked at, attached."""
+    """For each clock and mode: guess, look, attach."""
     for clock in CLOCKS:
         for mode in MODES:
             for command, flags in (["list"], EXISTING), \
@@ -203,10 +203,10 @@ def test_watch():
          expirations=expirations(3))
     asks(["watch", "--create", "--count", "3"], consume,
          Record(CREDIT, period=3), expirations=expirations(3))
-    # No more are asked for than are printed.
+    # The command requests only what it prints.
     asks(["watch", "--count", "300"], consume, Record(CREDIT, period=256),
          Record(CREDIT, period=44), expirations=expirations(300))
-    # Each is acknowledged, with its mark or not.
+    # It acknowledges each, marked as redelivered or not.
     acks = ("default", CONSUME | ACKING, REALTIME)
     for flags in 0, REDELIVERED:
         asks(["watch", "--ack", "--count", "2"], acks,
@@ -215,7 +215,7 @@ def test_watch():
 
 
 def test_tail():
-    """Copies need no credit, and the queue is asked for nothing."""
+    """Copies need no credit and no request."""
     for mode, options in (0, []), (ACKING, ["--ack"]):
         _, out, _ = asks(["tail", "--count", "3", *options],
                          ("default", OBSERVE | mode, REALTIME),
@@ -224,7 +224,7 @@ def test_tail():
 
 
 def test_looking_on():
-    """By no queue's name, so that none is made."""
+    """HELLO has no name, so no queue is made."""
     nobody = "", EXISTING, REALTIME
     look = Record(STAT), Record(QUEUES, period=64)
     asks(["queues"], nobody, look[1])
@@ -241,7 +241,7 @@ def test_looking_on():
 
 
 def test_many_queues_take_several_pages():
-    """The first thousand by name, unless told otherwise."""
+    """By default the first thousand by name."""
     names = sorted("q%d" % n for n in range(1100))
     queues = [(name, STATS.pack({}), DAEMON.pack({"number": n}))
               for n, name in enumerate(reversed(names))]
@@ -288,7 +288,7 @@ def test_run():
     own = "", CONSUME, BOOTTIME
     due = expirations(1)
     now = NOW[BOOTTIME]
-    # As soon as one is taken there is credit for one more.
+    # Each taken expiration makes credit for one more.
     credit = Record(CREDIT, period=1)
     for text, ns in ("5s", 5 * SECOND), ("250ms", 25 * 10**7), \
             ("1h30m", 5400 * SECOND), ("+5s", 5 * SECOND), \
@@ -328,7 +328,7 @@ def test_run_looks_for_a_daemon_at_most_two_seconds_apart():
         ms = [ns // 10**6 for ns in notes.read()]
         assert ms[:6] == [100, 200, 400, 800, 1600, 2000], ms[:6]
         assert set(ms[5:]) == {2000}, set(ms[5:])
-        # However often it was armed, it is for the same time.
+        # Each attempt arms the timer for the same time.
         assert {record.deadline for record in fake.asked
                 if record.op == ARM} == {NOW[BOOTTIME] + 5 * SECOND}
 
@@ -364,7 +364,7 @@ def test_help():
 
 
 def test_no_option_is_left_out():
-    """Each option that some help names stands in a call of this file."""
+    """Each option in any --help is in a call of this file."""
     with open(os.path.abspath(__file__), encoding="utf-8") as file:
         here = file.read()
     options = set()
@@ -373,7 +373,7 @@ def test_no_option_is_left_out():
                              text=True, check=True).stdout
         options |= set(re.findall(r"^  .*?(--[a-z]+)",
                                   out.split("Examples:")[0], re.M))
-    # These are test-golden's, and of a kernel with the module test-ctl's.
+    # test-golden covers these, and test-ctl on a kernel with the module.
     options -= {"--json", "--socket", "--device"}
     assert {"--limit", "--later", "--http", "--ack"} < options, options
     missing = {option for option in options if '"%s"' % option not in here}

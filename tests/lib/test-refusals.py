@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Every refusal of expiryctl names its one cause and the way out: a table of
-calls and what is printed for each."""
+"""Every refusal of expiryctl names one cause and its remedy: a table of calls and
+their messages."""
 
 import errno
 import glob
@@ -37,7 +37,7 @@ SEEN = set()    # lines of the standard error
 
 
 def ctl(*arguments, path=NOWHERE, program=CTL, stdin="", **more):
-    """Status and both outputs of a call."""
+    """Returns status and both outputs of a call."""
     done = subprocess.run(
         [program, *arguments], input=stdin, capture_output=True,
         text=True, timeout=WAIT, check=False,
@@ -47,7 +47,7 @@ def ctl(*arguments, path=NOWHERE, program=CTL, stdin="", **more):
 
 
 def check(table, status, **more):
-    """Each call of @table ends with @status and prints this line alone."""
+    """Expects @status and only this line from each call of @table."""
     wrong = ""
     for arguments, text in table:
         got = ctl(*arguments, **more)
@@ -65,7 +65,7 @@ def made(daemon, *arguments):
 
 
 def queues_of(daemon):
-    """The names of all there are, by the protocol."""
+    """Returns the names of all queues, by the protocol."""
     with attach(daemon.path, "", EXISTING, REALTIME) as client:
         return sorted(row.name for row in listing(client))
 
@@ -251,14 +251,14 @@ def test_a_queue_that_changes_meanwhile():
 
 
 def test_another_users():
-    """The queue's owner is named where that can be known, and group expiry is
-    advised only where it helps: to reach the socket."""
+    """The message names the owner if this user may know it. It advises group expiry only
+    where that helps: for access to the socket."""
     tap.need_root()
     nobody = pwd.getpwnam("nobody")
     as_nobody = {"user": nobody.pw_uid, "group": nobody.pw_gid,
                  "extra_groups": []}
     with Daemon() as daemon:
-        # The checkout may be where nobody else can look.
+        # Other users may have no access to the checkout.
         program = shutil.copy(CTL, daemon.folder)
         as_nobody.update(path=daemon.path, program=program)
         made(daemon, "load", "-q", "roots", "--keyed")
@@ -310,7 +310,7 @@ def test_declared_queues_and_their_rights():
 
 
 def connections(daemon, *arguments):
-    """How many a call makes."""
+    """Returns the number of connections that a call makes."""
     with tempfile.NamedTemporaryFile("r") as file:
         done = subprocess.run(
             ["strace", "-qq", "-e", "trace=connect", "-o", file.name, CTL,
@@ -322,8 +322,8 @@ def connections(daemon, *arguments):
 
 
 def test_how_many_connections_it_takes(daemon):
-    """One where the queue is as the command line says or as a new one is, else
-    three: it is asked for, looked at, attached."""
+    """One connection if the queue matches the command line or a new queue. Otherwise
+    three: the attempt, the look, the attachment."""
     if not shutil.which("strace"):
         raise tap.Skip("no strace")
     for clock in "realtime", "monotonic", "boottime":
@@ -347,7 +347,7 @@ CONVERSION = re.compile(r"%(?:\.\*|0\d|z)?[sucdo]")
 
 
 def formats():
-    """What ctl_error() and ctl_usage() are called with, anywhere."""
+    """Returns all formats of ctl_error() and ctl_usage()."""
     for path in sorted(glob.glob(os.path.join(ROOT, "tools", "*.c"))):
         with open(path, encoding="utf-8") as file:
             for literals in CALL.findall(file.read()):

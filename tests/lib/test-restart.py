@@ -1,8 +1,8 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """EXPIRY_OPEN_RECONNECT while the daemon is killed and started again behind one
-listening socket, as systemd does it: the kernel's queues go on, the embedded
-engine's are lost, and that is told."""
+listening socket, as by systemd. The kernel's queues survive. The embedded engine's are
+lost, and the handle reports that."""
 
 import ctypes
 import os
@@ -50,8 +50,7 @@ class Options(ctypes.Structure):
 
 
 class Handle:
-    """A handle of the library that reconnects, on a queue with ids of our own
-    and acknowledgement."""
+    """A reconnecting handle of the library, on a keyed, acknowledging queue."""
 
     def __init__(self, path, queue):
         self.library = ctypes.CDLL(LIBRARY)
@@ -65,14 +64,14 @@ class Handle:
         assert status == 0, status
 
     def submit(self, *records):
-        """The replies, or the errno."""
+        """Returns the replies, or the errno."""
         array = (Record * len(records))(*records)
         done = self.library.expiry_submit(self.handle, array, len(records))
         assert done < 0 or done == len(records), done
         return list(array) if done >= 0 else done
 
     def receive(self, timeout_ms):
-        """Expirations, or the errno."""
+        """Returns expirations, or the errno."""
         array = (Record * 64)()
         nr = self.library.expiry_receive(self.handle, array, 64, timeout_ms)
         return list(array[:nr]) if nr >= 0 else nr
@@ -87,8 +86,8 @@ def arm(number, deadline_ns):
 
 
 class Service:
-    """What systemd does for the daemon: it holds the socket and the store, and
-    starts the next one."""
+    """Does systemd's work for the daemon: holds socket and store, and starts the next
+    daemon."""
 
     def __init__(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -106,7 +105,7 @@ class Service:
 
     def kill(self):
         self.daemon.end(signal.SIGKILL)
-        # What it said before its end counts.
+        # Messages before its end count.
         manager = self.daemon.manager
         assert wait_for(lambda: not select.select([manager.socket], [], [],
                                                   0)[0])
@@ -127,7 +126,7 @@ class Service:
 
 
 def restart_later(service, seconds):
-    """Start it in a while; the thread that does."""
+    """Starts the daemon later. Returns the thread for that."""
     def run():
         time.sleep(seconds)
         service.start()
@@ -144,7 +143,7 @@ def test_queue_goes_on_or_its_loss_is_told():
         service.kill()
         before = time.monotonic()
         thread = restart_later(service, 0.5)
-        # Sent to a socket behind which nobody is.
+        # Sent while no daemon accepts on the socket.
         replies = handle.submit(Record(op=QUERY, id=1))
         assert time.monotonic() - before >= 0.5
         if ENGINE == "kernel":
@@ -236,7 +235,7 @@ def test_killed_again_and_again():
                 time.sleep(moments.random() * 0.15)
                 service.kill()
                 service.start()
-        except BaseException as problem:            # to the test with it
+        except BaseException as problem:            # pass it to the test
             problems.append(problem)
         done.set()
 

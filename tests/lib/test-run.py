@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""expiryctl run: the command runs when it is due, not before, and whatever
-becomes of the daemon meanwhile."""
+"""expiryctl run: the command runs when it is due, not before, even if the daemon
+restarts."""
 
 import os
 import socket
@@ -30,7 +30,7 @@ def start(path, *arguments, **more):
 
 
 def end(process):
-    """Its output and exit status."""
+    """Returns output and exit status."""
     output, _ = process.communicate(timeout=WAIT)
     return output, process.returncode
 
@@ -98,7 +98,7 @@ def test_runs_although_the_daemon_is_killed():
         first.process.kill()
         first.process.wait()
         first.remove()
-        # The first falls due while nobody is there.
+        # The first is due while no daemon runs.
         time.sleep(1.2)
         assert soon.poll() is None
         with Daemon(path=path):
@@ -108,7 +108,7 @@ def test_runs_although_the_daemon_is_killed():
 
 
 def clock_asked_for(*arguments):
-    """The clock of the queue that a run wants, as HELLO says it."""
+    """Returns the clock in the HELLO of a run."""
     with tempfile.TemporaryDirectory() as folder, \
             socket.socket(socket.AF_UNIX, socket.SOCK_STREAM) as listener:
         listener.settimeout(WAIT)
@@ -125,7 +125,7 @@ def clock_asked_for(*arguments):
 
 
 def test_clock_is_the_walls_for_a_date_alone():
-    """A duration ends on the clock that goes on while the machine sleeps."""
+    """A duration is on the clock that includes suspend."""
     assert clock_asked_for("--in", "1h") == BOOTTIME
     assert clock_asked_for("--at", "+1h") == BOOTTIME
     assert clock_asked_for("--at", "2096-01-01T00:00:00Z") == REALTIME

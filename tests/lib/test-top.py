@@ -24,7 +24,8 @@ NOW = STAT.values()["now_ns"]
 
 
 def queues():
-    """Each order of them is another one. Numbers have twenty digits or one."""
+    """Returns queues with a different sequence in each order. Numbers have twenty digits
+    or one."""
     rows = []
     for n in range(QUEUES):
         overdue = (n * 7) % QUEUES
@@ -58,7 +59,7 @@ def top(fake, rows, columns, *arguments):
 
 
 def names(terminal):
-    """The names below the table's head."""
+    """Returns the names below the table's head."""
     lines = terminal.lines
     head = [n for n, line in enumerate(lines) if line.startswith("queue ")]
     return [line.split()[0] for line in lines[head[0] + 1:] if line] \
@@ -66,7 +67,7 @@ def names(terminal):
 
 
 def drawn(terminal):
-    """A picture is complete, with queues in it."""
+    """Returns whether a frame is complete, with queues in it."""
     return terminal.complete and len(names(terminal)) > 2
 
 
@@ -99,7 +100,7 @@ ALL = ["queue", "requests/s", "expired/s", "armed", "unacked", "overdue",
 
 
 def test_sizes():
-    """The least wanted columns go first; the first ones never overlap."""
+    """Columns of high rank are hidden first; visible ones never overlap."""
     for rows, columns, without in (
             (24, 132, []), (24, 80, ["credit"]),
             (20, 60, ["credit", "unacked", "late p99"]),
@@ -132,7 +133,7 @@ def test_tiny_windows():
 
 
 def test_resize():
-    """Drawn anew at once, for the new size."""
+    """A new size redraws the screen at once."""
     with server() as fake, top(fake, 24, 132) as terminal:
         terminal.until(lambda: drawn(terminal) and
                        len(check_table(terminal, 24)) == 9)
@@ -140,7 +141,7 @@ def test_resize():
             terminal.resize(rows, columns)
             terminal.until(lambda: terminal.strict and drawn(terminal))
             assert len(check_table(terminal, rows)) == count
-        # More pictures than there were seconds.
+        # There are more frames than seconds.
         began, before_it = time.monotonic(), terminal.pictures
         for n in range(20):
             seen = terminal.pictures
@@ -153,7 +154,7 @@ def test_resize():
 
 
 def test_order():
-    """s goes through all of them, and says which it is."""
+    """s selects each order in turn, and the screen names it."""
     rows = queues()
     with server() as fake, top(fake, 60, 80) as terminal:
         terminal.until(lambda: drawn(terminal))
@@ -215,7 +216,7 @@ def test_scrolling():
 
 
 def test_signals_end_it():
-    """By the signal itself, with the terminal as it was."""
+    """The process ends by the signal itself, with the terminal restored."""
     for number in (signal.SIGINT, signal.SIGTERM, signal.SIGQUIT,
                    signal.SIGHUP):
         with server() as fake, top(fake, 24, 80) as terminal:
@@ -230,7 +231,7 @@ def test_signals_end_it():
 
 
 def test_stop_and_go_on():
-    """Ctrl-Z gives the terminal back; fg draws anew."""
+    """Ctrl-Z restores the terminal; fg redraws the screen."""
     with server() as fake, top(fake, 24, 80) as terminal:
         terminal.until(lambda: drawn(terminal))
         for _ in range(2):
@@ -241,7 +242,7 @@ def test_stop_and_go_on():
             terminal.go_on()
             terminal.until(lambda: drawn(terminal))
             assert not terminal.cursor_shown
-        # Whoever stops it with SIGSTOP sees to the terminal himself.
+        # SIGSTOP cannot be handled, so it leaves the terminal as it is.
         os.kill(terminal.pid, signal.SIGSTOP)
         assert terminal.report("stop") == signal.SIGSTOP
         terminal.lines = [""] * 24
@@ -262,7 +263,7 @@ def test_the_last_picture_stays():
 
 
 def test_the_daemon_goes():
-    """The reason stands on a line of its own, the terminal is as it was."""
+    """The reason is on a line of its own, and the terminal is restored."""
     with server() as fake, top(fake, 24, 80) as terminal:
         terminal.until(lambda: drawn(terminal))
         # The message may be longer than a line.

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A user without root has a daemon below $XDG_RUNTIME_DIR, and library and tool
-find it where the system's is not there. All of it in a /run of its own."""
+"""A user's own daemon listens below $XDG_RUNTIME_DIR. Library and tool find it if the
+system's socket does not exist. The test has a /run of its own."""
 
 import contextlib
 import os
@@ -27,8 +27,8 @@ SYSTEM = "/run/expiryd/socket"
 USER, OTHER = 64321, 64322      # nobody's
 MEMLOCK = 8 << 20               # the default limit
 
-# Prints whether it has more rights than its caller, what the library has for NULL,
-# and what opening that comes to.
+# Prints whether the program has more rights than its caller, the library's address for
+# NULL, and the result of opening it.
 ASK = """
 #include <expiry/expiry.h>
 #include <stdio.h>
@@ -49,7 +49,7 @@ int main(void)
 
 
 class Place:
-    """A folder that every user can read, with the programs; @own is the runtime
+    """A folder with the programs that every user can read. @own is the runtime
     directory of USER."""
 
     def __init__(self):
@@ -74,7 +74,7 @@ class Place:
         return path
 
     def start(self, *command, user=USER, memlock=None, **environment):
-        """A process of the user's, with these variables only."""
+        """Starts a process of the user, with these variables only."""
         def limit():
             if memlock is not None:
                 resource.setrlimit(resource.RLIMIT_MEMLOCK, (memlock, memlock))
@@ -84,7 +84,7 @@ class Place:
             group=user, extra_groups=[], cwd="/", preexec_fn=limit)
 
     def run(self, *command, status=0, **keywords):
-        """What the user's process prints, on either output."""
+        """Returns the output of the user's process, both streams together."""
         process = self.start(*command, **keywords)
         out, err = process.communicate(timeout=WAIT)
         assert process.returncode == status, (process.returncode, out, err)
@@ -92,7 +92,7 @@ class Place:
 
     @contextlib.contextmanager
     def serving(self, path, *options, **keywords):
-        """The user's daemon, which answers at @path."""
+        """Starts the user's daemon, which answers at @path."""
         process = self.start(self.daemon, *options, **keywords)
         try:
             wait_for(lambda: answers(path) or process.poll() is not None)
@@ -104,7 +104,7 @@ class Place:
         assert process.returncode == 0, process.log
 
     def ask(self, **keywords):
-        """What the library says: the address, and the errno that opening it has."""
+        """Returns the library's address, and the errno of opening it."""
         _, status, opened, address = self.run(self.asker, **keywords).split()
         assert status == "0" and address.startswith("unix:"), (status, address)
         return address[5:], -int(opened)
@@ -159,7 +159,7 @@ def test_a_user_s_daemon_tool_and_library_meet():
                                        **own)
         assert "embedded" in daemon.log, daemon.log
         assert not os.listdir(os.path.dirname(place.socket))
-        # The directory is there from before: good enough for the next one.
+        # The next daemon can use the existing directory.
         with place.serving(place.socket, **own):
             pass
 
@@ -193,7 +193,7 @@ def test_which_socket_it_is():
 
 
 def test_a_path_that_is_too_long():
-    """The address is whole all the same, so that a message can name it."""
+    """The address is still complete, so that a message can name it."""
     with Place() as place:
         for name, path, end in (("EXPIRY_SOCKET", "/" + "x" * 107, ""),
                                 ("XDG_RUNTIME_DIR", "/" + "x" * 93,
@@ -210,7 +210,7 @@ def test_a_path_that_is_too_long():
 
 
 def test_more_rights_than_the_caller_s():
-    """A set-user-ID program takes no socket from whoever starts it."""
+    """A set-user-ID program does not use its caller's socket."""
     with Place() as place:
         asked = {"EXPIRY_SOCKET": "/mine", "XDG_RUNTIME_DIR": place.own}
         assert place.run(place.asker, **asked) == "0 0 -2 unix:/mine\n"
@@ -278,7 +278,7 @@ def test_memory_to_lock():
         own = {"XDG_RUNTIME_DIR": place.own}
         with place.serving(place.socket, memlock=MEMLOCK, **own):
             assert place.ask(**own) == (place.socket, 0)
-        # Kernels may charge less than those that are known.
+        # Other kernels may charge less.
         process = place.start(place.daemon, memlock=0, **own)
         wait_for(lambda: answers(place.socket) or process.poll() is not None)
         process.send_signal(signal.SIGTERM)
@@ -300,7 +300,7 @@ def test_a_device_for_others():
 
 
 def test_no_daemon():
-    """The tool says how one of the user's own is started."""
+    """The tool's message has the command for a user's own daemon."""
     with Place() as place:
         said = place.run(place.ctl, "status", status=1,
                          XDG_RUNTIME_DIR=place.own)
@@ -310,7 +310,7 @@ def test_no_daemon():
 
 
 def in_own_run():
-    """Start over with a /run that nobody else has."""
+    """Starts the test again with a private /run."""
     command = ["unshare", "--mount", "sh", "-c",
                'mount -t tmpfs none /run && exec "$@"', "sh"]
     if os.geteuid() or "EXPIRY_TEST_RUN" in os.environ:

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""expiryctl tail, queues and status beside a consumer at work: what they show, and
-that they take nothing, slow nobody and do not count themselves."""
+"""expiryctl tail, queues and status beside a busy consumer. They take nothing, slow no
+client and do not count themselves."""
 
 import json
 import os
@@ -42,7 +42,7 @@ def row_of(daemon, name):
 
 
 def tail(daemon, name, *arguments, others=0):
-    """It is attached when this returns."""
+    """Starts tail, and returns when it is attached."""
     process = start(daemon.path, "tail", "--queue", name, *arguments)
     assert wait_for(lambda: row_of(daemon, name)["observers"] == others + 1 or
                     process.poll() is not None)
@@ -128,7 +128,7 @@ def test_tail_ends_well():
 
 
 def test_tail_outlives_the_daemon():
-    """And says that it does not know what was delivered meanwhile."""
+    """It reports that deliveries meanwhile are not shown."""
     def copy(id):
         return Record(EXPIRED, id=id, deadline=NOW[REALTIME], cookie=id)
     with Server(stats=[stats({"mode": 0})], expirations=[copy(1)]) as fake:
@@ -145,7 +145,7 @@ def test_tail_outlives_the_daemon():
 
 
 def test_status_does_not_count_itself():
-    """Neither its connection, nor a queue, which is not made for it."""
+    """It counts neither its connection nor a queue, and makes none."""
     def counted():
         status = json.loads(ctl(daemon.path, "status", "--json"))
         return int(status["connections"]), int(status["queues"])
