@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""expiryd's protocol, spoken from its description alone: no libexpiry here,
-so that a mistake of the library cannot hide one of the daemon."""
+"""expiryd's protocol, implemented from its description. Without libexpiry, a fault of
+the library cannot hide one of the daemon."""
 
 import collections
 import errno
@@ -24,8 +24,8 @@ HOUR = 3600 * SECOND
 VERSION = 1
 SIZE = 32
 
-# How much smaller the numbers are on a slow (emulated) machine, and how many
-# seconds anything that must happen may take.
+# The factor for smaller numbers on a slow (emulated) machine, and the time limit in
+# seconds for every event.
 SCALE = int(os.environ.get("EXPIRY_TEST_SCALE", "1"))
 WAIT = 30 if SCALE == 1 else 120
 QUIET = 0.3
@@ -69,7 +69,7 @@ def hello(name=b"", flags=0, clock=MONOTONIC, version=VERSION):
 # struct expiry_stat up to its lateness histogram, then struct
 # expiry_server_stat without what is reserved.
 STAT_BODY = struct.Struct("=20QII2Q8x40Q" "4I13Q")
-# What came later stands behind that and the histograms.
+# Newer fields follow it and the histograms.
 STAT_TOTALS = struct.Struct("=8Q")
 STAT_TOTALS_AT = STAT_BODY.size + 8 + 3 * 40 * 8
 Stat = collections.namedtuple("Stat", (
@@ -90,7 +90,7 @@ def unpack_stat(body):
 
 
 def is_event(record):
-    """Whether it is no reply. A refused request has a status."""
+    """Returns whether a record is not a reply. A refused request has a status."""
     return record.op in (EXPIRED, CLOCK_SET, MISSED) and not record.status
 
 
@@ -99,8 +99,8 @@ class Closed(Exception):
 
 
 class Connection:
-    """One connection. Expirations that arrive between replies are kept in
-    @expired until somebody asks for them."""
+    """A connection. Expirations that arrive between replies are stored in @expired
+    until the test takes them."""
 
     def __init__(self, path):
         self.socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -126,7 +126,7 @@ class Connection:
             raise Closed from error
 
     def fill(self, size):
-        """Wait until @size bytes are in the buffer."""
+        """Waits until @size bytes are in the buffer."""
         while len(self.buffer) < size:
             try:
                 data = self.socket.recv(1 << 20)
@@ -144,11 +144,11 @@ class Connection:
         return data
 
     def record(self):
-        """The next record, whatever it is."""
+        """Returns the next record of any kind."""
         return unpack(self.take(SIZE))[0]
 
     def reply(self):
-        """The next record that answers a request."""
+        """Returns the next reply."""
         while True:
             record = self.record()
             if not is_event(record):
@@ -163,7 +163,7 @@ class Connection:
         return self.reply()
 
     def batch(self, records):
-        """Send many at once and take the replies while sending."""
+        """Sends many requests at once and takes the replies while sending."""
         data, replies = memoryview(pack(records)), []
         self.socket.settimeout(0)
         deadline = time.monotonic() + WAIT
@@ -188,7 +188,7 @@ class Connection:
         return replies
 
     def expiration(self):
-        """The next expiration; nothing else may come before it."""
+        """Returns the next expiration; no other record may precede it."""
         if self.expired:
             return self.expired.pop(0)
         record = self.record()
@@ -196,7 +196,7 @@ class Connection:
         return record
 
     def quiet(self, seconds=QUIET):
-        """Whether nothing at all comes for a while."""
+        """Returns whether nothing arrives for a while."""
         if self.buffer or self.expired:
             return False
         self.socket.settimeout(seconds)
@@ -209,7 +209,7 @@ class Connection:
             self.socket.settimeout(WAIT)
 
     def ended(self):
-        """Wait for the server to end it: the records that came before."""
+        """Waits for the server to end the connection. Returns the records before."""
         try:
             while True:
                 self.fill(len(self.buffer) + 1)
@@ -230,7 +230,7 @@ class Connection:
         return unpack_stat(self.take(head.period * SIZE))
 
     def scan(self, page):
-        """All rows, by as many requests as it takes."""
+        """Returns all rows, with as many requests as needed."""
         rows, cursor = [], 0
         while True:
             self.send(Record(SCAN, id=cursor, period=page))
@@ -249,7 +249,7 @@ class Connection:
 
 
 def accepted(path):
-    """Whether a new connection is served; the connection if so."""
+    """Returns a new connection if the server accepts it, else None."""
     connection = Connection(path)
     try:
         if connection.hello().status == 0:
@@ -261,7 +261,7 @@ def accepted(path):
 
 
 def attach(path, name=b"", flags=0, clock=MONOTONIC):
-    """A connection whose HELLO was accepted."""
+    """Returns a connection whose HELLO was accepted."""
     connection = Connection(path)
     reply = connection.hello(name, flags, clock)
     assert reply.op == HELLO and reply.status == 0, reply
@@ -269,12 +269,12 @@ def attach(path, name=b"", flags=0, clock=MONOTONIC):
 
 
 def error(number):
-    """-EINVAL and 22 alike, as a name."""
+    """Returns the name of an errno, negative or positive."""
     return errno.errorcode.get(abs(number), str(number))
 
 
 def wait_for(condition, seconds=None):
-    """Look until @condition() is true; its value."""
+    """Waits until @condition() is true. Returns its value."""
     limit = time.monotonic() + (seconds or WAIT)
     while True:
         value = condition()

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""An expiryd of one's own: started, watched, and ended properly."""
+"""A private expiryd: started, watched, and ended properly."""
 
 import contextlib
 import fcntl
@@ -24,14 +24,13 @@ PROGRAM = os.environ.get("EXPIRYD", os.path.join(ROOT, "build", "expiryd"))
 ENGINE = os.environ.get("EXPIRY_ENGINE", "embedded")
 THREADS = int(os.environ.get("EXPIRY_THREADS", "1"))
 
-# How long the engine that is tested takes for each batch, 0 = it answers at once.
+# Time that the tested engine takes for each batch, 0 = none.
 SLOW_MS = int(os.environ.get("EXPIRY_SLOW_MS", "0"))
 
-# How many bytes a sanitizer holds for each of the daemon's.
+# Bytes that a sanitizer holds for each byte of the daemon.
 SHADOW = int(os.environ.get("EXPIRY_TEST_SHADOW", "0"))
 
-# What stands between systemd's fork and exec: descriptors 3 and up, and the
-# variables that say so.
+# systemd's work between fork and exec: descriptors from 3 on, and their variables.
 HAND_OVER = """
 import os, sys
 names, command = sys.argv[1], sys.argv[3:]
@@ -55,13 +54,13 @@ class Daemon:
     @environment: further variables
     @user: run it as this one
     @threads: how many it has, None = as configured
-    @hang: let the manager not read before it is told to
-    @journal: tell it that its standard error is the journal
-    @files: descriptors it may have
-    @program: another than is tested otherwise
+    @hang: the manager does not read until the test starts it
+    @journal: standard error is the journal
+    @files: limit of descriptors
+    @program: another program than the default
     @stderr: a descriptor for it, instead of the file that log() reads
     @umask: -1 = as it is here
-    @given: what the command line says; the configuration says the rest
+    @given: settings on the command line; the others are in the configuration
     """
 
     def __init__(self, config=None, options=(), engine=ENGINE, listen=None,
@@ -82,7 +81,7 @@ class Daemon:
         self.config_path = os.path.join(self.folder, "config")
 
         if user is not None:
-            # The checkout may be where nobody else can look.
+            # Other users may have no access to the checkout.
             program = shutil.copy(program, self.folder)
         command = [program]
         if "engine" in given:
@@ -104,7 +103,7 @@ class Daemon:
         handed = [(name, fd) for name, fd in stored]
         if listen is not None:
             handed.insert(0, ("expiryd.socket", listen.fileno()))
-        # Out of the way of the numbers that they are to have.
+        # Move the descriptors away from their final numbers.
         fds = [fcntl.fcntl(fd, fcntl.F_DUPFD_CLOEXEC, 3 + 2 * len(handed) + 32)
                for _, fd in handed]
         if fds:
@@ -133,13 +132,13 @@ class Daemon:
             file.write(text)
 
     def wait_ready(self):
-        """Wait for READY=1; whether it came."""
+        """Waits for READY=1. Returns whether it came."""
         wait_for(lambda: self.manager.has("READY=1") or
                  self.process.poll() is not None)
         return self.manager.has("READY=1")
 
     def log_thread(self):
-        """The id and the state of the thread that writes the log, or None."""
+        """Returns id and state of the thread that writes the log, or None."""
         tasks = "/proc/%d/task" % self.process.pid
         with contextlib.suppress(OSError):      # the daemon has ended
             for task in os.listdir(tasks):
@@ -154,21 +153,20 @@ class Daemon:
         return None
 
     def _logging(self):
-        """Whether lines are yet to be written: the thread is awake from when one
-        is queued to when it waits for the next. It has its name when it first
-        runs."""
+        """Returns whether lines are still queued: the thread is awake from when a line
+        is queued until it waits for the next. It sets its name when it first runs."""
         if not self.alive():
             return False
         thread = self.log_thread()
         return not thread or thread[1] != "S"
 
     def wait_logged(self):
-        """Until what it has to say so far is written, or cannot be."""
+        """Waits until the log's lines so far are written, or cannot be."""
         wait_for(lambda: not self._logging())
 
     def reload(self, text=None):
-        """SIGHUP, with other settings if there is a @text, and wait until it
-        is done."""
+        """Sends SIGHUP, with other settings if there is a @text, and waits until the
+        reload is done."""
         if text is not None:
             self.configure(text)
         before = self.manager.count("READY=1")
@@ -178,7 +176,7 @@ class Daemon:
 
     @contextlib.contextmanager
     def halted(self):
-        """What is sent meanwhile all threads find at the same moment."""
+        """Stops the daemon: all threads find meanwhile sent data at the same moment."""
         self.process.send_signal(signal.SIGSTOP)
 
         def stopped():
@@ -192,7 +190,7 @@ class Daemon:
             self.process.send_signal(signal.SIGCONT)
 
     def log(self):
-        """What it wrote so far."""
+        """Returns the log so far."""
         self.wait_logged()
         with open(self.log_path, encoding="utf-8", errors="replace") as file:
             return file.read()
@@ -201,7 +199,7 @@ class Daemon:
         return self.process.poll() is None
 
     def resident(self):
-        """Bytes of memory it holds."""
+        """Returns the daemon's resident memory in bytes."""
         with open("/proc/%d/statm" % self.process.pid,
                   encoding="utf-8") as file:
             pages = int(file.read().split()[1])
@@ -211,7 +209,7 @@ class Daemon:
         return len(os.listdir("/proc/%d/fd" % self.process.pid))
 
     def end(self, signal_nr=signal.SIGTERM):
-        """End it: its exit status, or a reason why that cannot be had."""
+        """Ends the daemon. Returns its exit status, or the reason for having none."""
         if not self.alive():
             return "it was dead before: %s" % self.process.returncode
         self.process.send_signal(signal_nr)
@@ -243,8 +241,8 @@ class Daemon:
 
 
 def as_user(name, function, *args):
-    """The value (None, a number, text or a list) of @function(), run in a
-    child process that belongs to the user @name, which may be a number."""
+    """Runs @function() in a child process of the user @name, which may be a number.
+    Returns its value (None, a number, text or a list)."""
     if isinstance(name, int):
         uid = gid = name
     else:
@@ -259,7 +257,7 @@ def as_user(name, function, *args):
             value = function(*args)
             os.write(start, json.dumps(value).encode())
             os._exit(0)
-        except BaseException as problem:    # to the parent with it
+        except BaseException as problem:    # pass it to the parent
             os.write(start, json.dumps("%r" % problem).encode())
             os._exit(1)
     os.close(start)

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Clients that ask for more than the daemon can do, in a process of their own, so
-that what else a test does is not held up by them."""
+"""Clients that overload the daemon, in a process of their own, so that they do not slow
+the test itself."""
 
 import mmap
 import os
@@ -12,12 +12,12 @@ from client import SIZE, attach, pack, wait_for
 
 
 class Flood:
-    """Keeps connections full of requests and reads what comes, until the with
+    """Keeps connections full of requests and reads the replies, until the with
     statement ends.
 
     @path: of the daemon's socket
-    @requests: one list of records for each connection, sent again and again
-    @name: of the queue that they share; empty: each has one of its own
+    @requests: a list of records for each connection, sent repeatedly
+    @name: name of a shared queue; empty: each has an anonymous one
     """
 
     def __init__(self, path, requests, name=""):
@@ -26,7 +26,7 @@ class Flood:
         self.pid = None
 
     def counts(self):
-        """Bytes that each connection was sent so far."""
+        """Returns the bytes sent over each connection so far."""
         return struct.unpack("%dQ" % len(self.requests), self.taken)
 
     def _run(self):

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""QUEUES as an independent client asks it."""
+"""QUEUES, requested by an independent client."""
 
 import collections
 import struct
@@ -15,13 +15,13 @@ Queue = collections.namedtuple(
 
 
 def page(connection, cursor=0, most=1000):
-    """The queues of one reply, and the cursor it ends with."""
+    """Returns the queues of one reply, and its cursor."""
     connection.send(Record(QUEUES, id=cursor, period=most))
     return take_page(connection)
 
 
 def take_page(connection):
-    """As page(), asked for before."""
+    """Works like page(), for an earlier request."""
     queues = []
     while True:
         data = connection.take(SIZE)
@@ -36,7 +36,7 @@ def take_page(connection):
 
 
 def listing(connection, most=1000):
-    """All of them, however many replies it takes."""
+    """Returns all queues, from as many replies as needed."""
     queues, cursor = page(connection, 0, most)
     while cursor:
         more, cursor = page(connection, cursor, most)

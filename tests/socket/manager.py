@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What the daemon has of a service manager: a socket for its messages, and a
-store for its descriptors."""
+"""A fake service manager: a socket for the daemon's messages, and a store for its
+descriptors."""
 
 import array
 import os
@@ -21,13 +21,13 @@ class Reader:
         self.reader.start()
 
     def pause(self):
-        """Read no more, as one that hangs."""
+        """Stops reading, like a manager that hangs."""
         self.reading = False
         self.reader.join()
 
 
 class Manager(Reader):
-    """Reads what comes to @path, like systemd, until it is told to stop.
+    """Reads messages at @path, like systemd, until it is stopped.
 
     @messages: all of them, as text
     @times: when each came, by time.monotonic()
@@ -47,7 +47,7 @@ class Manager(Reader):
         self.read()
 
     def hang(self):
-        """Read no more, and have so much unread that nothing more fits."""
+        """Stops reading, and fills the socket."""
         self.pause()
         with socket.socket(socket.AF_UNIX, socket.SOCK_DGRAM) as other:
             other.setblocking(False)
@@ -84,7 +84,7 @@ class Manager(Reader):
                     self.store.remove(entry)
 
     def has(self, line):
-        """Whether a message with that line came."""
+        """Returns whether a message with that line came."""
         return self.count(line) > 0
 
     def count(self, line):
@@ -98,7 +98,7 @@ class Manager(Reader):
                     if line in text.splitlines()]
 
     def value(self, name):
-        """What a variable was set to last, or None."""
+        """Returns a variable's latest value, or None."""
         with self.lock:
             for text in reversed(self.messages):
                 for line in text.splitlines():
@@ -111,7 +111,7 @@ class Manager(Reader):
             return sorted(name for name, _ in self.store)
 
     def take_store(self):
-        """The store, from now on the caller's."""
+        """Returns the store and leaves it to the caller."""
         with self.lock:
             store, self.store = self.store, []
         return store

@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""How long the machine stopped a process that had nothing to do but sleep."""
+"""The longest delay that the machine caused to a sleeping process."""
 
 import subprocess
 import sys
@@ -19,8 +19,8 @@ print(worst)
 
 class Stalls:
     """Measures, while the context lasts, the worst delay of a sleeping process.
-    A time limit that a test sets is longer by worst(): a machine that stops its
-    processes for half a second stops the daemon, too."""
+    A test adds worst() to its time limits: a machine that stops its processes for half
+    a second stops the daemon, too."""
 
     def __enter__(self):
         self.process = subprocess.Popen(
@@ -29,7 +29,7 @@ class Stalls:
         return self
 
     def worst(self):
-        """End the measurement; the worst delay in seconds."""
+        """Ends the measurement. Returns the worst delay in seconds."""
         return float(self.process.communicate()[0])
 
     def __exit__(self, *_):

@@ -11,8 +11,8 @@ from client import WAIT
 
 
 class Trace:
-    """What a daemon's threads call while the with statement lasts: @lines
-    afterwards. @options: of strace"""
+    """Traces a daemon's threads during the with statement; then @lines has the calls.
+    @options: strace's options"""
 
     def __init__(self, daemon, *options):
         if not shutil.which("strace"):

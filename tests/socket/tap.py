@@ -1,10 +1,9 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Run a file's tests in the order they are written and say so in TAP.
+"""Run a file's tests in their order and report in TAP.
 
-A function test_...(daemon) is handed the daemon that the file's tests share;
-one without parameter starts what it needs itself. When all are done the shared
-daemon must still be there and end by SIGTERM with status 0, which is one test
-more: what killed or leaked cannot pass.
+A function test_...(daemon) gets the daemon that the file's tests share. A function
+without parameter starts its own. At the end the shared daemon must still run, and end
+by SIGTERM with status 0. That is one more test: a crash or a leak fails it.
 """
 
 import inspect
@@ -19,7 +18,7 @@ SLOW = os.path.join(ROOT, "build", "slow", "expiryd")
 
 
 class Skip(Exception):
-    """Raised by a test that cannot be done here."""
+    """Raised by a test that cannot run here."""
 
 
 def need_root():
@@ -27,12 +26,12 @@ def need_root():
         raise Skip("needs root")
 
 
-# Set by a test that leaves something out here: it does not count as passed.
+# Set by a test that leaves out a part here: it does not count as passed.
 left_out = []
 
 
 def have_root():
-    """Whether what needs another user can be tried, too."""
+    """Returns whether tests with another user can run."""
     if os.geteuid() != 0:
         left_out.append("in part, the rest needs root")
     return os.geteuid() == 0
@@ -46,9 +45,9 @@ def need_slow():
 
 
 def slow(milliseconds, config=None, fail_after=None):
-    """A daemon whose engine takes so long for each batch and each read; one
-    thread, for each has buffers of its own. @fail_after: of each batch it does
-    so many records only."""
+    """Returns a daemon with a slow engine: each batch and each read takes this time. It
+    has one thread, since each has buffers of its own. @fail_after: number of records
+    done in each batch."""
     need_slow()
     environment = {"EXPIRY_SLOW_MS": str(milliseconds)}
     if fail_after is not None:

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What is counted for each user adds up to what is told of all, whatever their
-numbers are, and is gone with them."""
+"""The counts of users add up to the totals, for any user ids, and end with the users'
+connections."""
 
 import contextlib
 import os
@@ -17,7 +17,7 @@ USERS = (0, 1, 2, 255, 256, 257, 511, 512, 65534, 65536, 2**31, 2**32 - 2)
 
 
 def connection_of(uid, path):
-    """A connection that was made by user @uid."""
+    """Returns a connection made by user @uid."""
     ours, theirs = socket.socketpair()
     pid = os.fork()
     if not pid:
@@ -60,7 +60,7 @@ def test_timers_of_all_users_add_up():
             # A sum is some milliseconds old.
             assert wait_for(lambda: watched.stat().timers_all == total), uid
         assert watched.stat().connections == len(USERS) + 1
-        # Two of one user are one sum.
+        # Two connections of one user have one sum.
         users[3].batch([arm(HOUR)] * 5)
         assert wait_for(lambda: watched.stat().timers_all == total + 5)
         users[3].close()

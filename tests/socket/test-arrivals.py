@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Connections that say nothing, and users who hold as many as they can: their
-time and their number end, and others get in."""
+"""Silent connections, and users with as many connections as possible: limits of time
+and number leave room for other users."""
 
 import contextlib
 import errno
@@ -21,7 +21,7 @@ def limited():
 
 
 def timed_out(connection):
-    """Wait until it is ended for want of HELLO."""
+    """Waits until the daemon ends a connection without HELLO."""
     said = connection.ended()
     assert [(r.op, r.status) for r in said] == [(HELLO, -errno.ETIMEDOUT)], \
         said
@@ -35,14 +35,14 @@ def test_silent_connection_is_ended():
         assert time.monotonic() - begin >= LIMIT * 0.9
         assert watch.stat().closed_hello == 1, watch.stat()
         assert "HELLO did not come in time" in daemon.log(), daemon.log()
-        # One that said it may be silent for as long as it likes.
+        # After HELLO a connection may be silent.
         assert watch.request(arm(HOUR)).status == 0
 
 
 def test_part_of_hello_is_not_enough():
     with limited() as daemon:
         with Connection(daemon.path) as slow:
-            # A byte now and then does not begin the time anew.
+            # Single bytes do not restart the time limit.
             sent = 0
             for byte in hello("slow")[:-1]:
                 try:
@@ -93,7 +93,7 @@ def test_many_silent_ones_go_and_leave_nothing():
 
 
 def switches(pid):
-    """How often it went to sleep."""
+    """Returns how often the daemon went to sleep."""
     with open("/proc/%d/status" % pid, encoding="utf-8") as file:
         return int([line.split()[1] for line in file
                     if line.startswith("voluntary_ctxt_switches")][0])
@@ -107,7 +107,7 @@ def test_nothing_wakes_up_for_a_hello_that_came():
         for queue in gone:
             queue.close()
         assert wait_for(lambda: queues[0].stat().connections == len(queues))
-        # Whatever it is to be told of has been: it sleeps.
+        # All notifications have been handled, so it sleeps.
         with attach(daemon.path, "one") as last:
             assert last.quiet(LIMIT / 4)
             before = switches(daemon.process.pid)
@@ -118,7 +118,7 @@ def test_nothing_wakes_up_for_a_hello_that_came():
 
 @contextlib.contextmanager
 def acting_as(uid):
-    """Whom a socket says its peer is, is decided when it connects."""
+    """Acts as this user: a socket's peer credentials are set at connect()."""
     os.seteuid(uid)
     try:
         yield
@@ -127,7 +127,7 @@ def acting_as(uid):
 
 
 def take_all(path, uid, most):
-    """Connections of one user until one is refused."""
+    """Returns connections of one user, until one is refused."""
     held = []
     while len(held) < most:
         with acting_as(uid):
@@ -150,13 +150,13 @@ def test_one_user_cannot_keep_others_out():
             assert len(held) == 1, (len(others), len(held))
             others += held
             uid += 1
-        # Everybody together leaves root a way in.
+        # All other users together leave room for root.
         assert not take_all(daemon.path, uid, 1)
         root = take_all(daemon.path, 0, 256)
         assert len(root) == 1, len(root)
         stat = root[0].stat()
         assert stat.connections == 256, stat
-        # What the first one gives back, others have.
+        # Other users get the first one's released connections.
         for connection in first[:100]:
             connection.close()
         assert wait_for(lambda: root[0].stat().connections == 156)

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Clients that do not take what they are sent: what memory they have together,
-who goes when that is too much, and that it goes back."""
+"""Clients that do not read: the limit of their memory together, the clients that are
+closed above it, and the release of the memory."""
 
 import os
 import re
@@ -19,7 +19,7 @@ QUERIES = memoryview(pack([Record(QUERY, id=77)] * 2048))
 
 
 def push(connection):
-    """As much as goes out now, whole records or not."""
+    """Sends as much as the socket takes now, even partial records."""
     connection.socket.setblocking(False)
     try:
         while connection.socket.send(QUERIES):
@@ -29,7 +29,7 @@ def push(connection):
 
 
 def take(connection):
-    """What is there now, at least something."""
+    """Returns available bytes, at least one."""
     assert select.select([connection.socket], [], [], WAIT)[0]
     try:
         while connection.socket.recv(1 << 15):
@@ -39,7 +39,7 @@ def take(connection):
 
 
 def fill(path, count, watch):
-    """Clients that are owed as much as the daemon lets them."""
+    """Returns clients with the most unread bytes that the daemon allows."""
     many = [attach(path) for _ in range(count)]
     behind, closed = watch.stat().backlog, watch.stat().closed_backlog
     for connection in many:
@@ -66,7 +66,7 @@ def test_all_together_stay_within_the_limit():
             attach(daemon.path, "watch") as watch:
         many = fill(daemon.path, 40, watch)
         assert wait_for(lambda: watch.stat().closed_backlog), watch.stat()
-        # As many as were counted, not all, and others are served as before.
+        # As many clients ended as were counted, not all. Others are served as before.
         assert wait_for(lambda: sum(map(ended, many))
                         == watch.stat().closed_backlog), watch.stat()
         assert wait_for(lambda: watch.stat().backlog <= MEBIBYTE), watch.stat()
@@ -94,7 +94,7 @@ def test_who_reads_is_not_the_one_to_go():
                 bad.append(attach(daemon.path))
             for connection in bad:
                 push(connection)
-            # Always behind, but it takes some.
+            # This client is always late, but reads some.
             for _ in range(2):
                 take(slow)
                 push(slow)
@@ -120,7 +120,7 @@ def test_a_lower_limit_ends_those_that_are_over_it():
 
 
 def test_memory_goes_back():
-    """Other things were made meanwhile and lie between its pieces."""
+    """Other allocations meanwhile lie between its pieces."""
     if SHADOW:
         raise tap.Skip("malloc() is the sanitizer's")
     with Daemon() as daemon, attach(daemon.path, "watch") as watch:

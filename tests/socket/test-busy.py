@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Nobody waits unheard: what an engine that hangs holds up is answered -EBUSY,
-and nothing of it was done."""
+"""No client waits without an answer: requests behind a hanging engine get -EBUSY and
+are not carried out."""
 
 import errno
 import os
@@ -18,8 +18,8 @@ BUSY = -errno.EBUSY
 
 
 def behind(connection, *records):
-    """The replies to what arrives with a batch that the engine takes its time
-    for (STAT is what ends the batch)."""
+    """Returns the replies to requests that arrive with a slow batch (STAT ends the
+    batch)."""
     connection.send(arm(HOUR), Record(STAT), *records)
     first, stat = connection.replies(2)
     assert first.status == 0 and stat.op == STAT, (first, stat)
@@ -37,7 +37,7 @@ def test_what_waited_too_long_is_refused_and_not_done():
                          Record(SCAN, period=10))
         assert [r.status for r in replies] == [BUSY] * 5, replies
         assert [r.op for r in replies] == [ARM, ARM, REFRESH, QUERY, SCAN]
-        # As they were sent, so that they can be sent again.
+        # The records are unchanged, so the client can send them again.
         assert replies[0].cookie == 7 and replies[0].id == 0, replies[0]
         assert replies[3].cookie == 9, replies[3]
         stat = queue.stat()
@@ -128,7 +128,7 @@ def test_who_does_not_read_is_not_refused():
 
 
 def flood(connection, data, seconds):
-    """Send until nothing more is taken for so long: bytes sent."""
+    """Sends until the socket takes nothing for this time. Returns the bytes sent."""
     connection.socket.settimeout(0)
     view, sent, held_since = memoryview(data), 0, time.monotonic()
     while time.monotonic() - held_since < seconds:

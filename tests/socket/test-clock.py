@@ -1,8 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""The three clocks; and CLOCK_REALTIME stepped: really where EXPIRY_TEST_SETTIME=1
-says that this machine's clock may be set, elsewhere for the daemon alone, which is
-told so by step-clock.c."""
+"""The three clocks, and steps of CLOCK_REALTIME. With EXPIRY_TEST_SETTIME=1 the test
+sets this machine's clock. Otherwise step-clock.c simulates the step for the daemon."""
 
 import contextlib
 import os

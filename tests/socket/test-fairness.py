@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What costs much is charged as much: clients beside one that asks for it, again
-and again, are served as if it asked for little."""
+"""Requests are charged their cost: a client that repeats expensive requests does not
+delay the clients beside it."""
 
 import contextlib
 import os
@@ -57,7 +57,7 @@ def read_replies(connection, request, count):
 
 
 def turns_for(daemon, request, clients, each):
-    """How many turns it takes to answer so many clients with so many each."""
+    """Returns the turns needed to answer the clients' requests."""
     with contextlib.ExitStack() as stack:
         watch = stack.enter_context(attach(daemon.path, "emptied"))
         many = [stack.enter_context(attach(daemon.path, "emptied"))
@@ -132,7 +132,7 @@ def test_equal_clients_have_equal_shares(daemon):
 
 def lateness_beside(daemon, request):
     """The median lateness, in seconds, of timers of a client beside others
-    that ask again and again."""
+    that repeat their requests."""
     times = []
     with attach(daemon.path, flags=CONSUME) as good, \
             Flood(daemon.path, [[request]] * 8, "emptied"):

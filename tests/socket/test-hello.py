@@ -17,7 +17,7 @@ CLOCKS = {REALTIME: time.CLOCK_REALTIME, MONOTONIC: time.CLOCK_MONOTONIC,
 
 
 def refused(daemon, number, *args, **more):
-    """A HELLO that must be answered by @number and end its connection."""
+    """Sends a HELLO that must get @number and end its connection."""
     with Connection(daemon.path) as connection:
         connection.send(hello(*args, **more))
         replies = connection.ended()
@@ -28,7 +28,7 @@ def refused(daemon, number, *args, **more):
 
 
 def broken(daemon, *data):
-    """What breaks the protocol: no answer but perhaps a reason, and the end."""
+    """Breaks the protocol: the daemon ends the connection, at most with a reason."""
     with Connection(daemon.path) as connection:
         try:
             connection.send(*data)
@@ -82,7 +82,7 @@ def test_anonymous_queue_ends_with_its_connection(daemon):
         with attach(daemon.path) as one, attach(daemon.path) as two:
             armed = one.request(arm(HOUR))
             assert armed.status == 0
-            # Another anonymous queue knows nothing of it.
+            # Another anonymous queue is separate.
             assert two.request(Record(QUERY, id=armed.id)).status \
                 == -errno.ENOENT
             assert watch.stat().queues == queues + 2

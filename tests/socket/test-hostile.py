@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Clients that mean no good, and those beside them who must not notice."""
+"""Hostile clients, and other clients that must not notice them."""
 
 import os
 import random
@@ -21,8 +21,8 @@ SO_PASSRIGHTS = 83
 
 
 def flood(connection, data, seconds=2):
-    """Send without ever reading, until the server holds the sender back (or
-    for so long): bytes sent. Says how often nothing more went out."""
+    """Sends without reading, until the server blocks the sender or the time is over.
+    Returns the bytes sent, and whether the server blocked it."""
     connection.socket.settimeout(0)
     sent, held_since = 0, None
     end = time.monotonic() + seconds * 5
@@ -43,7 +43,7 @@ def flood(connection, data, seconds=2):
 
 
 def round_trip(daemon, count=20):
-    """The median of some round trips of a well-behaved client, in seconds."""
+    """Returns the median round trip of a well-behaved client, in seconds."""
     times = []
     with attach(daemon.path) as good:
         for i in range(count):
@@ -54,13 +54,13 @@ def round_trip(daemon, count=20):
 
 
 def check_served(daemon, alone):
-    """Whether a client is served about as quickly as when it was @alone."""
+    """Checks that a client is served about as quickly as when it was @alone."""
     beside = round_trip(daemon)
     assert beside < 10 * alone + 0.02 * SCALE, (alone, beside)
 
 
 def lingering(seconds):
-    """A TCP socket that takes so long to be closed."""
+    """Returns a TCP socket whose close() takes this time."""
     with socket.socket() as listener:
         listener.bind(("127.0.0.1", 0))
         listener.listen()
@@ -78,8 +78,7 @@ def lingering(seconds):
 
 
 def test_descriptors_that_take_long_to_close_hold_nobody_up():
-    """What comes with records and is wanted by nobody is closed by who receives
-    them."""
+    """The receiver of unwanted descriptors closes them."""
     with socket.socket(socket.AF_UNIX) as probe:
         try:
             probe.getsockopt(socket.SOL_SOCKET, SO_PASSRIGHTS)
@@ -113,7 +112,7 @@ def test_flood_of_requests_without_reading_replies(daemon):
         check_served(daemon, alone)
         used = daemon.resident() - before
         assert used < 32 * MEBIBYTE, used
-        # Held back, not cut off: every request sent is still answered.
+        # Backpressure, no disconnect: every request is still answered.
         bad.socket.settimeout(30)
         whole = sent // SIZE
         for _ in range(whole):
@@ -236,7 +235,7 @@ def test_connections_that_come_and_go_leave_no_memory(daemon):
         raise tap.Skip("malloc() is the sanitizer's")
     def visit(count):
         for i in range(count):
-            if i % 4 == 3:      # not a word
+            if i % 4 == 3:      # send nothing
                 Connection(daemon.path).close()
                 continue
             queue = Connection(daemon.path)

@@ -38,7 +38,7 @@ LIBC = ctypes.CDLL(None, use_errno=True)
 
 
 class TooSlow(Exception):
-    """This program was: what it wanted to do in time came too late."""
+    """This program itself was too slow for the try."""
 
 
 class Lost(Exception):
@@ -210,7 +210,7 @@ ORDERS = (far_then_near, near_then_far, cancelled, refreshed_earlier,
 
 
 def judge(what, attempt, slack=0):
-    """Try again and again, until enough tries were good, or too many bad."""
+    """Repeats tries until enough are good, or too many are bad."""
     good, bad, lost = [], [], []
     for _ in range(50):
         try:

@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A log that nobody reads, and users who fill it: nobody waits for it, nobody
-hides what is said about another, and what is not said is counted."""
+"""A log without a reader, and users who fill it. No thread waits for the log, no user
+hides lines about another, and missing lines are counted."""
 
 import fcntl
 import os
@@ -117,7 +117,7 @@ def left_out(lines, uid=None):
 
 
 def trips(queue, count):
-    """The longest of so many round trips, in seconds."""
+    """Returns the longest of @count round trips, in seconds."""
     longest = 0
     for _ in range(count):
         begun = time.monotonic()

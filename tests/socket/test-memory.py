@@ -1,7 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A daemon in a control group with little memory: who arms timers until there is
-no more hears so, and the daemon lives."""
+"""A daemon in a control group with little memory: a client that arms timers until the
+memory is full gets an error, and the daemon survives."""
 
 import contextlib
 import errno
@@ -78,7 +78,7 @@ def gone(folder):
 
 
 def killed(group):
-    """How many processes of it were killed for want of memory."""
+    """Returns how many processes of the group the OOM killer ended."""
     for name in ("memory.events", "memory.oom_control"):
         with contextlib.suppress(OSError):
             found = re.search(r"^oom_kill (\d+)$", read(group, name), re.M)
@@ -111,7 +111,7 @@ def script(group):
 
 
 def fill(queue, most):
-    """Arm until one is refused: how many were armed, and why no more."""
+    """Arms until a refusal. Returns the number of timers and the errno."""
     armed = 0
     while armed < most:
         replies = queue.batch([arm(HOUR + armed + i, i)

@@ -19,7 +19,7 @@ from daemon import ROOT, SHADOW, Daemon
 from listing import listing
 
 REFUSER = os.path.join(ROOT, "build", "tests", "socket", "fail-calls.so")
-# So many of the calls are tried, from the first to the last.
+# The number of calls that are tried, from the first to the last.
 TRIES = 60 if SCALE == 1 else 6
 
 
@@ -56,7 +56,7 @@ def spread(most):
 
 
 class Client:
-    """Asks for all there is, and notes what is refused."""
+    """Sends every kind of request, and records refusals."""
 
     def __init__(self, daemon):
         self.daemon = daemon
@@ -70,8 +70,8 @@ class Client:
         return [record for record in records if not record.status]
 
     def queue(self, name, flags, use, *more):
-        """@use(queue), if there is one, and until it is ended for want of
-        memory."""
+        """Calls @use(queue) if the queue exists. It may end when memory is
+        refused."""
         try:
             with Connection(self.daemon.path) as queue:
                 if self.judge([queue.hello(name, flags)]):
@@ -99,7 +99,7 @@ class Client:
         self.judge([queue.request(Record(DROP))])
 
     def backlog(self, queue):
-        """Who does not read for a while."""
+        """Has a backlog: a client that does not read for a while."""
         queue.socket.settimeout(0)
         sent, data = 0, bytes(Record(QUERY, id=77)) * 2048
         with contextlib.suppress(BlockingIOError):

@@ -20,7 +20,7 @@ def test_records_that_were_done_keep_their_statuses():
             assert reply.id and reply.deadline > HOUR, reply
             got = queue.request(Record(QUERY, id=reply.id))
             assert got.status == 0 and got.cookie == reply.cookie, got
-        # What was not done comes back as it was sent.
+        # A record that was not processed returns unchanged.
         for i, reply in enumerate(replies[3:], 3):
             assert reply == arm(HOUR, i, period=7, status=-errno.EIO), reply
         assert queue.stat().armed == 3

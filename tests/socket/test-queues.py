@@ -1,6 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""QUEUES: which queues there are, and for whom."""
+"""QUEUES: the listed queues, for each user."""
 
 import collections
 import os
@@ -89,7 +89,7 @@ def test_others_queues_are_roots_alone():
 
 
 def test_all_are_the_daemons_own_users_too():
-    """It has them all in its memory, and gives out metrics as this user."""
+    """The daemon's own user sees all queues: metrics are printed as this user."""
     tap.need_root()
     with Daemon(user="nobody", engine="embedded") as daemon, \
             attach(daemon.path, "roots"):

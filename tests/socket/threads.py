@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Which thread of a daemon serves a queue."""
+"""The threads of a daemon, and the one that serves a queue."""
 
 import os
 import re
@@ -8,8 +8,8 @@ from client import QUERY, Record
 
 
 def servers(daemon):
-    """The ids of its threads, the first one's and those with a name of their
-    own; the kernel's for the ring have others."""
+    """Returns the ids of the daemon's threads: the first one and those with their name.
+    The kernel's threads for the ring have other names."""
     base = "/proc/%d/task" % daemon.process.pid
     found = [daemon.process.pid]
     for task in sorted(os.listdir(base), key=int):
@@ -20,7 +20,7 @@ def servers(daemon):
 
 
 def switches(daemon):
-    """How often each thread went to sleep, or was made to wait."""
+    """Returns how often each thread went to sleep, or was preempted."""
     counts = {}
     for task in servers(daemon):
         with open("/proc/%d/task/%d/status" % (daemon.process.pid, task),
@@ -32,7 +32,7 @@ def switches(daemon):
 
 
 def served_by(daemon, queue):
-    """The thread that is woken when this queue is worked with."""
+    """Returns the thread that a request to this queue wakes."""
     before = switches(daemon)
     for _ in range(50):
         queue.request(Record(QUERY, id=1))
