@@ -207,7 +207,7 @@ static void random_spans_as_systemd_reads_them(void **state)
 {
 	static char texts[EXPRESSIONS][EXPRESSION_MAX];
 	static char command[EXPRESSIONS * (EXPRESSION_MAX + 3) + 128] =
-		"systemd-analyze timespan --";
+		"LC_ALL=C.UTF-8 systemd-analyze timespan --";
 	unsigned int seed = 20261122;
 	unsigned long long usec;
 	const char *why = "";
