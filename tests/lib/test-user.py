@@ -190,6 +190,15 @@ def test_which_socket_it_is():
             assert place.ask(**own) == (SYSTEM, 13)
             os.chmod(SYSTEM, 0o666)
             assert place.ask(**own) == (SYSTEM, 111)
+        # So is one in a folder that the user cannot look into.
+        folder = os.path.dirname(SYSTEM)
+        os.chmod(folder, 0o700)
+        assert place.ask(**own) == (SYSTEM, 13)
+        # Below a file is none.
+        shutil.rmtree(folder)
+        with open(folder, "w", encoding="ascii"):
+            assert place.ask(**own) == (place.socket, 2)
+        os.unlink(folder)
 
 
 def test_a_path_that_is_too_long():
