@@ -212,6 +212,11 @@ def test_a_path_that_is_too_long():
             assert path + end in said and said.count("\n") == 1, said
         for name, length in (("EXPIRY_SOCKET", 107), ("XDG_RUNTIME_DIR", 93)):
             assert place.ask(**{name: "/" + "x" * (length - 1)})[1] == 2
+        # An address has 4128 bytes, with "unix:" and a zero byte.
+        whole = "/" + "x" * 4121
+        assert place.ask(EXPIRY_SOCKET=whole) == (whole, 36)
+        asked = place.run(place.asker, EXPIRY_SOCKET=whole + "x")
+        assert asked.split()[1:3] == ["-36", "-36"]
         beyond = {"EXPIRY_SOCKET": "/" + "x" * 4200}
         assert place.run(place.asker, **beyond).split()[1:3] == ["-36", "-36"]
         said = place.run(place.ctl, "status", status=1, **beyond)
