@@ -39,7 +39,7 @@ struct account {
 };
 
 /**
- * struct accounts - all of them
+ * struct accounts - the accounts of all users
  * @own: the daemon's own user (const)
  */
 struct accounts {
@@ -67,7 +67,7 @@ struct account *account_get(struct accounts *accounts, uid_t uid);
 /* Drops a reference. The last one frees the account; its charges must be 0. */
 void account_put(struct accounts *accounts, struct account *account);
 
-/* Returns how many timers all of them have. */
+/* Returns the number of timers of all users. */
 uint64_t accounts_timers(struct accounts *accounts);
 
 #endif /* DAEMON_ACCOUNT_H */

@@ -25,7 +25,7 @@ struct alarm {
 };
 
 /**
- * struct alarms - all that are set on one clock
+ * struct alarms - all alarms on one clock
  * @loop: whose ring has the timeout
  * @clock_id: the clock (const)
  * @ring: called for each due alarm, which is then unset

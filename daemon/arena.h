@@ -29,18 +29,18 @@ struct budget {
 	uint64_t pages_max;
 };
 
-/* @bytes_max: most memory. */
+/* Initializes a budget. @bytes_max: most memory. */
 void budget_init(struct budget *budget, uint64_t bytes_max);
 
 /**
  * struct arena - an arena
  * @budget: shared with other arenas
  * @used: pages handed out
- * @fresh: pages at @region's end that were never handed out
- * @region: the mapping they are in
+ * @region: the newest mapping
+ * @fresh: pages at its end, never handed out
  * @regions: all mappings; @nr_regions of them
- * @kept: free pages that still have their memory; @nr_kept of them
- * @bare: free pages whose memory the kernel has; @nr_bare of them
+ * @kept: free pages with memory; @nr_kept of them
+ * @bare: free pages without memory; @nr_bare of them
  */
 struct arena {
 	struct budget *budget;

@@ -21,17 +21,17 @@ struct server;
 
 /**
  * struct arrival - one connection
- * @server: the one that listens
- * @all: on its list of arrivals
+ * @server: the server that listens
+ * @all: in the server's list of arrivals
  * @account: the peer's, a reference
  * @fd: of the socket
  * @pid: of the peer
- * @received: @len bytes of @hello, in transit
+ * @received: the receive of @hello; @len bytes have arrived
  * @due_ns: time limit of HELLO, CLOCK_MONOTONIC; 0 = none
  * @left: time limit of the present receive
- * @received_ns: when it was complete, CLOCK_MONOTONIC
- * @place: where its queue is, a reference; NULL = one thread
- * @landing: posted to the thread that has the place
+ * @received_ns: when HELLO was complete, CLOCK_MONOTONIC
+ * @place: its queue's, a reference; NULL = one thread
+ * @landing: posted to the thread of @place
  */
 struct arrival {
 	struct server *server;
@@ -57,7 +57,7 @@ int arrival_new(struct server *server, int fd, pid_t pid,
 
 void arrivals_init(struct server *server);
 
-/* Ends all remaining arrivals, after the loop has ended. */
+/* Frees all remaining arrivals, after the loop has ended. */
 void arrivals_deinit(struct server *server);
 
 /* Refuses a connection with a reply to HELLO, if it can be sent, and closes it.

@@ -5,8 +5,8 @@
  * The kernel receives into the buffers of a ring that all clients share. A
  * buffer of requests becomes the reply in place, and returns to the ring once
  * it is sent. Other records (expirations, scans) are written into spare
- * buffers. A client that reads slowly must hold neither: its data is copied to
- * private memory, see client.c.
+ * buffers. A client that reads slowly must hold neither kind: its data is
+ * copied to private memory, see client.c.
  */
 #ifndef DAEMON_BUFFER_H
 #define DAEMON_BUFFER_H
@@ -80,19 +80,20 @@ static inline struct buffer *buffer_pop(struct buffer_queue *queue)
 }
 
 /**
- * struct buffers - all of them
- * @loop: whose ring they are provided to
+ * struct buffers - the buffers of one thread
+ * @loop: its ring receives into them
  * @ring: shared with the kernel
- * @memory: of the data of all
- * @all: [0] to [@nr_ring - 1] belong to the ring, the rest are spare
- * @spare: those not in use
- * @size: of each one's data
- * @nr_ring: power of two
- * @nr_free: of the ring's, those the kernel may fill
- * @nr_lent: of the ring's, those an engine is at work on, or other threads
- * @returned: of those, not yet shown to the kernel
- * @private_size: bytes that private buffers take; @private_most: at most since
- *	what was freed of it was given back, at @trimmed_ns (CLOCK_MONOTONIC)
+ * @memory: data of all buffers
+ * @all: the first @nr_ring are the ring's, others spare
+ * @spare: unused spare buffers
+ * @size: data bytes of each buffer
+ * @nr_ring: number in the ring, a power of two
+ * @nr_free: of these, available to the kernel
+ * @nr_lent: of these, at an engine or other thread
+ * @returned: freed, not yet shown to the kernel
+ * @private_size: bytes of private buffers
+ * @private_most: their maximum since @trimmed_ns
+ * @trimmed_ns: last trim of malloc's memory, CLOCK_MONOTONIC
  */
 struct buffers {
 	struct loop *loop;
@@ -116,7 +117,7 @@ struct buffers {
  */
 int buffers_init(struct buffers *buffers, struct loop *loop, uint32_t nr,
 		 uint32_t size);
-/* Frees them, after the loop has ended. */
+/* Frees all buffers, after the loop has ended. */
 void buffers_deinit(struct buffers *buffers);
 
 /* Returns the buffer that the kernel filled: completion @flags name it, @len
@@ -125,7 +126,7 @@ void buffers_deinit(struct buffers *buffers);
 struct buffer *buffer_received(struct buffers *buffers, uint32_t flags,
 			       uint32_t len);
 
-/* Returns an empty spare buffer, or NULL: there will be some next turn. */
+/* Returns an empty spare buffer, or NULL: some are free next turn. */
 struct buffer *buffer_spare(struct buffers *buffers);
 
 /* Returns an empty private buffer, or NULL: no memory. */
@@ -134,7 +135,8 @@ struct buffer *buffer_private(struct buffers *buffers, uint32_t size);
 /* Returns the bytes of a queue's private buffers. */
 uint64_t buffer_queue_private(const struct buffer_queue *queue);
 
-/* Returns a private copy of @buffer, which is freed; or NULL (and it is not).
+/* Returns a private copy of @buffer, which is then freed. NULL: no memory, and
+ * @buffer stays.
  */
 struct buffer *buffer_privatize(struct buffers *buffers,
 				struct buffer *buffer);
@@ -148,7 +150,7 @@ static inline uint32_t buffers_reserve(const struct buffers *buffers)
 	return buffers->nr_ring / 4;
 }
 
-/* Returns a buffer to its owner; NULL is allowed. */
+/* Frees a buffer of any kind; NULL is allowed. */
 void buffer_put(struct buffers *buffers, struct buffer *buffer);
 
 void buffer_put_all(struct buffers *buffers, struct buffer_queue *queue);

@@ -50,40 +50,41 @@ enum client_state {
  * @queue: from HELLO on; NULL again after DROP
  * @queueless: HELLO asked for no queue: STAT and QUEUES only
  * @access: what it may do with its queue, ACCESS_*
- * @place: where the queue is, a reference until HELLO is answered
+ * @place: its queue's, a reference until HELLO is answered
  * @state: enum client_state
- * @ops: completions to come, and answers of other threads
+ * @ops: completions and other threads' answers to come
  * @all: on the server's list; likewise @ready, @writer, @sent, @starved,
  *	@stuck
  *
- * @recv: multishot, or once for one that was greedy (or if the kernel's
- *	multishot is not to be trusted, see probe.h)
- * @receiving: @recv is under way; @recv_ending: it was told to end
+ * @recv: the receive, multishot or single
+ * @receiving: @recv is in progress; @recv_ending: being cancelled
  * @greedy: filled several buffers at once
- * @more: its last buffer was full: there may be more in the socket
+ * @more: the socket may have more: the last buffer was full
  * @starving: found no buffer in the ring
- * @eof: it will send no more
- * @denied: a request of it was refused with -EACCES, and logged
- * @overdue: requests of it were refused for having waited, which was said
- * @carry: the beginning of a record, @carry_len bytes of it
- * @received: buffers of requests, @nr_received of them; the first may be
- *	processed in part
+ * @eof: the peer has ended its direction
+ * @denied: a refusal with -EACCES was logged
+ * @overdue: a refusal of overdue requests was logged
+ * @carry: first @carry_len bytes of an incomplete record
+ * @received: buffers of requests, @nr_received of them
  *
- * @batch: the first buffer's records on their way through the engine, @busy
- * @batch_timers: charged for it beforehand
- * @batch_done: they are back, with @batch_result
+ * @batch: records of the first buffer at the engine, @busy
+ * @batch_timers: timers charged for them beforehand
+ * @batch_done: the batch is done, with @batch_result
  *
- * @asking: among those who wait, @busy, for what other threads say
- * @told: they have said it
+ * @asking: on a list of parked clients, @busy
+ * @told: the other threads have answered
  *
- * @send: under way, @sending; what it sends is @replies up to @sending_last,
- *	@send_len bytes
- * @blocked: the socket took less than it was given; until all is sent, in
- *	private memory
+ * @send: in progress if @sending
+ * @sending_last: last buffer of the @send_len bytes in progress
+ * @blocked: the socket was full; replies are in private memory
  * @replies: buffers to be sent, @replies_len bytes
  *
  * @observer: among its queue's observers, if it @observes
  * @missed: dropped copies, not yet reported to it
+ *
+ * @recv is single while the client is @greedy, and for all clients where the
+ * kernel's multishot is unreliable (probe.h). The first of @received may be
+ * processed in part. @blocked lasts until all is sent.
  */
 struct client {
 	struct server *server;
@@ -149,7 +150,7 @@ struct client {
  */
 int client_new(struct server *server, struct arrival *arrival);
 
-/* Ends all remaining clients, at the end. */
+/* Frees all remaining clients, after the loop has ended. */
 void clients_deinit(struct server *server);
 
 /* Returns whether it can be sent more now: it is open, reads, and has no
@@ -157,10 +158,10 @@ void clients_deinit(struct server *server);
  */
 bool client_takes(const struct client *client);
 
-/* Returns whether the most allowed waits to be sent to it. */
+/* Returns whether as many replies wait as may. */
 bool client_full(const struct client *client);
 
-/* Lets it send in this turn, before clients marked later. */
+/* Queues the client to send in this turn, after those queued before. */
 void client_will_write(struct client *client);
 
 /* Sends a buffer after all others; it is freed afterwards. */
@@ -179,45 +180,46 @@ void client_leave(struct client *client, const char *why, int error);
 /* Ends a client at once: logs @why and the errno @error (0 = none). */
 void client_fail(struct client *client, const char *why, int error);
 
-/* Returns the fields of a log line about it. */
+/* Returns the fields of a log line about the client. */
 struct log_about client_about(const struct client *client, const char *id,
 			      int error);
 
-/* Lends its first buffer: the client is @busy until it is returned, however it
- * ends. After that it is still @busy until the buffer's processing continues.
+/* Lends the client's first buffer to an engine or to another thread. The client
+ * is @busy, and stays until the buffer is returned, however the client ends.
+ * After that it is @busy until processing of the buffer continues.
  */
 void client_lend(struct client *client);
 void client_return(struct client *client);
 
-/* Parks the client, @busy and on the list @waiting, until other threads answer;
- * client_told() then continues it.
+/* Parks the client on the list @waiting, @busy, until other threads have
+ * answered. client_told() then continues it.
  */
 void client_ask(struct client *client, struct list *waiting);
 void client_told(struct client *client);
 
-/* Does what is possible now, after a change. */
+/* Continues the client after a change: receives, processes or ends. */
 void client_update(struct client *client);
 
 /* Completes sends with success skipped, submitted before this turn. */
 void clients_sent(struct server *server);
 
-/* Sends pending bytes. */
+/* Sends the pending replies of all writers. */
 void clients_write(struct server *server);
 
-/* Ends clients that do not read, where that takes too much memory. */
+/* Ends clients that do not read while their memory exceeds its limit. */
 void clients_bound(struct server *server);
 
-/* Ends a turn: sends, receives again, frees the dead. */
+/* Ends a turn: sends, receives again, frees dead clients. */
 void clients_turn(struct server *server);
 
 /* requests.c --------------------------------------------------------------- */
 
-/* Processes the records of the first received buffer. Returns their cost, in
- * ordinary ones.
+/* Processes the records of the first received buffer. Returns their cost in
+ * units of an ordinary request.
  */
 uint32_t client_process(struct client *client);
 
-/* Processes received requests, within this turn's budget. */
+/* Processes received requests, within the turn's budget. */
 void clients_process(struct server *server);
 
 /* Called by the engine when a batch is done. */

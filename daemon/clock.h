@@ -9,8 +9,8 @@ struct server;
 
 /**
  * struct clock_watch - the watch
- * @fd: a timerfd that never expires, but is cancelled when the clock is set
- * @op: a poll of it
+ * @fd: a timerfd without expiration, cancelled by a step
+ * @op: a poll of @fd
  */
 struct clock_watch {
 	struct server *server;

@@ -49,7 +49,7 @@ struct config {
 	uint64_t buffers;
 	uint64_t buffer_size;
 
-	/* Of undeclared_group, found when the files are read. */
+	/* The number of undeclared_group, from config_resolve(). */
 	gid_t undeclared_gid;
 };
 
@@ -58,7 +58,7 @@ struct config {
 				"/usr/local/lib/expiry/queues.d:" \
 				"/usr/lib/expiry/queues.d"
 
-/* EXPIRY_LAYOUT_*, for queues made from now on. */
+/* Returns the EXPIRY_LAYOUT_* of queues made from now on. */
 uint32_t config_layout(const struct config *config);
 
 void config_init(struct config *config);
@@ -67,20 +67,20 @@ void config_init(struct config *config);
 const char *config_set(struct config *config, const char *key,
 		       const char *value);
 
-/* Looks up what the other settings need of the machine's accounts. Returns 0, or
- * -EINVAL after a line in the log.
+/* Looks up undeclared_group among the machine's groups. Returns 0, or -EINVAL
+ * after a line in the log.
  */
 int config_resolve(struct config *config);
 
-/* Reads a file, then those named *.conf in the directory @path.d, by name;
- * unnamed settings stay. The files may be absent, except the file itself if it
- * is @needed. Returns 0, or -errno after a line on stderr with the faulty line
- * and file (-EINVAL) or the reason.
+/* Reads a file, then the files *.conf in the directory @path.d, by name. Keys
+ * that no file has keep their values. The files may be absent, except @path
+ * itself if it is @needed. Returns 0, or -errno after a line in the log:
+ * -EINVAL with the line at fault, others with the reason.
  */
 int config_read(struct config *config, const char *path, bool needed);
 
-/* Takes over from @from the settings that may change at runtime. Says on stderr
- * which others differ and need a restart.
+/* Takes over from @from the settings that may change at runtime. Logs which
+ * others differ and need a restart.
  */
 void config_update(struct config *config, const struct config *from);
 

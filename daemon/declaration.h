@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Declarations: files NAME.conf that say which queues there are and who may use
- * them, expiry.queue(5). The set is read as a whole, in the first thread, and is
- * const from then on.
+ * Declarations: files NAME.conf that declare queues and their access,
+ * expiry.queue(5). The first thread reads the set as a whole; it is const from
+ * then on.
  */
 #ifndef DAEMON_DECLARATION_H
 #define DAEMON_DECLARATION_H
@@ -21,16 +21,19 @@ struct place;
 
 /**
  * struct declaration - a queue's file
- * @name: of the queue
- * @path: of the file
- * @is_good: the file has no error; of one that has only @name and @path count
- * @is_mask: the file says that there is no such queue
- * @uid: owner; likewise @gid, ACCESS_NO_GROUP = none, and @access, as chmod(2)
- * @clock_id: likewise @mode, EXPIRY_MODE_*
+ * @name: the queue's name
+ * @path: the file's path
+ * @is_good: no fault; else only @name and @path count
+ * @is_mask: the file says that the queue does not exist
+ * @uid: owner
+ * @gid: group, ACCESS_NO_GROUP = none
+ * @access: mode, as chmod(2)
+ * @clock_id: clock
+ * @mode: EXPIRY_MODE_*
  * @limit: most timers, 0 = as expiryd.conf(5) says
- * @slack_ns: how late the kernel may wake
+ * @slack_ns: most delay of a wake-up by the kernel
  * @layout: EXPIRY_LAYOUT_* or LAYOUT_CONFIGURED
- * @place: where the queue is or will be, a reference
+ * @place: the queue's in the directory, a reference
  */
 struct declaration {
 	char name[EXPIRY_NAME_MAX];
@@ -49,8 +52,8 @@ struct declaration {
 };
 
 /**
- * struct declarations - all of them, by name
- * @directory: which has their places, NULL = none were asked for
+ * struct declarations - all declarations, by name
+ * @directory: has their places, NULL = none were taken
  */
 struct declarations {
 	struct declaration *all;
@@ -63,17 +66,16 @@ struct declarations {
  */
 int queue_file_read(struct declaration *declaration);
 
-/* Reads the files of all directories that @config names, the first one first: a
- * name that was there hides later ones. @directory: gives each queue its thread;
- * NULL: only read. Returns the set, which has good files and faulty ones, or NULL
- * if there is no memory; *@faults: how many faults there are, each of them in
- * the log.
+/* Reads the files of all folders that @config names, in order: a name in an
+ * earlier folder hides later ones. @directory gives each queue its thread;
+ * NULL: only read. Returns the set of good and faulty files; NULL: no memory.
+ * *@faults: the number of faults, each of them in the log.
  */
 struct declarations *declarations_read(const struct config *config,
 				       struct directory *directory,
 				       uint32_t *faults);
 
-/* NULL is allowed. */
+/* Frees a set; NULL is allowed. */
 void declarations_free(struct declarations *set);
 
 /* Returns the declaration of the queue @name, EXPIRY_NAME_MAX bytes, or NULL. */

@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * Declared queues: making them, and bringing them up to date with their files.
- */
+/* Declared queues: making them, and updating them from their files. */
 #ifndef DAEMON_DECLARE_H
 #define DAEMON_DECLARE_H
 
@@ -18,16 +16,16 @@ struct shards;
 int declare_queue(struct server *server, const struct declaration *declaration,
 		  struct queue **queuep);
 
-/* Makes the queue anew that was dropped; a line in the log says if that fails. */
+/* Makes a dropped queue anew. Logs a failure. */
 void declare_anew(struct server *server, const struct declaration *declaration);
 
-/* At the start, and in each thread after declare_read(): makes the declared queues
- * of this thread and changes those that exist.
+/* Makes the declared queues of this thread and updates existing ones. Called at
+ * the start, and in each thread after declare_read().
  */
 void declare_all(struct server *server);
 
-/* Reads the files again for all threads, in the first one. The set before stays
- * until declare_done(), when each thread has called declare_all().
+/* Reads the files again for all threads, in the first one. The previous set
+ * stays until declare_done(), after each thread has called declare_all().
  */
 void declare_read(struct server *server);
 void declare_done(struct shards *shards);

@@ -19,7 +19,7 @@
  * struct place - where a queue is
  * @all: in its bucket, of an anonymous one in none
  * @name: const; likewise @thread
- * @references: the queue, and each HELLO on its way to it; under the lock
+ * @references: of the queue and of HELLOs in transit; under the lock
  */
 struct place {
 	struct list all;
@@ -30,10 +30,10 @@ struct place {
 
 /**
  * struct directory - all places
- * @lock: of everything
- * @key: of @buckets
+ * @lock: protects all fields
+ * @key: random key of the hash of @buckets
  * @buckets: by the hash of the name, @mask + 1 of them
- * @named: how many places each of @nr_threads threads has; likewise @anonymous
+ * @named: places of each of @nr_threads threads; likewise @anonymous
  */
 struct directory {
 	pthread_mutex_t lock;
@@ -46,7 +46,7 @@ struct directory {
 	uint64_t anonymous[THREADS_MAX];
 };
 
-/* -ENOMEM */
+/* Initializes the directory. Returns 0 or -ENOMEM. */
 int directory_init(struct directory *directory, uint32_t nr_threads,
 		   uint64_t nr_queues);
 void directory_deinit(struct directory *directory);
@@ -56,7 +56,7 @@ void directory_deinit(struct directory *directory);
  */
 struct place *place_get(struct directory *directory, const char *name);
 
-/* Takes one reference more; NULL is allowed. */
+/* Takes one more reference; NULL is allowed. */
 struct place *place_hold(struct directory *directory, struct place *place);
 
 /* Drops one reference; NULL is allowed. */

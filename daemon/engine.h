@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Engines: where the queues are. The kernel engine has them in /dev/expiry
+ * Engines: where queues are. The kernel engine has them in /dev/expiry
  * (engine-kernel.c), the embedded one runs the same core in this process
- * (engine-embedded.c). The daemon knows them by this table alone.
+ * (engine-embedded.c). The rest of the daemon uses this table alone.
  *
- * Each thread has an engine of its own. What may have to wait is handed over with a
- * struct engine_io and goes through the loop's ring with everything else of
- * the turn; an engine that need not wait answers at once.
+ * Each thread has an engine of its own. A call that may wait has a struct
+ * engine_io, and goes through the loop's ring with the turn's submission. An
+ * engine that need not wait answers at once.
  */
 #ifndef DAEMON_ENGINE_H
 #define DAEMON_ENGINE_H
@@ -21,11 +21,11 @@
 struct budget;
 
 /**
- * struct engine - an engine that is open; each has its own around this
+ * struct engine - an open engine; embedded in the engine's own
  * @ops: its functions
  * @loop: its time and its ring
- * @asked: what the kernel can most likely do as soon as it is submitted waits
- *	for that; the daemon's to clear
+ * @asked: a request is pending that most likely completes when
+ *	submitted; the daemon clears it
  */
 struct engine {
 	const struct engine_ops *ops;
@@ -34,15 +34,15 @@ struct engine {
 };
 
 /**
- * struct engine_queue - a queue; each engine has its own around this
- * @engine: whose it is
- * @owner: the daemon's
- * @due: set by the daemon; called once after wait(), when collect() may have
- *	something. It should only note that.
- * @taken_ns: since when the consumer takes what is due, on the queue's clock (the
- *	daemon's)
- * @timers: how many timers it holds; at least as many as there are, and the
- *	truth after recount()
+ * struct engine_queue - a queue; embedded in the engine's own
+ * @engine: the queue's engine
+ * @owner: the daemon's pointer
+ * @due: the daemon's; called once after wait()
+ * @taken_ns: since when the consumer takes due timers; the daemon's
+ * @timers: number of timers; never too low
+ *
+ * @due should only record the event: collect() may have expirations then.
+ * @taken_ns is on the queue's clock. @timers is exact after recount().
  */
 struct engine_queue {
 	struct engine *engine;
@@ -53,17 +53,18 @@ struct engine_queue {
 };
 
 /**
- * struct engine_io - records on their way through an engine
+ * struct engine_io - records in transit through an engine
  * @records: read and written until @done is called
- * @count: how many
- * @queue: where
- * @late_ns: out, of collect(): most that one of them is late by, without what
- *	was held until @taken_ns and what was given a deadline that had passed
- * @done: called with the result if the engine answered -EINPROGRESS. It should
- *	only note that.
+ * @count: number of records
+ * @queue: their queue
+ * @late_ns: out, of collect(): the most lateness of them
+ * @done: called with the result after -EINPROGRESS
  * @op: the engine's
- * @progress: where submit() fails, how many records were done before that and
- *	have their statuses; else the engine's
+ * @progress: of a failed submit(): records that have their statuses
+ *
+ * @late_ns leaves out timers held until @taken_ns, and timers armed with a
+ * passed deadline. @done should only record the event. After success @progress
+ * is the engine's.
  */
 struct engine_io {
 	struct expiry_record *records;
@@ -76,44 +77,45 @@ struct engine_io {
 };
 
 /**
- * struct engine_ops - what an engine can do
+ * struct engine_ops - functions of an engine
  * @name: "kernel" or "embedded"
  * @kind: EXPIRY_ENGINE_*
  *
  * Functions return 0, a count, or -errno.
  *
- * @open: get ready. @device: path of the device (kernel); @memory: what of it
- *	timers may take, shared with the engines of other threads (embedded).
- * @close: NULL is allowed; no queue may be left.
- * @turn: called once a turn after all work is done, before it is submitted.
- *	Returns true if it wants another turn at once. NULL: nothing to do.
+ * @open: opens an engine. @device: path of the device (kernel); @memory: most
+ *	memory for timers, shared with other threads' engines (embedded).
+ * @close: closes it; NULL is allowed; no queue may be left.
+ * @turn: called once a turn after all work is done, before the submission.
+ *	Returns true if it needs another turn at once. NULL: nothing to do.
  *
- * @queue_new: make a queue with its heap laid out as @layout says,
- *	EXPIRY_LAYOUT_*. -EINVAL, -ENOMEM, -EMFILE, ... @config->limit comes
- *	back as what is in force.
- * @queue_adopt: make a queue of @fd, a queue of this engine whose maker is gone,
- *	and say how it is in @stat. Takes @fd unless it fails. -ENOTTY, -ENODEV:
- *	that is no such queue. NULL: queues end with their maker.
- * @queue_fd: the descriptor by which a queue outlives us. NULL: none does.
- * @queue_free: remove it with its timers, bounded work; NULL is allowed. No io
- *	may be on its way.
- * @submit: process all records of @io in place, each gets its status. Returns
- *	0, -EINPROGRESS (@io->done comes later) or, where the queue as a whole
- *	is beyond use, another error; see @io->progress, 0 before the call.
- * @submit_now: the same without the ring; may block. Where it fails, the status
- *	of a record does not tell whether it was done.
- * @collect: up to @io->count expirations that are due, in order. Returns how
- *	many, 0 = none are available now, -EINPROGRESS, or an error.
- * @stop: end a collect() that is on its way soon; its done() still comes.
+ * @queue_new: makes a queue with the heap layout @layout, EXPIRY_LAYOUT_*.
+ *	-EINVAL, -ENOMEM, -EMFILE, ... Sets @config->limit to the one in force.
+ * @queue_adopt: makes a queue of @fd, a queue of this engine whose maker has
+ *	ended, and describes it in @stat. Takes @fd unless it fails.
+ *	-ENOTTY, -ENODEV: @fd is no such queue. NULL: queues end with their
+ *	maker.
+ * @queue_fd: the descriptor by which a queue outlives the daemon. NULL: no
+ *	queue does.
+ * @queue_free: removes a queue with its timers, bounded work; NULL is allowed.
+ *	No io may be in transit.
+ * @submit: processes all records of @io in place, each gets its status. Returns
+ *	0, -EINPROGRESS (@io->done comes later) or, where the whole queue is
+ *	unusable, another error; see @io->progress, 0 before the call.
+ * @submit_now: the same without the ring; may block. After a failure the status
+ *	of a record does not say whether it was carried out.
+ * @collect: returns up to @io->count due expirations, in order: their number,
+ *	0 = none are available now, -EINPROGRESS, or an error.
+ * @stop: ends a collect() in progress soon; its done() still comes.
  *	NULL: there never is one.
- * @wait: call @queue->due once when something is due. Returns 0, or 1 if that
- *	is now (and @due will not be called).
- * @unwait: forget about it.
- * @rewind: what was delivered and not acknowledged is due again, marked.
- *	Bounded work: 1 = call again, 0 = done.
+ * @wait: calls @queue->due once when a timer is due. Returns 0, or 1 if one is
+ *	due now (and @due will not be called).
+ * @unwait: cancels @wait.
+ * @rewind: makes unacknowledged deliveries due again, marked. Bounded work:
+ *	1 = call again, 0 = done.
  * @scan: as EXPIRY_IOC_SCAN; returns the number of records. May block.
  * @stat: as EXPIRY_IOC_STAT.
- * @recount: make @queue->timers the truth.
+ * @recount: makes @queue->timers exact.
  */
 struct engine_ops {
 	const char *name;

@@ -12,8 +12,8 @@
 
 #include "daemon/counter.h"
 
-/* @counts: [n] counts values below 2^n and not below 2^(n-1); the last has all
- *	that were greater.
+/* @counts: [n] counts values below 2^n and not below 2^(n-1); the last one all
+ * greater values.
  */
 struct histogram {
 	counter_t counts[EXPIRY_SERVER_BUCKETS];

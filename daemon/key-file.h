@@ -15,14 +15,13 @@ extern const char key_file_unknown[];
 typedef const char *(*key_file_set_t)(void *data, const char *key,
 				      const char *value);
 
-/* Reads the lines of @file, which is @path in messages, and calls @set for each.
- * Goes on behind a line that is wrong. Returns 0, or -errno after a line in the
+/* Reads the lines of @file, which is @path in messages, and calls @set for
+ * each. Continues after a faulty line. Returns 0, or -errno after a line in the
  * log for each fault: -EINVAL, -EIO.
  */
 int key_file_read(FILE *file, const char *path, key_file_set_t set, void *data);
 
-/* Whether the file's name is one of a key file that is dropped into a directory:
- * *.conf, and not hidden.
+/* Returns whether @name is one of a drop-in key file: *.conf, and not hidden.
  */
 bool key_file_is_name(const char *name);
 

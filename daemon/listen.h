@@ -14,9 +14,9 @@ struct server;
 /**
  * struct listener - the socket
  * @fd: listens
- * @file: where it was made, unless systemd passed it
- * @op: the accept in progress
- * @accepting: it is in progress
+ * @file: the socket's file, unless systemd passed the socket
+ * @op: the accept
+ * @accepting: @op is in progress
  * @wait: while resources are short: for a connection, or for @pause
  * @reserve: spare descriptor, closed to accept and refuse a client; -1 = lost
  */
@@ -31,7 +31,7 @@ struct listener {
 	struct __kernel_timespec pause;
 };
 
-/* Takes the socket from systemd, or makes it. Says on stderr what failed. */
+/* Takes the socket from systemd, or makes it. Logs a failure. */
 int listener_init(struct listener *listener, struct server *server);
 void listener_deinit(struct listener *listener);
 

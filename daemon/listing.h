@@ -36,12 +36,14 @@ struct listing_row {
 
 /**
  * struct listing_question - what a client asks
- * @uid: the client's user: root and the daemon's own user see all queues, others
- *	their own and those that they may look at
- * @fd: its socket, which tells of its groups; stays open until the answer
- * @own: its queue, which is left out if it is anonymous; not to be looked into
+ * @uid: the client's user
+ * @fd: its socket, for its groups; open until the answer
+ * @own: its queue; never dereferenced
  * @max: most queues
- * @cursor: where to go on, 0 to start
+ * @cursor: where to continue, 0 to start
+ *
+ * Root and the daemon's own user see all queues. Other users see their own and
+ * those that they may look at. An anonymous @own is left out.
  */
 struct listing_question {
 	uid_t uid;
@@ -52,11 +54,13 @@ struct listing_question {
 };
 
 /**
- * struct listing - what a thread asks others
- * @mail: goes to the thread that is asked, and back; whose turn it is has the
- *	rest of this, too
- * @client: who asks, NULL = nobody; all others are @waiting, by their @asking
- * @rows: the answer, @len bytes: rows and the record after the last
+ * struct listing - a thread's question to others
+ * @mail: to the thread in question, and back
+ * @client: the client that asks, NULL = none
+ * @waiting: other clients, by their @asking
+ * @rows: the answer, @len bytes, with its last record
+ *
+ * The thread that has @mail owns the other fields, too.
  */
 struct listing {
 	struct mail mail;
@@ -71,12 +75,12 @@ struct listing {
 
 void listing_init(struct listing *listing);
 
-/* Answers the QUEUES that is the first record of @client's first buffer. It
- * does so now or, with the client @busy meanwhile, after another thread.
- * Returns false if there is no room for it in this turn.
+/* Answers QUEUES, the first record of @client's first buffer. It does so now
+ * or, with the client @busy meanwhile, after another thread. Returns false if
+ * there is no room in this turn.
  *
- * A queue that exists all the while is listed once. Bounded work: there may be
- * fewer queues than fit, even none, before the end.
+ * A queue that exists throughout is listed once. The work is bounded: before
+ * the end there may be fewer queues than fit, even none.
  */
 bool listing_reply(struct client *client);
 

@@ -37,7 +37,8 @@
 bool log_budget_take(uid_t uid, time_t now_s);
 
 /* Finds the next user with lines left out since the last call. *@cursorp is 0
- * at first. Returns how many, 0 = no further user. *@uidp may be LOG_NOBODY.
+ * at first. Returns their number, 0 = no further user. *@uidp may be
+ * LOG_NOBODY.
  */
 uint64_t log_budget_left_out(size_t *cursorp, uid_t *uidp);
 

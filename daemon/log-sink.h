@@ -12,10 +12,10 @@
 
 #define LOG_LINE	512
 
-/* Looks at the environment: whether stderr is the journal. */
+/* Reads the environment: whether stderr is the journal. */
 void log_sink_init(void);
 
-/* Writes one line, whose end is not in @message. Returns whether all of it was
+/* Writes one line; @message has no newline. Returns whether all of it was
  * written.
  */
 bool log_sink_write(enum log_level level, const struct log_about *about,

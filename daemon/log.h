@@ -45,11 +45,11 @@ static inline bool log_wanted(enum log_level level)
 #define LOG_TIMERS_LOST		"5ed1c0dd0fbf45eda5b7a4f4a6a0a2c9"
 
 /**
- * struct log_about - what an entry is about, fields in the journal
+ * struct log_about - subject of an entry: fields in the journal
  * @id: MESSAGE_ID, one of the above, or NULL
- * @queue: QUEUE, not longer than a queue's name is, or NULL
+ * @queue: QUEUE, at most a queue's name, or NULL
  * @peer: PEER_UID and PEER_PID are @uid and @pid
- * @uid: the user who caused it: the line is charged to that one's budget
+ * @uid: the user charged with the line
  * @error: ERRNO, 0 = none
  */
 struct log_about {
@@ -61,13 +61,13 @@ struct log_about {
 	int error;
 };
 
-/* Looks at the environment, whether stderr is the journal, and starts the thread
- * that writes. Returns 0 or -errno.
+/* Initializes the log by the environment and starts the thread that writes.
+ * Returns 0 or -errno.
  */
 int log_init(void);
 
-/* Waits until all is written, at most LOG_END_MS: a reader that has stopped must
- * not keep the daemon from ending. Nothing may be logged any more.
+/* Waits until all is written, at most LOG_END_MS: a reader that has stopped
+ * must not keep the daemon from ending. No line may be logged afterwards.
  */
 #define LOG_END_MS	2000
 void log_deinit(void);
@@ -83,12 +83,12 @@ uint64_t log_dropped(void);
 /* Returns the lines about clients left out since the start: beyond a budget. */
 uint64_t log_left_out(void);
 
-/* @about may be NULL. */
+/* Writes a line; @about may be NULL. */
 void log_write(enum log_level level, const struct log_about *about,
 	       const char *format, ...)
 	__attribute__((format(printf, 3, 4)));
 
-/* Likewise a warning that a client caused, within the budget of @about's user;
+/* Writes a warning that a client caused, within the budget of @about's user;
  * NULL: no user in particular.
  */
 void log_client(const struct log_about *about, const char *format, ...)

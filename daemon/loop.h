@@ -28,17 +28,18 @@ struct loop_op {
 /**
  * struct loop - the loop
  * @ring: for the use of loop_sqe() and buffers.c only
- * @now_ns: the time on each clock, once it was asked for in this turn
+ * @now_ns: time on each clock, if @now_known
  * @now_known: bit n: @now_ns[n] is this turn's
- * @turns: how many there were
- * @settled: all that was asked for before this turn is under way or done, and
- *	every completion so far was run
+ * @turns: number of turns
+ * @settled: earlier requests are submitted, all completions handled
  * @setup: IORING_SETUP_* flags that this kernel took
- * @ahead_ns: how far each clock is ahead of the one that absolute timeouts are
- *	on, see time-namespace.h (const after start)
+ * @ahead_ns: each clock's lead, see time-namespace.h (const after start)
  * @has_offsets: some clock is not the host's (const after start)
- * @cancel: of all requests to cancel another
- * @error: what loop_turn() returns from now on, 0 = none
+ * @cancel: completes all requests that cancel another
+ * @error: result of every further loop_turn(), 0 = none
+ *
+ * @settled is about the requests before this turn. @ahead_ns is the lead over
+ * the clock of absolute timeouts.
  */
 struct loop {
 	struct io_uring ring;
@@ -90,7 +91,7 @@ uint64_t loop_now(struct loop *loop, uint32_t clock_id);
 /* Returns the present time of any clock. */
 uint64_t loop_now_exactly(clockid_t clock_id);
 
-/* @ns as the kernel takes a timeout, at least 1: 0 would be none. */
+/* Returns @ns as a timeout for the kernel, at least 1: 0 would mean none. */
 struct __kernel_timespec loop_timespec(int64_t ns);
 
 /* Returns the number of a clock from 0 to LOOP_CLOCKS - 1, or -1: an unknown
@@ -98,7 +99,7 @@ struct __kernel_timespec loop_timespec(int64_t ns);
  */
 int loop_clock(uint32_t clock_id);
 
-/* The flag that puts a timeout on a clock. */
+/* Returns the flag that puts a timeout on a clock. */
 uint32_t loop_timeout_clock(uint32_t clock_id);
 
 #endif /* DAEMON_LOOP_H */

@@ -11,7 +11,7 @@
 #include <linux/expiry.h>
 #include <expiry/wire.h>
 
-/* Queues that are named, the fullest; the others are a sum. */
+/* Named queues listed: the fullest. The others are given as a sum. */
 #define LOSS_NAMES	8
 
 struct server;
@@ -23,11 +23,11 @@ struct loss_row {
 };
 
 /**
- * struct loss - what is lost
- * @lock: of everything
- * @named: timers in @queues named queues that are not empty
+ * struct loss - timers that are lost
+ * @lock: protects all fields
+ * @named: timers in @queues named queues with timers
  * @nameless: timers in anonymous queues
- * @rows: the fullest of the named, the fullest first; @nr_rows of them
+ * @rows: the fullest named queues, in order; @nr_rows of them
  */
 struct loss {
 	pthread_mutex_t lock;
@@ -41,8 +41,8 @@ struct loss {
 void loss_init(struct loss *loss);
 void loss_deinit(struct loss *loss);
 
-/* Adds the timers of the server's queues that are in no store. The server ends:
- * its thread calls this while the engine is open.
+/* Adds the timers of the server's queues that are in no store. Its thread calls
+ * this at its end, while the engine is open.
  */
 void loss_count(struct server *server);
 

@@ -17,12 +17,12 @@ struct server;
 
 /**
  * struct mail - work for another thread
- * @deliver: called there, once for each posting, in order
- * @next: the mailbox's
- * @posted: and not delivered yet
+ * @deliver: called in that thread, once for each posting
+ * @next: in the mailbox's list
+ * @posted: posted and not yet delivered
  *
- * @deliver should only record work for this turn. The mail may be posted again,
- * or freed, as soon as it is called.
+ * Mails are delivered in the order of posting. @deliver should only record work
+ * for this turn. The mail may be posted again, or freed, once it is called.
  */
 struct mail {
 	void (*deliver)(struct server *server, struct mail *mail);
@@ -33,8 +33,8 @@ struct mail {
 /**
  * struct mailbox - a thread's
  * @server: of that thread
- * @last: what was posted and not fetched, the last one first
- * @fd: an eventfd, readable once something is there; -1 = none
+ * @last: posted and not fetched, the latest first
+ * @fd: an eventfd, readable with mail; -1 = none
  * @woken: the read of @count from it
  */
 struct mailbox {
@@ -45,14 +45,14 @@ struct mailbox {
 	uint64_t count;
 };
 
-/* Initializes it, in the owner's thread. -errno */
+/* Initializes a mailbox in its owner's thread. Returns 0 or -errno. */
 int mailbox_init(struct mailbox *mailbox, struct server *server);
 
-/* Ends it; no thread may post any more. */
+/* Frees a mailbox; no thread may post any more. */
 void mailbox_deinit(struct mailbox *mailbox);
 
 /* Posts @mail, which must stay until it is delivered. A mail in transit is not
- * posted again: it comes once, after this call.
+ * posted again: it is delivered once, after this call.
  */
 void mail_post(struct mailbox *mailbox, struct mail *mail);
 

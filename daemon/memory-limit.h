@@ -1,8 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * How much memory the daemon may have, and what it makes of that where the
- * settings do not say.
- */
+/* The daemon's memory limit, and its use where the settings do not say. */
 #ifndef DAEMON_MEMORY_LIMIT_H
 #define DAEMON_MEMORY_LIMIT_H
 
@@ -12,11 +9,11 @@
 struct config;
 
 /**
- * struct memory_plan - what memory is for
- * @limit: what the process may have
- * @is_group: by its control group, else by the machine
- * @timers: for timers of the embedded engine; 2^48 is no limit
- * @backlog: for what clients do not read
+ * struct memory_plan - use of the memory
+ * @limit: of the process
+ * @is_group: the control group's limit, else the machine's
+ * @timers: for the embedded engine's timers; 2^48 = no limit
+ * @backlog: for records that clients do not read
  */
 struct memory_plan {
 	uint64_t limit;
@@ -25,13 +22,13 @@ struct memory_plan {
 	uint64_t backlog;
 };
 
-/* Returns the least of the machine's memory and the limits of the control group
- * of this process and of all above it, versions 1 and 2. @root: what to put before
- * /proc and /sys, "" but in tests.
+/* Returns the least of the machine's memory and the limits of control groups:
+ * this process' group and all above it, versions 1 and 2. @root: prefix of
+ * /proc and /sys, "" except in tests.
  */
 uint64_t memory_limit(const char *root, bool *is_groupp);
 
-/* Fills in @plan by the settings and, where those are 0, by the limit. */
+/* Fills in @plan by the settings, and by the limit where those are 0. */
 void memory_plan_init(struct memory_plan *plan, const struct config *config,
 		      const char *root);
 

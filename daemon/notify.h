@@ -11,22 +11,23 @@
 
 #include <stdbool.h>
 
-/* Reads the environment. */
+/* Reads the manager's address from the environment. */
 void notify_init(void);
 void notify_deinit(void);
 
 /* Returns whether there is a manager to notify. */
 bool notify_enabled(void);
 
-/* Sends what the format makes, without waiting: -EAGAIN where the manager is
- * behind. Returns 0, also if there is nobody to notify, or -errno.
+/* Sends the formatted message without waiting. Returns 0, also without a
+ * manager, or -errno. -EAGAIN: the manager does not read.
  */
 int notify_tell(const char *format, ...)
 	__attribute__((format(printf, 1, 2)));
 
-/* Likewise, with the descriptor @fd unless that is -1. Waits for a slow manager,
- * at most NOTIFY_WAIT_MS: a queue must be in its store before the first client
- * has an answer. After one timeout it does not wait until the manager reads again.
+/* Sends a message with the descriptor @fd, unless that is -1. Waits for a slow
+ * manager, at most NOTIFY_WAIT_MS: a queue must be in its store before the
+ * first client has an answer. After a timeout it does not wait until the
+ * manager reads again.
  */
 #define NOTIFY_WAIT_MS	200
 int notify_send(int fd, const char *format, ...)

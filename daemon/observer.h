@@ -19,12 +19,12 @@
 struct client;
 struct queue;
 
-/* Adds the client to the observers of the queue. -EBUSY: the queue has as many as
- * it may.
+/* Adds the client to the queue's observers. -EBUSY: the queue has the most it
+ * may have.
  */
 int observer_join(struct client *client, struct queue *queue);
 
-/* Takes the client off them. */
+/* Removes the client from the queue's observers. */
 void observer_leave(struct client *client);
 
 /* Copies @count records, sent to the queue's consumer, for all observers. Call

@@ -11,10 +11,10 @@
 
 /**
  * struct pool - a pool of objects
- * @size: of one object, rounded up for alignment (const after pool_init())
+ * @size: of one object, rounded up (const after pool_init())
  * @nr: objects in use
  * @nr_max: most objects in use at once; may be changed
- * @free: list of those that are not
+ * @free: list of free objects
  * @chunks: all memory, the newest first; @nr_chunks of them
  */
 struct pool {

@@ -9,20 +9,20 @@
 #include "daemon/loop.h"
 
 /**
- * probe_multishot - whether multishot receive can be relied upon
+ * probe_multishot - whether multishot receive is reliable
  *
- * From 6.17 on, where Unix sockets tell how much they hold, Linux takes a
- * socket that holds nothing more for one that has nothing more to say: when the
- * peer's last bytes and its end come together, the end is never reported. Must
- * be called before anything else is in the loop.
+ * From Linux 6.17 on, Unix sockets report how much they hold. The kernel then
+ * treats an empty socket as one without an end to report: when the peer's last
+ * bytes and its end come together, the end is never reported. Must be called
+ * before any other use of the loop.
  */
 bool probe_multishot(struct loop *loop, struct buffers *buffers);
 
 /**
- * probe_quiet - whether a send that does not wait may keep quiet when all of it
- * went well, and says so when the socket took a part or nothing
+ * probe_quiet - whether a non-blocking send can skip its CQE on success
  *
- * Must be called before anything is submitted that may complete meanwhile.
+ * It must still post a CQE if the socket took a part or nothing. Must be called
+ * before any submission that may complete meanwhile.
  */
 bool probe_quiet(struct loop *loop);
 

@@ -24,32 +24,36 @@ struct user;
 /**
  * struct queue - one queue
  * @server: const; likewise @name (all NUL: anonymous), @clock_id, @mode
- * @user: the owner, who is charged; NULL once the queue is removed
- * @gid: the group, ACCESS_NO_GROUP = none; @access: who may do what, as chmod(2)
- * @declared: there is a file for it, or was when it was last read without a fault
+ * @user: the owner, charged; NULL = the queue is removed
+ * @gid: the group, ACCESS_NO_GROUP = none
+ * @access: mode, as chmod(2)
+ * @declared: a file declares it
  * @engine_queue: the engine's
- * @clients: connections attached, the consumer included and observers left out
- * @charged: timers charged to the owner; @pending of them are on their way in
- * @number: given to no other queue of any thread (const)
+ * @clients: connections attached, with the consumer, without observers
+ * @charged: timers charged to the owner
+ * @pending: of these, in transit to the engine
+ * @number: unique among all threads' queues (const)
  * @place: in the directory, a reference
  * @all: in its bucket, an anonymous one in the last
  * @of_user: among the owner's
- * @observers: clients that observe it, by their @observer, @nr_observers of them
+ * @observers: its observers, by their @observer, @nr_observers of them
  *
- * @consumer: who gets the expirations, or NULL
- * @epoch: counts the consumers that there were; @read_epoch: which of them
- *	@read is for
- * @credit: how many more the consumer will take
- * @due: on the server's list: consumer_run() will look at it
+ * @consumer: the client that gets the expirations, or NULL
+ * @epoch: number of consumers so far
+ * @read_epoch: @epoch when @read began
+ * @credit: expirations that the consumer will still take
+ * @due: in the server's list for consumer_run()
  * @read: a collect() and the buffer it fills, while @reading
- * @unsent: of a plain queue: the consumer's socket has yet to take what was
- *	collected last
- * @takes: the consumer has given credit and its socket takes what it is sent
- * @waiting: the engine will say when something is due; nothing was before
- * @rewinding: what an earlier consumer left is being made due again
+ * @unsent: the consumer's socket has not taken the last ones
+ * @takes: the consumer has credit and room in its socket
+ * @waiting: the engine will report the next due timer
+ * @rewinding: deliveries to an earlier consumer are made due again
  * @clock_set: the consumer must get a CLOCK_SET
  * @doomed: removed, once @reading is over
  * @kept: in the service manager's store; @missed: should be
+ *
+ * @declared stays true while the queue's file has a fault. @unsent is used for
+ * plain queues only.
  */
 struct queue {
 	struct server *server;
@@ -91,10 +95,11 @@ struct queue {
 
 /**
  * struct queues - all queues
- * @key: of @buckets
- * @buckets: lists of queues by the hash of their names, @mask + 1 of them, and
- *	one more for anonymous ones
- * @made: how many there ever were
+ * @key: random key of the hash of @buckets
+ * @buckets: by the hash of the name, @mask + 1 of them
+ * @made: number of queues ever made
+ *
+ * One more bucket, the last one, has the anonymous queues.
  */
 struct queues {
 	struct pool pool;
@@ -104,13 +109,13 @@ struct queues {
 	uint64_t made;
 };
 
-/* -ENOMEM */
+/* Initializes the queues. Returns 0 or -ENOMEM. */
 int queues_init(struct queues *queues, uint64_t nr_max);
 /* Frees every queue; no client may be left. */
 void queues_deinit(struct queues *queues);
 
 /**
- * struct queue_plan - what a new queue is to be
+ * struct queue_plan - properties of a new queue
  * @name: EXPIRY_NAME_MAX bytes
  * @place: in the directory; the queue takes a reference of its own
  * @user: the owner
@@ -136,23 +141,23 @@ struct queue *queue_find(struct queues *queues, const char *name);
 int queue_new(struct server *server, const struct queue_plan *plan,
 	      struct queue **queuep);
 
-/* Makes @uid the owner: what was charged to the old one is charged to @uid, whatever
- * the limits. -ENOMEM; -EAGAIN: the service manager does not take the new name.
+/* Makes @uid the owner. The charges of the old owner move to @uid, whatever the
+ * limits. -ENOMEM; -EAGAIN: the service manager does not take the new name.
  */
 int queue_give(struct queue *queue, uid_t uid);
 
 /**
- * queue_attach - join the queue that a (checked) HELLO names, or make it
+ * queue_attach - attach to the queue that a (checked) HELLO names, or make it
  *
- * -ENOENT: EXISTING or OBSERVE, and there is none.
- * -EACCES: the client has no right to it; -EINVAL: of another clock or mode; -EBUSY:
- * it has a consumer, or as many observers as it may; -EDQUOT: the user's limit of
- * queues; -ENOSPC: the server's; or the engine's error.
+ * -ENOENT: EXISTING or OBSERVE, and the queue does not exist. -EACCES: the
+ * client has no right to it. -EINVAL: it has another clock or mode. -EBUSY: it
+ * has a consumer, or the most observers. -EDQUOT: the user's limit of queues.
+ * -ENOSPC: the server's. Or the engine's error.
  */
 int queue_attach(struct client *client, const struct expiry_hello *hello);
 
-/* Make a queue of what an earlier daemon left, the engine's file @fd, which is
- * taken unless this fails. -EEXIST: there is one of this name.
+/* Makes a queue of an earlier daemon's, the engine's file @fd. Takes @fd unless
+ * it fails. -EEXIST: there is one of this name.
  */
 int queue_adopt(struct server *server, int fd, struct place *place,
 		const char *name, uid_t uid, struct queue **queuep);
@@ -160,25 +165,24 @@ int queue_adopt(struct server *server, int fd, struct place *place,
 /* Frees a removed queue, as the last step. */
 void queue_forget(struct queue *queue);
 
-/* Leaves; an anonymous queue ends with its client. */
+/* Detaches the client; an anonymous queue ends with it. */
 void queue_detach(struct client *client);
 
 /* Removes the client's queue; its observers end. A declared queue is made anew,
- * as its file says now. -EINVAL: it is anonymous; -EBUSY: other clients are
+ * as its file says now. -EINVAL: it is anonymous. -EBUSY: other clients are
  * attached, or the engine works on a request of an observer.
  */
 int queue_drop(struct client *client);
 
-/* Charges the owner for the timers in the queue now. */
+/* Updates the owner's charge to the timers in the queue now. */
 void queue_settle(struct queue *queue);
 
-/* Returns how many timers are in the queue now, as its engine counts them anew. */
+/* Returns the number of timers in the queue; its engine counts them anew. */
 uint64_t queue_count_timers(struct queue *queue);
 
-/* Returns how many of @count records of one run may go to the engine without
- * exceeding the owner's limit of timers; 0: refuse the first one. Near the
- * limit timers are charged for beforehand: *@armsp is their number, until
- * queue_done().
+/* Returns how many of @count records of one run may go to the engine within the
+ * owner's limit of timers; 0: refuse the first one. Near the limit timers are
+ * charged beforehand: *@armsp is their number, until queue_done().
  */
 uint32_t queue_allowed(struct queue *queue,
 		       const struct expiry_record *records, uint32_t count,
@@ -192,23 +196,24 @@ void users_recount(struct server *server, struct mail *mail);
 
 /* consumer.c: expirations on their way ------------------------------------ */
 
-/* Handles a change (credit, room, a due timer) in this turn. */
+/* Queues the queue for consumer_run() after a change: credit, room, a due
+ * timer.
+ */
 void consumer_kick(struct queue *queue);
 
-/* Handles the client's credit. */
+/* Adds the client's credit, and starts the consumer. */
 void consumer_credit(struct queue *queue, uint32_t credit);
 
-/* Called when the consumer's socket took everything; returns whether more is
- * collected at once.
+/* Continues after the consumer's socket took everything. Returns whether more
+ * is collected at once.
  */
 void consumer_sent(struct queue *queue);
 bool consumer_continues(const struct queue *queue);
 
-/* Ends the consumer. */
+/* Detaches the consumer from the queue. */
 void consumer_leave(struct queue *queue);
 
-/* Expirations handed out in one turn: a storm of them must not starve requests.
- */
+/* Most expirations in one turn: a storm of them must not starve requests. */
 #define TURN_EXPIRATIONS	2048
 
 /* Hands out due timers, about @budget expirations. Returns the rest of the
@@ -216,7 +221,7 @@ void consumer_leave(struct queue *queue);
  */
 uint32_t consumers_run(struct server *server, uint32_t budget);
 
-/* Reports a step of CLOCK_REALTIME to the consumers concerned. */
+/* Reports a step of CLOCK_REALTIME to consumers on that clock. */
 void consumers_clock_set(struct server *server);
 
 /* Called by the engine, for queue.c, when a timer is due and when a read is

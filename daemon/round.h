@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Rounds: every thread reports its state, and gets new settings if there are
- * any. Each answers at the end of a turn and nowhere else, so a stuck loop is
- * detected: the service manager's watchdog is answered after a round.
+ * Rounds: every thread reports its state, and takes new settings if there are
+ * any. It answers at the end of a turn and nowhere else, so a stuck loop is
+ * detected. The service manager's watchdog is answered after a round.
  */
 #ifndef DAEMON_ROUND_H
 #define DAEMON_ROUND_H
@@ -20,11 +20,12 @@ struct server;
 
 /**
  * struct summary - of all queues
- * @timers: armed, or delivered and not acknowledged; may be too high if @next_ns
- *	is 0
- * @next_ns: the earliest deadline as time of day; EXPIRY_NEVER: there is none; 0:
- *	not known, for there are too many queues to ask them one by one
- * @lateness_max_ns: of all expirations, those delivered again left out
+ * @timers: armed, or delivered and not acknowledged
+ * @next_ns: the earliest deadline as time of day
+ * @lateness_max_ns: of all expirations but redeliveries
+ *
+ * @next_ns is EXPIRY_NEVER if there is none, and 0 if it is not known: there
+ * are too many queues to check each. @timers may be too high then.
  */
 struct summary {
 	uint64_t timers;
@@ -34,18 +35,18 @@ struct summary {
 
 /**
  * struct round - a thread's part in it
- * @ask: posted to it; @answer: to the first server
- * @asked: to be answered at the end of this turn
+ * @ask: posted to it
+ * @answer: posted to the first server
+ * @asked: an answer is due at this turn's end
  * @config: settings from now on, NULL = as before
- * @stale: posted to the first server if something happened since
+ * @stale: posted to the first server after a change
  *
- * @timers: of its queues, as in struct summary, for all threads to read; likewise
- *	@next_ns
- * @summed_ns: when that was, CLOCK_MONOTONIC, 0 = never
- * @tour: goes through all threads, and each sums up its queues; under way if
- *	@touring
- * @toured_ns: when the last one came back, 0 = never
- * @waiting: clients that wait for it, by their @asking
+ * @timers: of its queues, for all threads; likewise @next_ns
+ * @summed_ns: time of that sum, CLOCK_MONOTONIC, 0 = never
+ * @tour: mail through all threads, each sums its queues
+ * @touring: @tour is in progress
+ * @toured_ns: when the last tour returned, 0 = never
+ * @waiting: clients that wait for the tour, by their @asking
  */
 struct round {
 	struct mail ask;
@@ -63,21 +64,21 @@ struct round {
 	struct list waiting;
 };
 
-/* Begins, when the server has its queues. */
+/* Initializes the round, after the server's queues. */
 void round_init(struct server *server);
 
-/* For the first server: asks all. @config is NULL or settings that it has taken
- * over already and that stay until the last answer. Returns how many will
- * answer by service_answered().
+/* Asks all threads; called by the first server. @config: NULL, or settings that
+ * it has taken over already and that stay until the last answer. Returns how
+ * many threads will answer by service_answered().
  */
 uint32_t round_begin(struct server *server, const struct config *config);
 
-/* For the others, at the end of a turn. */
+/* Answers at the end of a turn; called by the other servers. */
 void round_turn(struct server *server);
 
 /* Returns whether round_sum() is a few hundredths of a second old at most. If
  * not, the client is @busy until all threads have summed up, and its request
- * follows then. Clients may send any number of them.
+ * follows then. Any number of clients' requests share one tour.
  */
 bool round_recent(struct client *client);
 

@@ -36,12 +36,15 @@ struct declarations;
  * @refused_connections: for a limit; likewise @refused_queues, @refused_timers
  * @refused_busy: requests answered -EBUSY
  * @refused_credit: times that credit was cut to its limit
- * @closed_protocol: clients ended for breaking the protocol; @closed_backlog:
- *	for what they did not read; @closed_hello: connections for no HELLO
- * @refused_observers: for the limit of a queue; @copies_missed: copies that
- *	observers did not get
- * @lateness_max_ns: of all expirations but those that were delivered again,
- *	armed in the past, or held without a consumer or credit
+ * @closed_protocol: clients ended for breaking the protocol
+ * @closed_backlog: clients ended for unread memory
+ * @closed_hello: connections ended without a timely HELLO
+ * @refused_observers: for the limit of a queue
+ * @copies_missed: copies dropped for observers
+ * @lateness_max_ns: the most lateness of an expiration
+ *
+ * @lateness_max_ns leaves out redeliveries, timers armed in the past, and
+ * timers held without a consumer or credit.
  */
 struct server_stat {
 	counter_t records;
@@ -61,29 +64,30 @@ struct server_stat {
 
 /**
  * struct server - a server
- * @shards: all servers, and what they share (const); this is @number (const) of
- *	them, 0 = the one that listens
- * @declared: queues that files declare, all threads'
+ * @shards: all servers and their shared state (const)
+ * @number: of this server, 0 = it listens (const)
+ * @declared: all threads' declared queues
  * @config: changed by server_reconfigure() alone
  * @engine: const after start
- * @multishot: clients may be received from by multishot (const)
+ * @multishot: multishot receive is reliable (const)
  * @quiet: non-blocking sends post a CQE only on failure (const)
  *
  * @clients: all, by their @all
- * @arrivals: connections that have yet to say HELLO, by their @all
- * @hello_limit: of the time limits of them all
- * @ready: clients with records to be processed, by their @ready; @few: those
- *	with few of them
+ * @arrivals: connections before their HELLO, by their @all
+ * @hello_limit: of the time limits of all arrivals
+ * @ready: clients with records to process, by their @ready
+ * @few: those with few records, likewise
  * @writers: clients with something to send, by their @writer
- * @sent: clients whose send was submitted quietly, by their @sent
- * @starved: clients that found no buffer to receive into, by their @starved
- * @stuck: clients that are blocked, by their @stuck, who took nothing for the
- *	longest first
- * @dead: clients that have ended and wait for their last completion, by @all
- * @due: queues with something for their consumer, by their @due
+ * @sent: clients whose send skips its CQE, by their @sent
+ * @starved: clients that found no receive buffer, by their @starved
+ * @stuck: blocked clients, by their @stuck
+ * @dead: ended clients before their last completion, by @all
+ * @due: queues for consumer_run(), by their @due
  * @turn_ns: as in struct expiry_server_stat; likewise @batch, @request_ns
- * @written_ns: when the turn before had its answers ready for the kernel
- * @stop: asked to
+ * @written_ns: when the previous turn's answers were ready to submit
+ * @stop: the server must end
+ *
+ * The first client in @stuck has read nothing for the longest time.
  */
 struct server {
 	struct shards *shards;
@@ -126,7 +130,7 @@ struct server {
 	bool stop;
 };
 
-/* Sets it up, in the thread that runs it. Says on stderr what failed. */
+/* Initializes the server, in the thread that runs it. Logs a failure. */
 int server_init(struct server *server, struct shards *shards, uint32_t number,
 		const struct config *config);
 void server_deinit(struct server *server);
@@ -136,13 +140,13 @@ void server_deinit(struct server *server);
  */
 void server_reconfigure(struct server *server, const struct config *config);
 
-/* Most queues in all threads together. */
+/* Returns the most queues in all threads together. */
 uint64_t server_queues_max(const struct server *server);
 
 /* Returns the most unread bytes of clients, in all threads together. */
 uint64_t server_backlog_max(const struct server *server);
 
-/* Serves until server_stop(); 0 or a fatal -errno. */
+/* Serves until server_stop(). Returns 0 or a fatal -errno. */
 int server_run(struct server *server);
 void server_stop(struct server *server);
 

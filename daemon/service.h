@@ -23,24 +23,25 @@ struct server;
 
 /**
  * struct service - the service
- * @configure: makes settings of the files and the command line as they are now;
- *	0, or -errno after saying on stderr what is wrong
+ * @configure: makes settings of the files and the command line
  * @fd: a signalfd, -1 = not begun
  * @signalled: the read of @signal from it
- * @reload: to be done in this turn, or when the round is over
- * @reloaded: the round tells threads of other settings
+ * @reload: due in this turn, or after the round
+ * @reloaded: the round passes new settings to threads
  *
- * @ticked: the timeout of @period, under way if @ticking
- * @watchdog: the manager waits for an answer twice a @period
- * @tick: it fired in this turn
+ * @ticked: the timeout of @period, in progress if @ticking
+ * @watchdog: the manager requires answers, at most two periods apart
+ * @tick: the timeout fired in this turn
  * @asking: a round is in progress; @awaited answers are to come
- * @answered: one came in this turn
+ * @answered: an answer came in this turn
  * @alive: with this round the watchdog is answered
- * @reloading_us: since when settings are read anew, CLOCK_MONOTONIC; 0 = the
- *	manager knows
- * @behind: the manager did not take the last message: soon once more
- * @unready: READY is still to be sent
+ * @reloading_us: start of a reload, CLOCK_MONOTONIC, 0 = reported
+ * @behind: the manager refused the last message: repeat it soon
+ * @unready: READY must still be sent
  * @status: last sent
+ *
+ * @configure reads both as they are now. It returns 0, or -errno after a line
+ * in the log.
  */
 struct service {
 	struct server *server;
@@ -66,18 +67,20 @@ struct service {
 	char status[SERVICE_STATUS_MAX];
 };
 
-/* Begins: the server is ready. -errno, and a line on stderr. */
+/* Begins the service when the server is ready. Returns 0, or -errno after a
+ * line in the log.
+ */
 int service_init(struct service *service, struct server *server,
 		 int (*configure)(struct config *config));
 void service_deinit(struct service *service);
 
-/* A thread has answered a round. */
+/* Counts a thread's answer to a round. */
 void service_answered(struct service *service);
 
-/* At the end of a turn. */
+/* Ends a turn: sends due messages and begins due rounds. */
 void service_turn(struct service *service);
 
-/* The server ends. */
+/* Tells the manager that the server ends. */
 void service_stopping(struct service *service);
 
 #endif /* DAEMON_SERVICE_H */

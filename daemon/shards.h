@@ -30,22 +30,23 @@ struct server;
 
 /**
  * struct shards - all servers
- * @servers: const once all have begun; @nr of them (const)
+ * @servers: @nr of them (const once all have begun)
  * @ops: of the engine that the first server opened (const)
  * @started_ns: CLOCK_BOOTTIME (const)
- * @accounts: what users have; likewise @connections, @queues, of all users
- * @arrival_pool: memory of arrivals, which any thread gives back; under
- *	@arrival_lock
- * @directory: where queues are
- * @store: what the service manager keeps
- * @declared: queues that files declare; replaced in the first thread, each other
- *	thread has its own pointer to it
- * @declared_before: the set that it replaced, until all threads have the new one
- * @loss: timers that end with the daemon, at its end
- * @plan: what memory is for (const)
+ * @accounts: of all users; likewise @connections, @queues
+ * @arrival_pool: memory of arrivals; under @arrival_lock
+ * @directory: the threads of queues
+ * @store: queues that the service manager keeps
+ * @declared: queues that files declare
+ * @declared_before: the previous set, until all threads have @declared
+ * @loss: timers that end with the daemon
+ * @plan: use of memory (const)
  * @memory: of the timers of the embedded engine
- * @stale: something happened in another thread since the service manager was
- *	told how we are
+ * @stale: the state changed since the last report to the service manager
+ *
+ * Any thread may free an arrival. The first thread replaces @declared; each
+ * other thread has its own pointer to it. @stale is about the other threads'
+ * events.
  */
 struct shards {
 	struct server *servers[THREADS_MAX];
@@ -67,8 +68,8 @@ struct shards {
 	atomic_bool stale;
 };
 
-/* Serves until the first server is stopped or one of them fails; 0 or -errno,
- * after saying on stderr what failed. @configure: as in struct service.
+/* Serves until the first server is stopped or one of them fails. Returns 0, or
+ * -errno after a line in the log. @configure: as in struct service.
  */
 int shards_run(const struct config *config,
 	       int (*configure)(struct config *config));

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The default socket of the daemon: for root the system's
- * place, for any other user a directory of that user's.
+ * The default socket of the daemon: the system's place for root, a directory of
+ * their own for other users.
  */
 #ifndef DAEMON_SOCKET_DEFAULT_H
 #define DAEMON_SOCKET_DEFAULT_H
@@ -11,13 +11,13 @@
 /* Writes the default path to @path. */
 void socket_default(char *path, size_t size);
 
-/* Makes the user's directory, mode 0700, if @path is the user's default; nobody
- * else may own it. Returns 0, or -errno after saying on stderr what is wrong.
+/* Makes the user's directory, mode 0700, if @path is the user's default. No
+ * other user may own it. Returns 0, or -errno after a line in the log.
  */
 int socket_default_prepare(const char *path);
 
-/* Returns why a user's daemon has @path, the system's, as its default: words to
- * go behind an error, or "".
+/* Returns why @path, the system's, is the default of a user's daemon: text to
+ * append to an error, or "".
  */
 const char *socket_default_hint(const char *path);
 

@@ -1,12 +1,12 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The service manager's store of descriptors (sd_pid_notify_with_fds(3)), and
- * what it hands us at the start: the listening socket, and the named queues of
- * a daemon that was here before.
+ * the descriptors it passes at the start. These are the listening socket, and
+ * the named queues of an earlier daemon.
  *
- * A queue of the kernel engine is a descriptor, and lives as long as anybody
- * has it. So each named queue's goes to the store before its first client gets
- * an answer, under the name QUEUE@UID; clock and mode the kernel knows.
+ * A queue of the kernel engine lives as long as its descriptor is open. So each
+ * named queue's goes to the store before its first client gets an answer, under
+ * the name QUEUE@UID. The kernel knows clock and mode.
  */
 #ifndef DAEMON_STORE_H
 #define DAEMON_STORE_H
@@ -21,18 +21,21 @@ struct server;
 struct shards;
 
 /**
- * struct store - the store as we know it
- * @fds: what we were handed, the first of them SD_LISTEN_FDS_START; @nr_fds of
- *	them, their names in @names and, if there are several threads, of
- *	queues where each goes in @places
+ * struct store - the store, as far as the daemon knows it
+ * @fds: passed at the start, from SD_LISTEN_FDS_START on
+ * @nr_fds: their number
+ * @names: their names
+ * @places: of the queues among them, if there are several threads
  * @nr_queues: queues among @fds
  * @listener: the socket among them, or -1
  * @max: most descriptors that the manager takes
  * @kept: queues in the store
- * @bytes: of their names, which must fit into one variable of the environment
- *	of the next daemon
- * @missed: queues that the manager did not take in time; tried again
+ * @bytes: of their names, at most STORE_BYTES
+ * @missed: queues that the manager did not take in time
  * @lock: of @kept, @bytes and @missed, and of users' shares
+ *
+ * The names become one variable of the next daemon's environment. The daemon
+ * tries @missed queues again.
  */
 struct store {
 	char **names;
@@ -47,33 +50,35 @@ struct store {
 	pthread_mutex_t lock;
 };
 
-/* Look at what we were handed. Says on stderr what is wrong; 0 or -errno. */
+/* Checks the descriptors passed at the start. Returns 0, or -errno after a line
+ * in the log.
+ */
 int store_init(struct store *store, struct shards *shards);
 void store_deinit(struct store *store);
 
-/* Make those queues among it the server's, whose engine is open, that its thread
- * is to have.
- */
+/* Makes the queues of the server's thread. Its engine is open. */
 int store_take(struct server *server);
 
-/* All servers have theirs. */
+/* Logs the number of queues taken over, after all servers have theirs. */
 void store_taken(struct shards *shards);
 
-/* Have a named queue kept; whether it is. What is not kept ends with us. */
+/* Stores a named queue. Returns whether it is kept; if not, it ends with the
+ * daemon.
+ */
 bool store_keep(struct queue *queue);
 
-/* The queue is dropped. */
+/* Removes a dropped queue from the store. */
 void store_forget(struct queue *queue);
 
-/* Takes a queue out of the store, whose name there is about to change; what is in the
- * queue stays. Returns false if the service manager does not read.
+/* Removes a queue from the store because its name there will change; its timers
+ * stay. Returns false if the service manager does not read.
  */
 bool store_leave(struct queue *queue);
 
-/* Try again to have kept what of the server's was @missed. */
+/* Tries again to store the server's @missed queues. */
 void store_retry(struct server *server);
 
-/* How many queues are in the store, and how many should be besides. */
+/* Returns how many queues are in the store, and how many are missing there. */
 void store_count(struct store *store, uint64_t *keptp, uint64_t *missedp);
 
 #endif /* DAEMON_STORE_H */

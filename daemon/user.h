@@ -21,7 +21,7 @@
  * @all: in its bucket
  * @uid: const; likewise @account, a reference
  * @connections: open now
- * @queues: queues it owns, by their @of_user; @nr_queues of them
+ * @queues: owned by it, by their @of_user; @nr_queues of them
  */
 struct user {
 	struct list all;
@@ -47,7 +47,7 @@ void users_deinit(struct users *users);
  */
 struct user *user_get(struct users *users, uid_t uid);
 
-/* Frees the user if this thread has nothing of it any more. */
+/* Frees the user if this thread has no charge of it any more. */
 void user_put(struct users *users, struct user *user);
 
 #endif /* DAEMON_USER_H */

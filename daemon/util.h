@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The few helpers that every file of the daemon may use.
- */
+/* Helpers for every file of the daemon. */
 #ifndef DAEMON_UTIL_H
 #define DAEMON_UTIL_H
 
@@ -45,7 +43,7 @@ static inline void list_add(struct list *list, struct list *entry)
 	list->prev = entry;
 }
 
-/* Takes @entry off its list, if it is on one. */
+/* Removes @entry from its list, if it is on one. */
 static inline void list_del(struct list *entry)
 {
 	entry->prev->next = entry->next;
@@ -53,7 +51,7 @@ static inline void list_del(struct list *entry)
 	list_init(entry);
 }
 
-/* Takes off and returns the first entry; NULL if there is none. */
+/* Removes and returns the first entry; NULL if there is none. */
 static inline struct list *list_pop(struct list *list)
 {
 	struct list *entry = list->next;
