@@ -12,8 +12,8 @@
 #include "daemon/log.h"
 #include "daemon/server.h"
 
-/* Further groups are ignored: 256 KiB for each of many requests would delay the
- * thread.
+/* Further groups are ignored: reading 256 KiB for each of many requests would
+ * delay the thread.
  */
 #define GROUPS_MAX	1024
 

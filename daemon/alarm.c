@@ -6,7 +6,7 @@
 #include "daemon/alarm.h"
 #include "daemon/util.h"
 
-#define ALARM_LATEST	((uint64_t)INT64_MAX)	/* of the kernel's clocks */
+#define ALARM_LATEST	((uint64_t)INT64_MAX)	/* latest time of the kernel's clocks */
 
 static void alarms_fired(struct loop_op *op, int result, uint32_t flags);
 static void alarms_moved(struct loop_op *op, int result, uint32_t flags);
@@ -160,14 +160,14 @@ static void alarms_time(struct alarms *alarms, uint64_t first_ns)
 }
 
 /* Keep a timeout that is too early: it costs one wake-up at most. Moving it
- * would cost one for each refresh of the first timer.
+ * would cost a request for each refresh of the first timer.
  */
 void alarms_turn(struct alarms *alarms)
 {
 	struct io_uring_sqe *sqe;
 	uint64_t first_ns;
 
-	/* Due alarms ring whatever the state of the timeout. */
+	/* Ring due alarms, whatever the state of the timeout. */
 	if (alarms->nr)
 		alarms_ring(alarms);
 	if (!alarms->nr)

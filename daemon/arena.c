@@ -7,7 +7,7 @@
 
 #define REGION_SIZE	(64UL << 20)
 #define REGION_PAGES	(REGION_SIZE / CORE_PAGE_SIZE)
-#define REGION_ALIGN	(2UL << 20)	/* of a huge page */
+#define REGION_ALIGN	(2UL << 20)	/* size of a huge page */
 
 /* Pages kept: this many, or a share of those in use. The hysteresis avoids
  * freeing and allocating again when a queue's size varies.
@@ -96,7 +96,9 @@ static bool arena_grow(struct arena *arena)
 	region = region_map();
 	if (!region)
 		return false;
-	/* Timers are touched at random: a huge page saves a walk for most. */
+	/* Timers are accessed at random: huge pages avoid most page-table
+	 * walks.
+	 */
 	madvise(region, REGION_SIZE, MADV_HUGEPAGE);
 	arena->regions[arena->nr_regions] = region;
 	arena->nr_regions = nr;

@@ -11,7 +11,9 @@
 static void arrival_received(struct loop_op *op, int result, uint32_t flags);
 static void arrival_lands(struct server *server, struct mail *mail);
 
-/* Logs why a connection ends before its HELLO, and closes it. */
+/* Closes a connection before its HELLO was carried out. Sends the errno as
+ * HELLO's reply, if the socket takes it.
+ */
 static void connection_end(int fd, int error)
 {
 	struct expiry_record record = {
@@ -102,8 +104,8 @@ int arrival_new(struct server *server, int fd, pid_t pid,
 	return 0;
 }
 
-/* The connection is no arrival any more. Its next owner charges it to a
- * reference of its own.
+/* Frees an arrival. Its account stays charged if the connection's next owner
+ * has a reference of its own.
  */
 static void arrival_free(struct arrival *arrival)
 {
@@ -136,7 +138,7 @@ static void arrival_lands(struct server *server, struct mail *mail)
 	arrival_free(arrival);
 }
 
-/* Hands a connection with its HELLO to the thread of its queue. */
+/* Passes a connection with its HELLO to the thread of its queue. */
 static void arrival_go(struct arrival *arrival)
 {
 	const struct expiry_hello *hello = (const void *)&arrival->hello;
@@ -171,9 +173,7 @@ static struct log_about arrival_about(const struct arrival *arrival)
 	};
 }
 
-/* Ends an arrival after its time limit: answers, as HELLO would be, and closes
- * it.
- */
+/* Ends an arrival after its time limit: sends HELLO's reply and closes it. */
 static void arrival_expire(struct arrival *arrival)
 {
 	struct log_about ended = arrival_about(arrival);

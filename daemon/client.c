@@ -30,7 +30,7 @@ static struct buffer *client_said(struct server *server,
 {
 	struct buffer *buffer = buffer_spare(&server->buffers);
 
-	/* There may be more arrivals in a turn than spare buffers. */
+	/* A turn may have more new clients than spare buffers. */
 	if (!buffer)
 		buffer = buffer_private(&server->buffers,
 					sizeof(arrival->hello));
@@ -104,7 +104,7 @@ static void client_free(struct client *client)
 	pool_put(&server->client_pool, client);
 }
 
-/* Kills a client: no more is done for it. Its role as a consumer is free at
+/* Ends a client: it is not served any more. Its role as a consumer is free at
  * once. The rest is freed at the end of the turn of its last completion: the
  * kernel may still use its memory, and callers may hold a pointer to it.
  */
@@ -194,7 +194,7 @@ static void client_receive(struct client *client)
 	} else {
 		io_uring_prep_recv_multishot(sqe, client->fd, NULL, 0, 0);
 	}
-	/* Usually there is nothing yet: do not try for nothing. */
+	/* Poll first: most often the socket is still empty. */
 	if (!client->more)
 		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
 	sqe->flags |= IOSQE_BUFFER_SELECT;
@@ -228,7 +228,7 @@ static void client_received(struct loop_op *op, int result, uint32_t flags)
 		buffer->received_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
 		buffer_push(&client->received, buffer);
 		client->nr_received++;
-		/* It can wait for the engine in private memory. */
+		/* Requests can wait for the engine in private memory. */
 		if (client->busy && server->buffers.nr_free <
 				    buffers_reserve(&server->buffers))
 			client_privatize(client);

@@ -16,7 +16,8 @@ static int clock_watch(struct clock_watch *clock)
 	struct itimerspec far = { .it_value.tv_sec = CLOCK_FAR };
 	struct io_uring_sqe *sqe;
 
-	/* -ECANCELED: it was set once more meanwhile; the watch is on. */
+	/* -ECANCELED: the clock was set again meanwhile; the watch is active.
+	 */
 	if (timerfd_settime(clock->fd,
 			    TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far,
 			    NULL) < 0 && errno != ECANCELED)

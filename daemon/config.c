@@ -16,8 +16,8 @@
 #include "daemon/socket-default.h"
 #include "daemon/util.h"
 
-/* The greatest bytes or timers of a user: more than possible, and sums of
- * several such numbers still fit in 64 bits.
+/* Greatest setting in bytes or timers. It is more than possible, and sums of
+ * several such values still fit in 64 bits.
  */
 #define MOST	(1ULL << 48)
 
@@ -25,12 +25,12 @@
  * struct config_key - a setting
  * @name: in the file
  * @offset: in struct config
- * @text: room for a string there, 0 = it is a number
+ * @text: size of a string, 0 = a number
  * @value: default of a number; likewise @min, @max
  * @string: default of a string
  * @base: of a number; 0 = 10
- * @start: looked at when the daemon starts, not when it reloads
- * @derived: 0 has the daemon find a value itself, below @min though it is
+ * @start: read at the start only, not on a reload
+ * @derived: 0, below @min, lets the daemon derive it
  */
 struct config_key {
 	const char *name;
@@ -127,7 +127,7 @@ void config_init(struct config *config)
 		else
 			*(uint64_t *)field(config, key) = key->value;
 	}
-	/* To its end, as config_set() does. */
+	/* Clear all of it, as config_set() does. */
 	memset(config->socket, 0, sizeof(config->socket));
 	socket_default(config->socket, sizeof(config->socket));
 }
@@ -196,7 +196,8 @@ const char *config_set(struct config *config, const char *name,
 		if (!strcmp(name, "undeclared") && strcmp(value, "anybody") &&
 		    strcmp(value, "group") && strcmp(value, "nobody"))
 			return "is not anybody, group or nobody";
-		/* Up to its end, so that settings can be compared. */
+		/* strncpy() clears the rest, so that settings can be compared.
+		 */
 		strncpy(field(config, key), value, key->text);
 		return NULL;
 	}

@@ -3,13 +3,14 @@
  * Consumers: the path of an expiration from the engine to a connection.
  *
  * Expirations stay in the engine, where they can still be refreshed and
- * cancelled, until the consumer has given credit and its socket has room. A
- * read that an engine completes later belongs to its consumer: the next one
- * gets neither the result nor its count against the credit.
+ * cancelled, until the consumer has given credit and its socket has room. That
+ * is the daemon's backpressure. A read that an engine completes later belongs
+ * to its consumer. The next consumer gets neither the result nor its count
+ * against the credit.
  *
- * On a plain queue expirations collected for a consumer that leaves are lost
- * (at most once). That is one buffer at most that its socket had not taken,
- * because nothing is collected before, and the bytes unread in its socket. On
+ * On a plain queue, expirations collected for a consumer that leaves are lost
+ * (at most once). That is at most one buffer that its socket had not taken,
+ * because nothing is collected before, and the unread bytes in its socket. On
  * an acknowledging queue the next consumer gets both.
  */
 #include <assert.h>
@@ -109,7 +110,7 @@ void consumer_leave(struct queue *queue)
 		ops->stop(queue->engine_queue, &queue->read);
 }
 
-/* Checks again: more may be due already, or the engine reports when. */
+/* Runs again if there may be @more or a timer is due, else waits for one. */
 static void consumer_next(struct queue *queue, bool more)
 {
 	const struct engine_ops *ops = queue->server->engine->ops;
@@ -165,7 +166,7 @@ void consumer_read_done(struct engine_io *io, int result)
 	queue->reading = false;
 	if (!queue->doomed) {
 		consumer_read(queue, result);
-		/* A new consumer may have come meanwhile. */
+		/* A new consumer may be attached meanwhile. */
 		consumer_kick(queue);
 		return;
 	}
@@ -173,7 +174,7 @@ void consumer_read_done(struct engine_io *io, int result)
 	queue_forget(queue);
 }
 
-/* Returns false if there is no room for it now. */
+/* Sends a CLOCK_SET to the consumer. Returns false if there is no room now. */
 static bool consumer_tell_clock(struct queue *queue)
 {
 	struct expiry_record *record;
@@ -206,7 +207,9 @@ static bool consumer_rewind(struct queue *queue)
 	return true;
 }
 
-/* Returns how many expirations were collected or requested. */
+/* Collects due timers of one queue. Returns how many were collected or
+ * requested.
+ */
 static uint32_t consumer_run(struct queue *queue)
 {
 	struct server *server = queue->server;
@@ -249,9 +252,9 @@ uint32_t consumers_run(struct server *server, uint32_t budget)
 	uint32_t full = server->buffers.size / sizeof(struct expiry_record);
 	uint32_t done = 0, before;
 
-	/* Queues listed meanwhile have their turn next. After filled buffers
-	 * that is at once, so that expirations do not pile up behind arrivals
-	 * of more than a buffer each turn.
+	/* Queues added meanwhile have their turn next. After filled buffers
+	 * that is at once: expirations must not pile up when more than a buffer
+	 * of them becomes due each turn.
 	 */
 	do {
 		struct list now, *entry;
@@ -286,7 +289,7 @@ void consumers_clock_set(struct server *server)
 			    !queue->consumer)
 				continue;
 			queue->clock_set = true;
-			/* Timers due through the step are not late. */
+			/* Timers that became due by the step are not late. */
 			queue->takes = false;
 			consumer_kick(queue);
 		}

@@ -19,7 +19,9 @@ static int is_conf(const struct dirent *entry)
 	return key_file_is_name(entry->d_name);
 }
 
-/* Makes a queue's name of its file's. Returns false if it is none. */
+/* Derives a queue's name from its file's name. Returns false if it is not
+ * valid.
+ */
 static bool parse_name(const char *file, char *name)
 {
 	size_t len = strlen(file) - SUFFIX;
@@ -47,7 +49,7 @@ static struct declaration *add(struct declarations *set, char *path,
 {
 	struct declaration *all;
 
-	/* A power of two: twice as many. */
+	/* Double the array at each power of two. */
 	if (!(set->nr & (set->nr - 1))) {
 		all = realloc(set->all, (set->nr ? 2 * set->nr : 1) *
 					sizeof(*all));
@@ -61,7 +63,8 @@ static struct declaration *add(struct declarations *set, char *path,
 	return all;
 }
 
-/* Returns 0, 1 for a fault, or -ENOMEM. */
+/* Adds the file's declaration to the set. Returns 0, 1 for a fault, or -ENOMEM.
+ */
 static int read_one(struct declarations *set, const char *folder,
 		    const char *file)
 {
@@ -88,7 +91,9 @@ static int read_one(struct declarations *set, const char *folder,
 	return queue_file_read(one) < 0;
 }
 
-/* Returns -ENOMEM, or 0 after adding to *@faults. */
+/* Adds the declarations of a folder. Returns -ENOMEM, or 0 after adding to
+ * *@faults.
+ */
 static int read_folder(struct declarations *set, const char *folder,
 		       uint32_t *faults)
 {
@@ -119,7 +124,7 @@ static int compare(const void *one, const void *other)
 	return memcmp(a->name, b->name, EXPIRY_NAME_MAX);
 }
 
-/* Drops what only hides, and sorts the rest. */
+/* Drops the masks, which only hide other files, and sorts the rest. */
 static void tidy(struct declarations *set)
 {
 	uint32_t i, nr = 0;

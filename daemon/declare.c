@@ -30,7 +30,7 @@ static uint64_t limit_of(const struct server *server,
 	return file->limit ? min_u64(file->limit, most) : most;
 }
 
-/* Applies what may change at any time but the owner. */
+/* Applies what may change at any time: group and mode. */
 static void set_access(struct queue *queue, const struct declaration *file)
 {
 	queue->gid = file->gid;
@@ -95,8 +95,8 @@ static bool is_of_kind(const struct queue *queue,
 	return queue->clock_id == file->clock_id && queue->mode == file->mode;
 }
 
-/* Writes into @text what of the file cannot be applied. @before: what the file said
- * when the queue was made, as far as it is known.
+/* Writes into @text the keys of the file that cannot be applied now. @before:
+ * the file when the queue was made, NULL = unknown.
  */
 static void print_changes(char *text, const struct queue *queue,
 			  const struct declaration *file,
@@ -126,15 +126,15 @@ static void log_changes(const struct queue *queue,
 	char text[CHANGES_TEXT];
 
 	print_changes(text, queue, file, before);
-	/* The first separator is left out. */
+	/* Leave out the first separator. */
 	if (*text)
 		log_at(LOG_LEVEL_WARNING, &about,
 		       "queue %.*s: %s: what it says of %s waits until the queue is dropped",
 		       EXPIRY_NAME_MAX, file->name, file->path, text + 2);
 }
 
-/* Gives the queue to the owner that the file names. Returns false if it keeps the
- * one it has.
+/* Gives the queue to the owner that the file names. Returns false if the owner
+ * does not change.
  */
 static bool change_owner(struct queue *queue, const struct declaration *file)
 {
@@ -160,8 +160,8 @@ static bool change_owner(struct queue *queue, const struct declaration *file)
 	return !r;
 }
 
-/* Brings a queue up to date with its file, or takes one as declared that was made
- * otherwise: by a client, or by a daemon before this one.
+/* Updates a queue from its file. A client or an earlier daemon may have made
+ * the queue: it counts as declared from now on.
  */
 static void change_queue(struct queue *queue, const struct declaration *file,
 			 const struct declaration *before)
@@ -185,7 +185,7 @@ static void change_queue(struct queue *queue, const struct declaration *file,
 	log_changes(queue, file, before);
 }
 
-/* The queue's file is gone. */
+/* Handles the removal of a queue's file. */
 static void undeclare(struct queue *queue, const struct declaration *before)
 {
 	struct log_about about = about_file(before, 0);

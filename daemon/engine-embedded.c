@@ -3,9 +3,9 @@
  * The embedded engine: core/ in this process, for machines where no module can
  * be loaded. Queues live as long as the daemon.
  *
- * All requests are answered at once. Work that may take long, such as settling
- * the top of a heap and freeing pages, is done in bounded steps at the end of a
- * turn, for the queues used in it. A turn that leaves a rest requests another.
+ * All requests are answered at once. Long work, such as settling the top of a
+ * heap and freeing pages, is done in bounded steps. These run at the end of a
+ * turn, for the queues used in it. A turn that leaves work requests another.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -35,8 +35,8 @@ static_assert(CORE_DIR_SIZE * sizeof(void *) <= CORE_PAGE_SIZE,
 /**
  * struct run - one run of a queue's pages
  * @pages: as the core sees it
- * @queue: whose
- * @high: pages at and above this are not there
+ * @queue: its queue
+ * @high: end of the present pages
  */
 struct run {
 	struct core_pages pages;
@@ -47,12 +47,12 @@ struct run {
 /**
  * struct embedded_queue - a queue
  * @timers: the core's
- * @runs: its memory
+ * @runs: its pages
  * @alarm: set while the queue waits for its first deadline
  * @used: on the engine's list of queues to be updated
  * @clock_id: const; @limit likewise
- * @waiting: due() is owed
- * @rewind: where the rewind under way goes on
+ * @waiting: due() must be called
+ * @rewind: where the rewind in progress continues
  */
 struct embedded_queue {
 	struct engine_queue base;
@@ -68,7 +68,7 @@ struct embedded_queue {
 /**
  * struct embedded - the engine
  * @arena: memory of all queues
- * @alarms: one set for each clock, numbered as loop_clock() does
+ * @alarms: one set for each clock, by loop_clock()
  * @used: queues used since they were last updated
  * @nr: queues
  */
@@ -155,8 +155,8 @@ err_memory:
 	return NULL;
 }
 
-/* Frees up to *@countp of the pages from @keep up. Returns true if there are
- * more.
+/* Frees up to *@countp of the pages from @keep up. Returns true if more are
+ * left.
  */
 static bool run_cut(struct run *run, uint32_t keep, uint32_t *countp)
 {
@@ -240,7 +240,7 @@ static bool queue_tidy(struct embedded_queue *queue)
 		struct run *run = &queue->runs[i];
 		uint32_t nr = run->pages.nr;
 
-		/* With no timer left nothing is kept. */
+		/* A queue without timers keeps no pages. */
 		if (queue->base.timers)
 			nr += nr / 8 + RUN_KEEP;
 		if (run_cut(run, nr, &count))
@@ -335,7 +335,7 @@ static int embedded_submit_now(struct engine_queue *base,
 	return 0;
 }
 
-/* A timer that is due when armed needs no alarm: it goes out in the turn of its
+/* A timer that is due when armed needs no alarm: it expires in the turn of its
  * reply.
  */
 static int embedded_submit(struct engine_queue *base, struct engine_io *io)

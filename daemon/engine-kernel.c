@@ -2,8 +2,8 @@
 /*
  * The kernel engine: a queue is an open file of /dev/expiry.
  *
- * Batches go as IORING_OP_URING_CMD, expirations come by IORING_OP_READ, both
- * in the loop's ring. Waiting is a one-shot poll after an empty read. It checks
+ * Batches use IORING_OP_URING_CMD and expirations IORING_OP_READ, both in the
+ * loop's ring. Waiting is a one-shot poll after an empty read. The poll checks
  * the state once it is armed, so that no event between the two is missed.
  */
 #include <errno.h>
@@ -18,15 +18,15 @@
 #include "daemon/engine.h"
 #include "daemon/util.h"
 
-/* Empty reads although the queue polled readable: the page they need is not in
- * memory. The next may wait for it, in a thread of the ring.
+/* Empty reads of a readable queue: the page they need is not in memory. The
+ * next read may wait for it, in a thread of the ring.
  */
 #define READS_IN_VAIN	2
 
 /**
  * struct kernel - the engine
- * @device: path
- * @queues: all that have a poll on its way, freed or not
+ * @device: path of the device
+ * @queues: all with a pending poll, freed ones included
  */
 struct kernel {
 	struct engine base;
@@ -36,14 +36,14 @@ struct kernel {
 
 /**
  * struct kernel_queue - a queue
- * @fd: its file; -1 once it is freed and only the poll is left
+ * @fd: its file; -1 = freed, its poll pending
  * @mode: EXPIRY_MODE_*
  * @clock_id: as configured
- * @past_ns: the latest deadline that had passed when a timer was given it
- * @in_vain: reads in a row that found nothing although the queue was readable
+ * @past_ns: latest deadline already passed when set
+ * @in_vain: consecutive empty reads of the readable queue
  * @poll_turn: the turn in which @poll was armed
- * @waiting: due() is owed
- * @polling: @poll is on its way
+ * @waiting: due() must be called
+ * @polling: @poll is pending
  */
 struct kernel_queue {
 	struct engine_queue base;
@@ -78,7 +78,7 @@ static void poll_done(struct loop_op *op, int result, uint32_t flags)
 	(void)flags;
 	queue->polling = false;
 	list_del(&queue->all);
-	/* It really waited: the read before it was empty. */
+	/* The poll has waited for an event: the read before it was empty. */
 	if (queue->base.engine->loop->turns - queue->poll_turn > 1)
 		queue->in_vain = 0;
 	if (queue->fd < 0) {
@@ -283,7 +283,9 @@ static int keep_expired(struct expiry_record *records, int count)
 	return kept;
 }
 
-/* Timers due later than any with a passed deadline come behind all of those. */
+/* Returns the most lateness of @records. Leaves out timers armed with a passed
+ * deadline: timers due later than these come after all of them.
+ */
 static uint64_t lateness(struct kernel_queue *queue,
 			 const struct expiry_record *records, int count)
 {
@@ -300,7 +302,7 @@ static uint64_t lateness(struct kernel_queue *queue,
 		if (!(records[i].flags & EXPIRY_F_REDELIVERED) &&
 		    records[i].deadline_ns >= from_ns)
 			break;
-	/* It may have come during this turn. */
+	/* Not late if it became due in this turn. */
 	return i < count && records[i].deadline_ns < now_ns ?
 	       now_ns - records[i].deadline_ns : 0;
 }

@@ -72,8 +72,8 @@ static int hello_check(const struct expiry_hello *hello, const char **why)
 	return 0;
 }
 
-/* Refusals worth a line. Not these: a queue has a consumer, is of another kind
- * or does not exist. Programs may well try that.
+/* Refusals worth a line. The others are normal use: a queue has a consumer, is
+ * of another kind or does not exist.
  */
 static const char *attach_error(int error)
 {

@@ -13,8 +13,8 @@
 
 #define LISTEN_BACKLOG	4096
 
-/* Shares of all connections that are reserved: one for users with few of them,
- * and one for root; few is as many as the latter.
+/* Reserved shares of all connections: one for users with few, and one for root.
+ * A user has few below the latter.
  */
 #define CONNECTIONS_FOR_FEW	8
 #define CONNECTIONS_FEW		256
@@ -79,7 +79,8 @@ static void admit(struct server *server, int fd)
 		connection_refuse(server, fd, -ENOMEM);
 		return;
 	}
-	/* Connections only become fewer meanwhile: only this thread admits. */
+	/* The count can only fall meanwhile: only this thread admits clients.
+	 */
 	max = connections_max(server, peer.uid,
 			      share_read(&account->connections));
 	if (share_read(&shards->connections) >= max) {
@@ -162,7 +163,7 @@ static void listener_wait(struct listener *listener, bool pause)
 		io_uring_prep_poll_add(sqe, listener->fd, POLLIN);
 }
 
-/* There may be descriptors again: try. */
+/* Tries again: descriptors may be available. */
 static void listener_waited(struct loop_op *op, int result, uint32_t flags)
 {
 	struct listener *listener = container_of(op, struct listener, wait);
@@ -205,10 +206,10 @@ static void listener_accepted(struct loop_op *op, int result, uint32_t flags)
 		listener_accept(listener);
 }
 
-/* Refuses descriptors that clients send with their records: they are of no use,
- * and closing one may block without end, such as a TCP socket that lingers.
- * Connections inherit this from the listening socket. Kernels before 6.16
- * cannot.
+/* Refuses descriptors that clients send with their records. The daemon does not
+ * use them. Closing one may block without end, for example a TCP socket that
+ * lingers. Connections inherit this from the listening socket. Kernels before
+ * 6.16 cannot refuse them.
  */
 static void refuse_descriptors(int fd)
 {
@@ -217,7 +218,7 @@ static void refuse_descriptors(int fd)
 	setsockopt(fd, SOL_SOCKET, SO_PASSRIGHTS, &pass, sizeof(pass));
 }
 
-/* Makes the socket; it listens. */
+/* Makes the listening socket. */
 static int listener_make(struct listener *listener, const char *path,
 			 mode_t mode)
 {

@@ -81,7 +81,8 @@ static uint32_t thread_of(const struct shards *shards, uint64_t cursor)
 	return cursor % shards->nr;
 }
 
-/* @place: where to continue in this thread's pool, if not at its @end.
+/* Returns the cursor of index @place in this thread's pool; at its @end that of
+ * the next thread, or 0.
  */
 static uint64_t cursor_after(const struct server *server, uint64_t place,
 			     bool end)
@@ -93,7 +94,7 @@ static uint64_t cursor_after(const struct server *server, uint64_t place,
 	return server->number + 1 < nr ? server->number + 1 : 0;
 }
 
-/* Writes the answer of this thread; returns how many bytes. */
+/* Writes this thread's answer. Returns its size in bytes. */
 static size_t listing_fill(const struct server *server,
 			   const struct listing_question *question, void *to)
 {
@@ -123,7 +124,7 @@ static size_t listing_fill(const struct server *server,
 static void listing_asked(struct server *server, struct mail *mail);
 static void listing_answered(struct server *server, struct mail *mail);
 
-/* Sends the question of the next waiting client. */
+/* Sends the next waiting client's question. */
 static void listing_next(struct server *server)
 {
 	struct listing *listing = &server->listing;
@@ -165,7 +166,7 @@ static void listing_send(struct client *client, const struct listing *listing)
 	struct buffers *buffers = &client->server->buffers;
 	struct buffer *room = buffer_spare(buffers);
 
-	/* It must not wait: other clients wait for the listing. */
+	/* Do not wait for room: other clients wait for the listing. */
 	if (!room)
 		room = buffer_private(buffers, listing->len);
 	if (!room) {

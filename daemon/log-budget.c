@@ -5,8 +5,9 @@
 /**
  * struct bucket - tokens for lines
  * @last_s: when @tokens was last refilled, CLOCK_MONOTONIC
- * @uid: the user, LOG_NOBODY = of none; @is_used: there is one
- * @left_out: lines refused, and nothing said about them
+ * @uid: its user, LOG_NOBODY = of none
+ * @is_used: a user has this bucket
+ * @left_out: refused lines, not yet reported
  */
 struct bucket {
 	time_t last_s;
@@ -16,7 +17,7 @@ struct bucket {
 	uint64_t left_out;
 };
 
-/* The last one is for users beyond the table and for LOG_NOBODY. */
+/* The last bucket is for users beyond the table and for LOG_NOBODY. */
 static struct bucket users[LOG_USERS + 1] = {
 	[LOG_USERS] = { .uid = LOG_NOBODY, .tokens = LOG_USER_BURST },
 };

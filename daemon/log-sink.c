@@ -14,7 +14,7 @@
 #include "daemon/log-sink.h"
 #include "daemon/util.h"
 
-/* Whether stderr is the journal, and the socket by which it takes fields. */
+/* Whether stderr is the journal, and the journal's socket. */
 static bool log_journal;
 static int log_fd = -1;
 
@@ -55,8 +55,8 @@ static void append(struct text *text, const char *format, ...)
 		text->len += min_u64(len, room - 1);
 }
 
-/* Writes an entry with fields, and waits for a journal that is behind. Returns
- * whether the journal took it.
+/* Writes an entry with fields, and waits for a slow journal. Returns whether
+ * the journal took it.
  */
 static bool write_fields(enum log_level level, const struct log_about *about,
 			 const char *message)
@@ -88,7 +88,7 @@ static bool write_fields(enum log_level level, const struct log_about *about,
  */
 static bool write_line(enum log_level level, const char *message)
 {
-	static bool torn;	/* the line before ends in its middle */
+	static bool torn;	/* the previous line is incomplete */
 	struct pollfd out = { .fd = STDERR_FILENO, .events = POLLOUT };
 	struct text text = { .len = 0 };
 	size_t done = 0;
@@ -104,7 +104,7 @@ static bool write_line(enum log_level level, const char *message)
 		if (n > 0)
 			done += n;
 		else if (n < 0 && errno == EAGAIN)
-			poll(&out, 1, -1);	/* others made it so */
+			poll(&out, 1, -1);	/* others set O_NONBLOCK */
 		else if (n == 0 || errno != EINTR)
 			break;
 	}

@@ -18,16 +18,16 @@
 #define LOG_QUEUED_CLIENTS	96
 #define LOG_QUEUED_USER		24
 
-/* Delay of the line about left out ones, unless the daemon ends. */
+/* Delay of the report of left out lines, unless the daemon ends. */
 #define LOG_NOTE_S	5
 
 _Atomic enum log_level log_max = LOG_LEVEL_INFO;
 
 /**
- * struct entry - a line that waits
+ * struct entry - a queued line
  * @queue: memory of @about.queue
  * @client: a client caused it, one of @about.uid
- * @dropped: lines lost right before it
+ * @dropped: lines lost before it
  */
 struct entry {
 	enum log_level level;
@@ -39,15 +39,17 @@ struct entry {
 };
 
 /**
- * struct log_queue - lines that wait, and the thread that writes them
- * @lock: of all that follows, and of the budgets; no call is made under it
- * @more: there is something to write; @ended: the thread has ended
- * @head: number of the next entry to write, which is the thread's own; @tail: of
- *	the next to queue
- * @dropped: lines lost behind the last entry
- * @note_s: when to say how many were left out, CLOCK_MONOTONIC, 0 = none were
- * @stop: write what there is, then end
- * @is_ended: so it did
+ * struct log_queue - queued lines, and their writer's thread
+ * @lock: protects all fields below and the budgets
+ * @more: there is work; @ended: the thread has ended
+ * @head: next entry to write; only the thread changes it
+ * @tail: next entry to queue
+ * @dropped: lines lost after the last entry
+ * @note_s: when to report left out lines, 0 = none
+ * @stop: write the remaining lines, then end
+ * @is_ended: the thread has ended
+ *
+ * @note_s is on CLOCK_MONOTONIC. No call is made under @lock.
  */
 static struct {
 	pthread_t thread;
@@ -76,7 +78,7 @@ static time_t now_s(void)
 
 /* ---------------------------------------------------------------- the thread */
 
-/* Reports @nr lost lines, and those not reported before. */
+/* Reports @nr lost lines, and those of failed reports. */
 static void note_dropped(uint64_t nr)
 {
 	static const struct log_about about;
@@ -93,14 +95,15 @@ static void note_dropped(uint64_t nr)
 		unsaid = 0;
 }
 
-/* Counts a line that was lost; with the lock. */
+/* Counts a lost line; called with the lock. */
 static void count_dropped(void)
 {
 	log_queue.dropped++;
 	dropped_total++;
 }
 
-/* Writes the oldest entry; with the lock, which it gives up meanwhile. */
+/* Writes the oldest entry. Called with the lock, which it releases meanwhile.
+ */
 static void write_entry(void)
 {
 	struct entry *entry = &log_queue.entries[log_queue.head % LOG_QUEUED];
@@ -116,7 +119,9 @@ static void write_entry(void)
 		count_dropped();
 }
 
-/* Reports about whom lines were left out; with the lock, likewise. */
+/* Reports users with lines left out. Called with the lock, which it releases
+ * meanwhile.
+ */
 static void write_notes(void)
 {
 	static const struct log_about about;
@@ -143,7 +148,9 @@ static void write_notes(void)
 	}
 }
 
-/* At the end they are, as soon as nothing else is left; with the lock. */
+/* Returns whether left out lines must be reported: after the delay, or at the
+ * end, once no other line is left. Called with the lock.
+ */
 static bool are_notes_due(void)
 {
 	if (!log_queue.note_s)
@@ -152,7 +159,7 @@ static bool are_notes_due(void)
 	       (log_queue.stop && log_queue.head == log_queue.tail);
 }
 
-/* Waits for more to write, or until notes are due; with the lock. */
+/* Waits for more to write, or until a report is due; called with the lock. */
 static void wait_for_more(void)
 {
 	struct timespec until = { .tv_sec = log_queue.note_s };
@@ -205,8 +212,8 @@ int log_init(void)
 	pthread_cond_init(&log_queue.more, &attr);
 	pthread_cond_init(&log_queue.ended, &attr);
 	pthread_condattr_destroy(&attr);
-	/* This thread takes no signal. SIGTTOU among them: where a terminal's
-	 * tostop is set, it would stop a daemon in the background.
+	/* The thread takes no signal. SIGTTOU would stop a daemon in the
+	 * background of a terminal with tostop.
 	 */
 	sigfillset(&signals);
 	pthread_sigmask(SIG_SETMASK, &signals, &before);
@@ -231,7 +238,7 @@ void log_deinit(void)
 					   &until);
 	is_ended = log_queue.is_ended;
 	pthread_mutex_unlock(&log_queue.lock);
-	/* Otherwise it ends with the process, and its lines are lost. */
+	/* A stuck thread ends with the process, and its lines are lost. */
 	if (is_ended)
 		pthread_join(log_queue.thread, NULL);
 }
@@ -255,7 +262,7 @@ uint64_t log_left_out(void)
 	return left_out_total;
 }
 
-/* Returns whether there is a place for one more line; with the lock. */
+/* Returns whether there is room for one more line; called with the lock. */
 static bool has_place(bool client, uid_t uid)
 {
 	uint64_t queued = log_queue.tail - log_queue.head, of_user = 0, i;
@@ -272,7 +279,7 @@ static bool has_place(bool client, uid_t uid)
 	return of_user < LOG_QUEUED_USER;
 }
 
-/* Fills the next entry; with the lock. */
+/* Fills the next entry; called with the lock. */
 static void fill(enum log_level level, const struct log_about *about,
 		 bool client, const char *message)
 {
@@ -297,7 +304,7 @@ static void enqueue(enum log_level level, const struct log_about *about,
 	char message[LOG_LINE], *c;
 
 	vsnprintf(message, sizeof(message), format, ap);
-	/* One line, whatever characters names of files have. */
+	/* Keep it on one line: names of files may have any character. */
 	for (c = message; *c; c++)
 		if (*c == '\n')
 			*c = ' ';

@@ -78,8 +78,7 @@ void loop_reserve(struct loop *loop, uint32_t nr)
 	while (io_uring_sq_space_left(&loop->ring) < nr) {
 		int r = io_uring_submit(&loop->ring);
 
-		/* The ring is broken beyond repair, and nothing above could
-		 * do its duty without it.
+		/* The ring is unusable, and the daemon cannot work without it.
 		 */
 		if (r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY)
 			abort();

@@ -21,7 +21,9 @@ void loss_deinit(struct loss *loss)
 	pthread_mutex_destroy(&loss->lock);
 }
 
-/* Puts a queue among the fullest, if it is one of them; with the lock. */
+/* Inserts a queue among the fullest, if it is one of them; called with the
+ * lock.
+ */
 static void add_row(struct loss *loss, const char *name, uint64_t timers)
 {
 	uint32_t i = loss->nr_rows;
@@ -61,7 +63,7 @@ void loss_count(struct server *server)
 	struct list *bucket, *entry;
 	uint32_t i;
 
-	/* The last bucket has the anonymous ones. */
+	/* The last bucket has the anonymous queues. */
 	for (i = 0; queues->buckets && i <= queues->mask + 1; i++) {
 		bucket = &queues->buckets[i];
 		for (entry = bucket->next; entry != bucket;
@@ -71,7 +73,7 @@ void loss_count(struct server *server)
 	}
 }
 
-/* Writes the names into @text, as many as the line has room for. */
+/* Writes names into @text, as many as fit into the line. */
 static void print_rows(const struct loss *loss, char *text, size_t size)
 {
 	uint64_t rest = loss->named;
@@ -104,7 +106,7 @@ void loss_log(const struct loss *loss)
 	if (!timers)
 		return;
 	print_rows(loss, text, sizeof(text));
-	/* The first separator is left out. */
+	/* Leave out the first separator. */
 	log_at(LOG_LEVEL_WARNING, &lost,
 	       "%" PRIu64 " timer%s with the daemon: %s", timers,
 	       timers == 1 ? " ends" : "s end", text + 2);

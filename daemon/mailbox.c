@@ -85,7 +85,7 @@ void mail_post(struct mailbox *mailbox, struct mail *mail)
 							memory_order_release,
 							memory_order_relaxed));
 	/* The first mail wakes the owner; the others follow. Cannot fail: the
-	 * count is far from its end.
+	 * count is far below its maximum.
 	 */
 	if (!last)
 		while (write(mailbox->fd, &one, sizeof(one)) < 0 &&

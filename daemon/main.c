@@ -19,7 +19,7 @@
 
 #define CONFIG_DEFAULT	"/etc/expiry/expiryd.conf"
 
-/* Descriptors that are not clients': the ring, the log, the socket, ... and
+/* Descriptors beside those of clients: the ring, the log, the socket, ... and
  * each thread's.
  */
 #define FILES_OWN	32
@@ -69,10 +69,10 @@ static const char usage[] =
 	"  --help           print this\n";
 
 /**
- * struct settings - what the command line says
+ * struct settings - the command line
  * @socket: NULL = as configured; likewise @engine, @device, @threads
  * @file: the configuration; NULL = the default one
- * @check: do not serve
+ * @check: check the configuration, and do not serve
  */
 static struct settings {
 	const char *socket;
@@ -157,14 +157,14 @@ static void raise_limits(struct config *config)
 	}
 }
 
-/* The files first, the command line over them. */
+/* Reads the files, then applies the command line over them. */
 static int configure(struct config *config)
 {
 	int r;
 
 	config_init(config);
-	/* With other settings or another socket this is not the system's daemon,
-	 * and its queues are not the system's.
+	/* With other settings or another socket this is not the system's
+	 * daemon: it does not have the system's declared queues.
 	 */
 	if (settings.file || settings.socket ||
 	    strcmp(config->socket, EXPIRY_SOCKET_DEFAULT))

@@ -11,10 +11,14 @@
 
 #define PATH_SIZE	4096
 
-/* Most memory of what clients do not read, unless configured otherwise. */
+/* Most memory for records that clients do not read, unless configured
+ * otherwise.
+ */
 #define BACKLOG_DEFAULT	(256ULL << 20)
 
-/* Where control groups are: version 2 alone or beside version 1, version 1. */
+/* Mount points of control groups: version 2 alone or beside version 1, version
+ * 1.
+ */
 static const struct hierarchy {
 	const char *controller;	/* in /proc/self/cgroup */
 	const char *mount;
@@ -39,7 +43,7 @@ static uint64_t read_limit(const char *path)
 	return n == 1 ? limit : UINT64_MAX;
 }
 
-/* Returns the least limit of the group @group and of all above it. */
+/* Returns the least limit of the group @group and of all groups above it. */
 static uint64_t group_limit(const char *root, const struct hierarchy *hierarchy,
 			    const char *group)
 {
@@ -51,7 +55,7 @@ static uint64_t group_limit(const char *root, const struct hierarchy *hierarchy,
 
 	len = snprintf(dir, sizeof(dir), "%s%s%s", root, hierarchy->mount,
 		       group);
-	/* One with ".." is a group that this namespace does not show. */
+	/* A path with ".." is a group outside this namespace. */
 	if (len >= (int)sizeof(dir) || *group != '/' || strstr(group, "/.."))
 		return UINT64_MAX;
 	top = strlen(root) + strlen(hierarchy->mount);
@@ -85,7 +89,8 @@ static bool has_controller(char *controllers, const char *wanted)
 	return false;
 }
 
-/* Returns the least limit that a line of /proc/self/cgroup leads to. */
+/* Returns the least limit of the groups that a line of /proc/self/cgroup names.
+ */
 static uint64_t line_limit(const char *root, const char *line)
 {
 	const char *controllers = strchr(line, ':');
@@ -136,8 +141,8 @@ uint64_t memory_limit(const char *root, bool *is_groupp)
 	return min_u64(group, machine);
 }
 
-/* A sixteenth at least stays for what neither of the two is: queues and clients
- * without timers, and what the kernel charges for sockets and page tables.
+/* Reserves at least a sixteenth for the rest: queues and clients without
+ * timers, and the kernel's charges for sockets and page tables.
  */
 void memory_plan_init(struct memory_plan *plan, const struct config *config,
 		      const char *root)
@@ -157,7 +162,9 @@ void memory_plan_init(struct memory_plan *plan, const struct config *config,
 	plan->timers = plan->limit / 4 * 3;
 	if (other > plan->limit - plan->timers)
 		plan->timers = other < plan->limit ? plan->limit - other : 0;
-	/* Settings that leave nothing are the administrator's to mend. */
+	/* If the settings leave nothing, timers get an eighth all the same: the
+	 * administrator must correct the settings.
+	 */
 	if (plan->timers < plan->limit / 8)
 		plan->timers = plan->limit / 8;
 }

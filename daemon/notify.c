@@ -18,11 +18,11 @@
 #define NOTIFY_MAX	1024
 
 /**
- * notify - the one connection to the manager
- * @fd: -1 = nobody to notify
+ * notify - the connection to the manager
+ * @fd: -1 = no manager
  * @address: the manager's, @len bytes
- * @behind: it was waited for, and did not read in time
- * @lock: of waiting threads, so that only one of them times out
+ * @behind: the last wait for it timed out
+ * @lock: of waiting threads: only one of them times out
  */
 static struct {
 	int fd;
@@ -38,7 +38,7 @@ void notify_init(void)
 	const char *path = getenv("NOTIFY_SOCKET");
 	size_t len = path ? strlen(path) : 0;
 
-	/* A path, or a name in the abstract name space. */
+	/* The address is a path, or a name in the abstract name space. */
 	if (len < 2 || (path[0] != '/' && path[0] != '@') ||
 	    len >= sizeof(notify.address.sun_path))
 		return;
@@ -66,7 +66,7 @@ bool notify_enabled(void)
 	return notify.fd >= 0;
 }
 
-/* Sends one message, and the descriptor @fd with it unless that is -1. */
+/* Sends one message, with the descriptor @fd unless that is -1. */
 static int notify_message(int fd, int flags, const char *format, va_list ap)
 {
 	union {

@@ -7,8 +7,9 @@
 #include "daemon/queue.h"
 #include "daemon/server.h"
 
-/* Bytes that may wait for an observer while clients that do not read hold half of
- * their memory. Enough that a send is always in progress, and MISSED follows it.
+/* Bytes that may wait for an observer while clients that do not read hold half
+ * of their memory. It is enough that a send is always in progress, and MISSED
+ * follows it.
  */
 #define PRESSED_BYTES	4096
 
@@ -34,7 +35,7 @@ void observer_leave(struct client *client)
 	client->queue->nr_observers--;
 }
 
-/* Returns how many more records may wait for the observer. */
+/* Returns the number of further records that may wait for the observer. */
 static uint64_t observer_room(const struct client *client)
 {
 	const struct server *server = client->server;
@@ -47,7 +48,9 @@ static uint64_t observer_room(const struct client *client)
 	       (most - client->replies_len) / RECORD : 0;
 }
 
-/* Returns whether more may be sent to it: it has not ended, not even in part. */
+/* Returns whether more may be sent to the client: it has ended neither the
+ * connection nor its direction.
+ */
 static bool observer_listens(const struct client *client)
 {
 	return client->state == CLIENT_OPEN && !client->eof;

@@ -7,7 +7,7 @@
 #define POOL_ALIGN	64
 #define POOL_CHUNK	(64 * 1024)
 
-/* Stands at the beginning of a chunk, and of an object while it is free. */
+/* Header of a chunk, and of a free object. */
 struct pool_link {
 	void *next;
 };

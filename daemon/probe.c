@@ -6,16 +6,16 @@
 #include "daemon/probe.h"
 #include "daemon/util.h"
 
-/* Turns after which what was in the socket must have been reported. */
+/* Turns in which the socket's content must be reported. */
 #define PROBE_TURNS	4
 
-/* More than a socket takes at once that was told to take little. */
+/* More bytes than a socket with a small buffer takes at once. */
 #define PROBE_SEND	(64 * 1024)
 
 /**
- * struct probe - a multishot receive from a peer that wrote a byte and left
- * @got_byte: it was reported; likewise @got_end
- * @over: nothing will come any more
+ * struct probe - multishot receive of a byte and the end
+ * @got_byte: the byte was reported; likewise @got_end
+ * @over: no further completion comes
  */
 struct probe {
 	struct buffers *buffers;
@@ -61,7 +61,7 @@ static bool probe_end(struct loop *loop, struct buffers *buffers, bool early)
 		return false;
 	if (!early)
 		probe_arm(loop, &probe, pair[0]);
-	/* Both come before the kernel is asked again: one wake-up for two. */
+	/* Write and end before the next io_uring_enter(), for one wake-up. */
 	if (write(pair[1], "", 1) == 1)
 		shutdown(pair[1], SHUT_WR);
 	if (early)
@@ -82,7 +82,7 @@ static bool probe_end(struct loop *loop, struct buffers *buffers, bool early)
 
 /**
  * struct probe_send - sends to a peer that does not read
- * @heard: completions there were; @result: of the last one
+ * @heard: number of completions; @result: of the last one
  */
 struct probe_send {
 	struct loop_op op;
@@ -114,8 +114,8 @@ static bool probe_send(struct loop *loop, struct probe_send *probe, int fd,
 bool probe_quiet(struct loop *loop)
 {
 	static const char data[PROBE_SEND];
-	/* Outlives a completion that comes when it should not; each thread
-	 * counts its own.
+	/* Static: an unexpected completion may come after the return. Each
+	 * thread has its own count.
 	 */
 	static _Thread_local struct probe_send probe;
 	int pair[2], small = 1;
@@ -125,7 +125,7 @@ bool probe_quiet(struct loop *loop)
 	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, pair) < 0)
 		return false;
 	setsockopt(pair[0], SOL_SOCKET, SO_SNDBUF, &small, sizeof(small));
-	/* All, a part, nothing. */
+	/* The sends are taken whole, in part, and not at all. */
 	good = probe_send(loop, &probe, pair[0], data, 1) && !probe.heard &&
 	       probe_send(loop, &probe, pair[0], data, sizeof(data)) &&
 	       probe.heard == 1 && probe.result > 0 &&

@@ -25,14 +25,16 @@
 
 #define LIMIT_MAX	(1ULL << 30)
 
-/* Which keys the file had that others depend on. */
+/* The keys that the file had, as far as other keys depend on them. */
 struct reader {
 	struct declaration *to;
 	bool has_owner;
 	bool has_group;
 };
 
-/* Reads a whole number of @base that is at most @max. Returns false if it is none. */
+/* Reads a whole number of @base that is at most @max. Returns false if @value
+ * is none.
+ */
 static bool parse_number(const char *value, int base, uint64_t max,
 			 uint64_t *number)
 {
@@ -127,7 +129,7 @@ static const char *set_limit(struct reader *reader, const char *value)
 	return NULL;
 }
 
-/* A number with its unit, up to an hour. */
+/* Sets slack_ns from a number with its unit, up to an hour. */
 static const char *set_slack(struct reader *reader, const char *value)
 {
 	static const struct {
@@ -210,7 +212,9 @@ static int read_keys(struct declaration *to, FILE *file)
 	return r;
 }
 
-/* As systemd has it: an empty file, or a link to /dev/null. */
+/* Returns whether a file is a mask, as for systemd: empty, or a link to
+ * /dev/null.
+ */
 static bool is_mask(const struct stat *st)
 {
 	return (S_ISREG(st->st_mode) && !st->st_size) ||
@@ -219,7 +223,7 @@ static bool is_mask(const struct stat *st)
 
 int queue_file_read(struct declaration *declaration)
 {
-	/* A FIFO must not hold up the daemon. */
+	/* O_NONBLOCK: a FIFO must not block the daemon. */
 	int fd = open(declaration->path,
 		      O_RDONLY | O_CLOEXEC | O_NOCTTY | O_NONBLOCK);
 	struct stat st;

@@ -106,7 +106,7 @@ void queues_deinit(struct queues *queues)
 			struct queue *queue = container_of(bucket->next,
 							   struct queue, all);
 
-			/* The ring ends now: no read comes back. */
+			/* The ring ends now: the read does not complete. */
 			queue->reading = false;
 			queue_free(queue);
 		}
@@ -116,7 +116,7 @@ void queues_deinit(struct queues *queues)
 	pool_deinit(&queues->pool);
 }
 
-/* Puts a queue that has its engine's, clock and mode into its lists. */
+/* Adds a queue to its lists. Its engine's queue, clock and mode are set. */
 static void queue_add(struct queue *queue, struct server *server,
 		      struct user *user, struct place *place, const char *name)
 {
@@ -216,7 +216,7 @@ err_user:
 	return r;
 }
 
-/* Makes the queue that HELLO names and that does not exist. */
+/* Makes the queue that HELLO names; it does not exist yet. */
 static int queue_make(struct client *client, const struct expiry_hello *hello,
 		      struct queue **queuep)
 {
@@ -246,13 +246,13 @@ static int queue_make(struct client *client, const struct expiry_hello *hello,
 	r = queue_new(client->server, &plan, queuep);
 	if (r < 0)
 		return r;
-	/* Before the client learns that it has a queue. */
+	/* Store the queue before the client gets HELLO's reply. */
 	if (queue_named(*queuep))
 		store_keep(*queuep);
 	return 0;
 }
 
-/* Returns what the flags of a HELLO need. */
+/* Returns the bits that the flags of a HELLO need. */
 static uint8_t hello_access(const struct expiry_hello *hello)
 {
 	if (hello->flags & EXPIRY_HELLO_OBSERVE)
@@ -289,7 +289,7 @@ int queue_attach(struct client *client, const struct expiry_hello *hello)
 		r = observer_join(client, queue);
 		if (r < 0)
 			return r;
-		/* An observer looks and does nothing else. */
+		/* An observer may look and nothing else. */
 		client->access &= ACCESS_LOOK;
 		client->queue = queue;
 		return 0;
@@ -450,7 +450,7 @@ static void account_recount(struct server *server, struct user *user)
 	uint64_t last_ns = user->account->recounted_ns;
 	uint32_t i;
 
-	/* Another thread may have an earlier turn's time. */
+	/* Signed: another thread's turn may have a later time. */
 	if ((int64_t)(now_ns - last_ns) < RECOUNT_NS ||
 	    !atomic_compare_exchange_strong(&user->account->recounted_ns,
 					    &last_ns, now_ns))

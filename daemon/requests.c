@@ -3,10 +3,10 @@
  * Requests: processing the records of a received buffer.
  *
  * Runs of records for the engine are passed to it in place, and become their
- * replies. The daemon's own ones (CREDIT, SCAN, STAT, DROP, QUEUES) are done
- * between them. The buffer's replies so far are [reply, reply_tail), the
- * unprocessed requests are [head, tail). They are the same memory: only after a
- * record without a reply are later replies moved down.
+ * replies. The daemon's own requests (CREDIT, SCAN, STAT, DROP, QUEUES) are
+ * carried out between them. The buffer's replies so far are [reply,
+ * reply_tail), the unprocessed requests [head, tail). They share one memory:
+ * replies move down only after a record without a reply.
  */
 #include <errno.h>
 #include <string.h>
@@ -22,8 +22,8 @@
  */
 #define TURN_REQUESTS	1024
 
-/* Of these, for clients with few: they need not wait for those with many, and
- * leave them the rest.
+/* Of these, for clients with few requests: they run first, and leave the rest
+ * to clients with many.
  */
 #define TURN_REQUESTS_FEW	768
 
@@ -48,9 +48,9 @@ static void client_broke(struct client *client, const char *why)
 	client_leave(client, why, EPROTO);
 }
 
-/* Returns whether the requests in @buffer have waited so long that doing them
- * would only delay those behind them as long. Requests of a client that does
- * not read are in private memory and have no time of arrival.
+/* Returns whether the requests in @buffer are overdue: carrying them out would
+ * only delay later ones as much. Requests of a client that does not read are in
+ * private memory and have no time of arrival.
  */
 static bool is_overdue(const struct client *client, const struct buffer *buffer)
 {
@@ -77,13 +77,13 @@ static bool is_own(uint8_t op)
 	return op >= EXPIRY_OP_HELLO && op <= EXPIRY_OP_QUEUES;
 }
 
-/* Requests that are answered on a connection without a queue, too. */
+/* Returns whether a connection without a queue may send @op, too. */
 static bool is_about_daemon(uint8_t op)
 {
 	return op == EXPIRY_OP_STAT || op == EXPIRY_OP_QUEUES;
 }
 
-/* The next @count records have become replies. */
+/* Counts the next @count records as replies. */
 static void reply(struct buffer *buffer, uint32_t count)
 {
 	size_t len = count * sizeof(struct expiry_record);
@@ -106,8 +106,8 @@ static void reply_status(struct buffer *buffer, int status)
 	reply(buffer, 1);
 }
 
-/* Prepares a reply from another buffer: the replies so far must go before it,
- * by a copy. Returns false if there is no room for it now.
+/* Prepares a reply from another buffer: copies the replies so far, so that they
+ * go before it. Returns false if there is no room now.
  */
 static bool reply_flush(struct client *client, struct buffer *buffer)
 {
@@ -259,8 +259,8 @@ static bool do_queues(struct client *client, struct buffer *buffer)
 	return reply_flush(client, buffer) && listing_reply(client);
 }
 
-/* A valid CREDIT has no reply. An invalid one ends the connection: the two
- * sides no longer agree on the credit.
+/* Carries out CREDIT. A valid one has no reply. An invalid one ends the
+ * connection: the two sides no longer agree on the credit.
  */
 static void do_credit(struct client *client, struct buffer *buffer)
 {
@@ -289,7 +289,9 @@ static uint32_t extra(const struct expiry_record *request)
 	       request->op == EXPIRY_OP_STAT ? STAT_REQUESTS : 0;
 }
 
-/* Returns false if it cannot be done in this turn. */
+/* Carries out a request to the daemon itself. Returns false if it must wait for
+ * the next turn.
+ */
 static bool do_own(struct client *client, struct buffer *buffer)
 {
 	struct expiry_record *request = (void *)buffer->head;
@@ -327,7 +329,7 @@ static bool do_own(struct client *client, struct buffer *buffer)
 
 /* -------------------------------------------------------------- the engine's */
 
-/* Returns how many of the next records are one run for the engine. */
+/* Returns how many of the next records form one run for the engine. */
 static uint32_t run_length(const struct client *client,
 			   const struct buffer *buffer, bool overdue)
 {
@@ -342,14 +344,14 @@ static uint32_t run_length(const struct client *client,
 	return n;
 }
 
-/* A run is back from the engine. */
+/* Completes a run after the engine, with its @result. */
 static void run_done(struct client *client, int result)
 {
 	struct engine_io *batch = &client->batch;
 	uint32_t i;
 
-	/* If the queue is unusable, answers so in every record that was not
-	 * done before.
+	/* If the queue is unusable, all records that were not done get the
+	 * error.
 	 */
 	for (i = batch->progress; result < 0 && i < batch->count; i++)
 		batch->records[i].status = result;
@@ -367,8 +369,9 @@ void client_batch_done(struct engine_io *io, int result)
 	client_update(client);
 }
 
-/* Refuses a record without room for its timer: the first of @count and, on a
- * plain queue, all ARMs behind it, without checking the whole run for each.
+/* Refuses a record without room for its timer: the first of @count. On a plain
+ * queue it refuses all ARMs behind it, too, without checking the whole run for
+ * each.
  */
 static void refuse(struct client *client, struct buffer *buffer, uint32_t count)
 {
@@ -383,7 +386,7 @@ static void refuse(struct client *client, struct buffer *buffer, uint32_t count)
 	reply(buffer, nr);
 }
 
-/* Passes the next run to the engine, where it may be @busy for a while. */
+/* Passes the next run to the engine, where it may be @busy for some time. */
 static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 {
 	const struct engine_ops *ops = client->server->engine->ops;
@@ -417,8 +420,8 @@ static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 
 /* ------------------------------------------------------------------ overload */
 
-/* Answers the next request without doing it: the answer needs only its own
- * record, so there is always room for it.
+/* Refuses the next request. Its own record becomes the answer, so there is
+ * always room for it.
  */
 static void refuse_busy(struct client *client, struct buffer *buffer)
 {
@@ -436,8 +439,8 @@ static void refuse_busy(struct client *client, struct buffer *buffer)
 
 /* ------------------------------------------------------------------- buffers */
 
-/* Joins the record whose beginning came with the buffer before. If the cut was
- * at no multiple of 8 bytes the rest is moved, so that records are aligned.
+/* Joins a record that arrived in two buffers. If the cut was at no multiple of
+ * 8 bytes the rest is moved, so that records are aligned.
  */
 static void begin(struct client *client, struct buffer *buffer)
 {
@@ -458,8 +461,8 @@ static void begin(struct client *client, struct buffer *buffer)
 	buffer->reply_tail = buffer->head;
 }
 
-/* Returns the first buffer for the engine: a private copy of it where the
- * engine has the most of the ring's that it may; NULL without memory.
+/* Returns the first buffer for the engine, or a private copy if the engine has
+ * its share of the ring's buffers; NULL: no memory.
  */
 static struct buffer *to_be_lent(struct client *client)
 {
@@ -538,12 +541,15 @@ uint32_t client_process(struct client *client)
 		} else if (!is_own(record->op)) {
 			do_run(client, buffer, overdue);
 		} else if (client_full(client) || more >= SCAN_REQUESTS) {
-			/* Long replies precede this one. */
+			/* Wait until the long replies before this one are sent.
+			 */
 			break;
 		} else {
 			uint32_t cost = extra(record);
 
-			/* No room yet; after a while no answer but this. */
+			/* Try again next turn; an overdue request is refused
+			 * instead.
+			 */
 			if (do_own(client, buffer))
 				more += cost;
 			else if (overdue)
@@ -582,7 +588,7 @@ void clients_process(struct server *server)
 {
 	uint32_t done = process(&server->few, 0, TURN_REQUESTS_FEW);
 
-	/* Its cost beyond that does not reduce the others' share. */
+	/* A cost above the first limit does not reduce the others' share. */
 	process(&server->ready, min_u64(done, TURN_REQUESTS_FEW),
 		TURN_REQUESTS);
 }

@@ -88,7 +88,7 @@ void round_sum(const struct server *server, struct summary *summary)
 		summary->timers = accounts_timers(&shards->accounts);
 }
 
-/* The tour is over: continue with the waiting clients. */
+/* Ends a tour: the waiting clients continue. */
 static void tour_ends(struct server *server)
 {
 	struct round *round = &server->round;
@@ -134,7 +134,7 @@ bool round_recent(struct client *client)
 			summarize(server);
 		return true;
 	}
-	/* However long ago it came: the client has waited once. */
+	/* Accept sums of any age now: the client has waited once. */
 	if (client->told || recent(server, round->toured_ns)) {
 		client->told = false;
 		return true;
@@ -159,7 +159,7 @@ static void round_answered(struct server *server, struct mail *mail)
 	service_answered(&server->service);
 }
 
-/* Only to have a turn of the first server, which asks for a tick. */
+/* Causes a turn of the first server, which requests a tick. */
 static void round_stale(struct server *server, struct mail *mail)
 {
 	(void)server;

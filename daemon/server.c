@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * One turn of the server: the loop records completions, then requests are
+ * One turn of the server. The loop records completions; then requests are
  * processed and expirations handed out. All results are submitted at once with
- * the wait for the next turn. Calls of the module go first, since most often
- * its answer is there at once.
+ * the wait for the next turn. Calls of the module go first: most often their
+ * answer is there at once.
  */
 #include <errno.h>
 #include <string.h>
@@ -42,8 +42,8 @@ static const char *engine_hint(int error)
 	       "";
 }
 
-/* auto: selects the kernel's where the device opens, and logs which it is and
- * why.
+/* Opens the first server's engine. auto: the kernel's if the device opens; logs
+ * the choice and its reason.
  */
 static int engine_first(struct server *server)
 {
@@ -53,8 +53,8 @@ static int engine_first(struct server *server)
 
 	if (strcmp(config->engine, "embedded"))
 		r = open_kernel(server);
-	/* Deadlines of clients in the same namespace are different ones for the
-	 * module.
+	/* The module would take deadlines of this namespace's clients as the
+	 * host's.
 	 */
 	if (!r && server->loop.has_offsets) {
 		server->engine->ops->close(server->engine);
@@ -76,7 +76,9 @@ static int engine_first(struct server *server)
 		log_at(LOG_LEVEL_INFO, &started,
 		       "engine embedded: as configured");
 	} else if (server->shards->store.nr_queues) {
-		/* Not without them: clients wait for their timers. */
+		/* Do not start without these queues: clients wait for their
+		 * timers.
+		 */
 		log_err("engine kernel: %s: %s, but %d of its queues are in the service manager's store",
 			config->device, strerror(-r),
 			server->shards->store.nr_queues);
@@ -89,7 +91,7 @@ static int engine_first(struct server *server)
 				    &server->shards->memory);
 }
 
-/* The others have the first one's engine. */
+/* Opens the first server's engine for another server. */
 static int server_engine(struct server *server)
 {
 	struct shards *shards = server->shards;
@@ -138,7 +140,7 @@ static int server_loop(struct server *server)
 	return 0;
 }
 
-/* Queues of the previous daemon are taken whatever the limits. */
+/* The previous daemon's queues are taken whatever the limit. */
 uint64_t server_queues_max(const struct server *server)
 {
 	uint64_t left = server->shards->store.nr_queues;
@@ -220,8 +222,8 @@ int server_init(struct server *server, struct shards *shards, uint32_t number,
 	return 0;
 }
 
-/* Clients and queues first, while the ring still takes their requests; memory
- * that the kernel may write to last.
+/* Free clients and queues first, while the ring still takes their requests.
+ * Free memory that the kernel may write to last.
  */
 void server_deinit(struct server *server)
 {
@@ -250,7 +252,7 @@ void server_reconfigure(struct server *server, const struct config *config)
 	server->client_pool.nr_max = server->config.connections;
 	server->queues.pool.nr_max = server_queues_max(server);
 	server->users.pool.nr_max = users_max(server);
-	/* There may be no other turn soon. */
+	/* Apply the limit now: the next turn may be late. */
 	clients_bound(server);
 }
 
@@ -298,20 +300,17 @@ int server_run(struct server *server)
 		began_ns = histogram_time(loop_now(&server->loop,
 						   CLOCK_MONOTONIC));
 		server_work(server);
-		/* Results that the module has at once are answered in this
-		 * turn.
-		 */
+		/* Answer in this turn what the module has completed at once. */
 		if (engine->asked) {
 			r = loop_turn(&server->loop, false);
 			if (r < 0)
 				goto broken;
 			server_work(server);
 		}
-		/* Not before requests in flight are complete. */
+		/* Do not wait before quiet sends are complete. */
 		wait = list_empty(&server->sent);
 		clients_turn(server);
-		/* A client that waits for a buffer gets one that was just sent.
-		 */
+		/* A client without a buffer gets one that was just sent. */
 		if (!list_empty(&server->starved) &&
 		    !list_empty(&server->sent))
 			wait = false;
@@ -326,7 +325,7 @@ int server_run(struct server *server)
 		else
 			service_turn(&server->service);
 	}
-	/* Answers of this turn still go out. */
+	/* Submit the answers of this turn. */
 	io_uring_submit(&server->loop.ring);
 	return 0;
 

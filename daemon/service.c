@@ -17,7 +17,7 @@
 /* Without a watchdog, the most delay of the status after an event. */
 #define STATUS_DELAY_S	10
 
-/* Pause before a message that the manager did not take is repeated. */
+/* Pause before a message that the manager did not take is sent again. */
 #define AGAIN_NS	100000000
 
 /* ------------------------------------------------------------------ signals */
@@ -66,7 +66,7 @@ static int service_signals(struct service *service)
 
 /* ------------------------------------------------------------------- status */
 
-/* To the second. */
+/* Prints when the next timer is due, to the second. */
 static void print_next(char *text, size_t size, const struct summary *summary)
 {
 	time_t next_s = (summary->next_ns + 500000000) / 1000000000;
@@ -110,8 +110,8 @@ static void print_threads(char *text, size_t size, const struct server *server)
 		snprintf(text, size, ", %u threads", server->shards->nr);
 }
 
-/* Tells the manager of a reload, unless it knows. It takes READY for the end of
- * one that it knows of.
+/* Tells the manager of a reload, unless it knows. The manager takes READY for
+ * the end of a reload it knows.
  */
 static int service_tell_reloading(struct service *service)
 {
@@ -216,7 +216,7 @@ static void service_conclude(struct service *service)
 	}
 	service->reloaded = false;
 	service_tell(service, service->alive);
-	/* There may have been nothing to send. */
+	/* A queue may be missed although no message failed. */
 	store_count(&service->server->shards->store, &nr_kept, &missed);
 	if (missed)
 		service->behind = true;
@@ -267,7 +267,7 @@ int service_init(struct service *service, struct server *server,
 	}
 	if (sd_watchdog_enabled(0, &us) > 0) {
 		service->watchdog = true;
-		/* Half of what the manager allows. */
+		/* Answer twice in the time that the manager allows. */
 		us /= 2;
 		service->period.tv_sec = us / 1000000;
 		service->period.tv_nsec = us % 1000000 * 1000;
@@ -304,8 +304,8 @@ void service_turn(struct service *service)
 		service_ask(service, NULL, service->watchdog);
 		service_conclude(service);
 	}
-	/* Without a watchdog the tick reports events before it: a turn that was
-	 * only for the tick requests no other.
+	/* Without a watchdog the tick reports events before it. A turn that was
+	 * only for the tick requests no other tick.
 	 */
 	if (!service->ticking &&
 	    (service->watchdog || service->behind || !told))

@@ -19,10 +19,11 @@
 
 /**
  * struct shard - a server and its thread
- * @config: what it begins with
- * @begun: it has begun, or failed to, with @result
- * @result: of all it did: 0 or -errno
- * @stop: has it end; @failed: tells the first server that it did
+ * @config: its first settings
+ * @begun: the server runs, or failed with @result
+ * @result: 0 or -errno, of the start and the run
+ * @stop: posted to end it
+ * @failed: posted to the first server after a failure
  */
 struct shard {
 	struct server server;
@@ -62,7 +63,8 @@ static struct shard *shard_new(struct shards *shards, uint32_t number)
 	return shard;
 }
 
-/* Everything runs in this thread: a ring belongs to its maker. */
+/* Runs a server. All its steps run in this thread: a ring belongs to its maker.
+ */
 static void *shard_main(void *data)
 {
 	struct shard *shard = data;
@@ -85,7 +87,7 @@ static void *shard_main(void *data)
 	return NULL;
 }
 
-/* Returns once the server is there, or -errno. */
+/* Starts a server's thread. Returns 0 once it runs, or -errno. */
 static int shard_start(struct shards *shards, uint32_t number,
 		       const struct config *config)
 {
@@ -99,7 +101,7 @@ static int shard_start(struct shards *shards, uint32_t number,
 	shard->server.number = number;
 	shard->config = config;
 	sem_init(&shard->begun, 0, 0);
-	/* Signals are the first thread's. */
+	/* Only the first thread takes signals. */
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
 	r = -pthread_create(&shard->thread, NULL, shard_main, shard);
@@ -137,8 +139,8 @@ static int shards_stop(struct shards *shards)
 	return r;
 }
 
-/* Reads which queues are declared. What is wrong with one of the files is in the
- * log, and keeps nobody from the other queues.
+/* Reads the files of declared queues. Faults in one are logged, and do not
+ * affect other queues.
  */
 static int shards_declare(struct shards *shards, const struct config *config)
 {
@@ -162,7 +164,7 @@ static int shards_init(struct shards *shards, const struct config *config)
 	shards->started_ns = loop_now_exactly(CLOCK_BOOTTIME);
 	accounts_init(&shards->accounts);
 	pthread_mutex_init(&shards->arrival_lock, NULL);
-	/* Each is a connection, and those are limited. */
+	/* An arrival is a connection; those are limited. */
 	pool_init(&shards->arrival_pool, sizeof(struct arrival), UINT64_MAX);
 	loss_init(&shards->loss);
 	memory_plan_init(&shards->plan, config, "");
@@ -192,13 +194,13 @@ static void shards_deinit(struct shards *shards)
 	pool_deinit(&shards->arrival_pool);
 	pthread_mutex_destroy(&shards->arrival_lock);
 	for (i = 0; i < shards->nr && shards->servers[i]; i++) {
-		/* Not before all posting has ended. */
+		/* Free mailboxes only after all posting has ended. */
 		mailbox_deinit(&shards->servers[i]->mailbox);
 		free(shard_of(shards->servers[i]));
 	}
 }
 
-/* Say what memory there is for, once it is known that it is ours to give. */
+/* Logs the use of memory, once the embedded engine is chosen. */
 static void shards_tell_memory(const struct shards *shards)
 {
 	const struct memory_plan *plan = &shards->plan;

@@ -15,7 +15,7 @@
 
 #define USER_MODE	0700
 
-/* Returns what is wrong with XDG_RUNTIME_DIR, or NULL. */
+/* Returns the fault of XDG_RUNTIME_DIR, or NULL. */
 static const char *directory_fault(const char *directory)
 {
 	const size_t max = sizeof(((struct sockaddr_un *)NULL)->sun_path);
@@ -62,7 +62,7 @@ int socket_default_prepare(const char *path)
 	    !strcmp(path, EXPIRY_SOCKET_DEFAULT))
 		return 0;
 	*strrchr(own, '/') = '\0';
-	/* The mode is not the umask's business. */
+	/* The mode must not depend on the umask. */
 	if (!mkdir(own, USER_MODE))
 		r = chmod(own, USER_MODE) < 0 ? -errno : 0;
 	else

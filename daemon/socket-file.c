@@ -13,7 +13,7 @@
 #include "daemon/socket-default.h"
 #include "daemon/socket-file.h"
 
-/* How long a path that is in use may take to become free. */
+/* Attempts to get a path that is in use, and the pause between them. */
 #define IN_USE_TRIES	10
 #define IN_USE_PAUSE_US	50000
 
@@ -74,7 +74,7 @@ static int lock_try(const char *path)
 	}
 }
 
-/* Takes the lock; a daemon that is about to end is given the time to. */
+/* Takes the lock. Waits a short time for a daemon that is about to end. */
 static int lock_take(struct socket_file *file)
 {
 	int fd, tries = IN_USE_TRIES;
@@ -128,7 +128,7 @@ static int probe(const struct sockaddr_un *address)
 	return r;
 }
 
-/* Removes the socket at @path, if it is the one that @st is about. */
+/* Removes the socket at @path, if it is the one that @st describes. */
 static int remove_if_same(const char *path, dev_t device, ino_t inode)
 {
 	struct stat st;
@@ -161,7 +161,7 @@ static int remove_stale(const struct sockaddr_un *address)
 	return r;
 }
 
-/* Makes the directory, where it is the last part of the path that is missing. */
+/* Makes the parent directory, if only that is missing. */
 static void make_parent(const char *path)
 {
 	char parent[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
@@ -172,8 +172,8 @@ static void make_parent(const char *path)
 	if (!slash || slash == parent)
 		return;
 	*slash = '\0';
-	/* If it cannot be made, the lock cannot, which says so. The mode is not
-	 * the umask's business, as the socket's is not.
+	/* If this fails, making the lock fails and reports it. The mode must
+	 * not depend on the umask, as that of the socket.
 	 */
 	if (!mkdir(parent, 0755))
 		chmod(parent, 0755);

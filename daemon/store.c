@@ -15,11 +15,12 @@
 #include "daemon/server.h"
 #include "daemon/store.h"
 
-/* "QUEUE@UID" and its end. */
+/* Size of "QUEUE@UID" and its end. */
 #define STORE_NAME	(EXPIRY_NAME_MAX + 12)
 
-/* A start with more than this would fail: LISTEN_FDNAMES is one string of the
- * environment, for which the kernel has 32 pages, and the socket's is in it.
+/* Most bytes of names: with more the next start would fail. LISTEN_FDNAMES is
+ * one string of the environment, which the kernel limits to 32 pages; the
+ * socket's name is in it, too.
  */
 #define STORE_BYTES	(128 * 1024 - 1024)
 
@@ -56,7 +57,7 @@ static bool is_queue(int fd)
 	return !fstat(fd, &st) && S_ISCHR(st.st_mode);
 }
 
-/* Finds the thread of each queue. */
+/* Finds the thread of each queue in the store. */
 static int store_places(struct store *store, struct shards *shards)
 {
 	char name[EXPIRY_NAME_MAX];
@@ -124,7 +125,7 @@ void store_deinit(struct store *store)
 	pthread_mutex_destroy(&store->lock);
 }
 
-/* Counts a queue that is added (1) or removed (-1); with the lock. */
+/* Counts a queue that is added (1) or removed (-1); called with the lock. */
 static void kept(struct queue *queue, const char *name, int change)
 {
 	struct store *store = &queue->server->shards->store;
@@ -135,7 +136,7 @@ static void kept(struct queue *queue, const char *name, int change)
 	store->bytes += change * (int)(strlen(name) + 1);
 }
 
-/* Returns 0, or why it is not available. */
+/* Makes the queue of @fd. Returns 0 or -errno. */
 static int take_one(struct server *server, int fd, struct place *place,
 		    const char *text)
 {
@@ -155,7 +156,9 @@ static int take_one(struct server *server, int fd, struct place *place,
 	return 0;
 }
 
-/* The first server reports descriptors that are no queue. */
+/* Returns whether another server takes descriptor @i. The first server reports
+ * descriptors that are no queue.
+ */
 static bool is_theirs(const struct store *store, int i,
 		      const struct server *server)
 {
@@ -190,7 +193,8 @@ int store_take(struct server *server)
 			continue;
 		log_err("queue '%s' from the service manager's store: %s",
 			store->names[i], strerror(-r));
-		/* Drop it: it is no queue, and would be passed at every start.
+		/* Remove it from the store: it is no queue, and would be passed
+		 * at every start.
 		 */
 		if (r == -EINVAL || r == -ENOTTY)
 			notify_send(-1, "FDSTOREREMOVE=1\nFDNAME=%s",
@@ -209,7 +213,9 @@ void store_taken(struct shards *shards)
 			 accounts_timers(&shards->accounts));
 }
 
-/* With the lock. */
+/* Sends a queue's descriptor to the store. Returns whether it is kept; called
+ * with the lock.
+ */
 static bool keep(struct queue *queue)
 {
 	const struct engine_ops *ops = queue->server->engine->ops;
@@ -232,7 +238,7 @@ static bool keep(struct queue *queue)
 			 name);
 		return false;
 	}
-	/* Readable is what a queue may well be while nobody is there. */
+	/* FDPOLL=0: a queue without a consumer may well be readable. */
 	r = notify_send(ops->queue_fd(queue->engine_queue),
 			"FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
 	if (r < 0) {
@@ -285,7 +291,7 @@ void store_forget(struct queue *queue)
 		return;
 	if (!notify_send(-1, "FDSTOREREMOVE=1\nFDNAME=%s", name))
 		return;
-	/* It comes back with the next daemon, but without its timers. */
+	/* The queue returns with the next daemon, but without its timers. */
 	log_err("queue %s is dropped, but the service manager does not read",
 		name);
 	queue->server->engine->ops->submit_now(queue->engine_queue, &clear, 1);

@@ -19,7 +19,7 @@
  */
 #define OFFSET_PROBED_NS	100000000
 
-/* How long to wait for a timeout that must not fire. */
+/* Wait for a timeout that must not fire. */
 #define PROBE_WAIT_NS		20000000
 #define PROBE_TRIES		10
 
@@ -56,8 +56,8 @@ static void relative_fired(struct loop_op *op, int result, uint32_t flags)
 	race->nr_left--;
 }
 
-/* Returns 1 if a timeout at @absolute_ns fires before one in @wait_ns from now,
- * 0 if it does not, or a fatal -errno.
+/* Races a timeout at @absolute_ns against one in @wait_ns from now. Returns 1
+ * if the absolute one fires first, 0 if not, or a fatal -errno.
  */
 static int race_run(struct loop *loop, clockid_t clock_id, int64_t absolute_ns,
 		    int64_t wait_ns)
@@ -90,8 +90,8 @@ static int race_run(struct loop *loop, clockid_t clock_id, int64_t absolute_ns,
 	return race.absolute_first;
 }
 
-/* Returns 1 if timeouts are right with the clock @ahead_ns ahead of theirs, which
- * is wrong by @offset_ns if it is wrong, 0 if not, or a fatal -errno.
+/* Probes whether the clock is @ahead_ns ahead of that of timeouts. If not, it
+ * is wrong by @offset_ns. Returns 1 if it is, 0 if not, or a fatal -errno.
  */
 static int is_ahead(struct loop *loop, clockid_t clock_id, int64_t ahead_ns,
 		    int64_t offset_ns)
@@ -121,8 +121,8 @@ static int is_ahead(struct loop *loop, clockid_t clock_id, int64_t ahead_ns,
 	return 0;
 }
 
-/* Reads the offsets, 0 where there are no time namespaces. Returns false if they
- * cannot be known.
+/* Reads the offsets, 0 without time namespaces. Returns false if they cannot be
+ * read.
  */
 static bool read_offsets(int64_t offsets_ns[LOOP_CLOCKS])
 {
