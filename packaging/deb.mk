@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Debian's packages. SUITE (bookworm, trixie) other than the machine's own means
-# a small root of that suite, made by mmdebstrap and kept.
+# Debian's packages. For a SUITE (bookworm, trixie) other than the machine's own,
+# mmdebstrap makes a small root of that suite, which is kept.
 
 SUITE ?=
 OWN_SUITE := $(shell . /etc/os-release 2>/dev/null && echo $$VERSION_CODENAME)

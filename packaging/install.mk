@@ -6,9 +6,9 @@
 #	make install-dkms [DESTDIR=]
 #	make uninstall, with the same variables
 #
-# Without DESTDIR the dynamic linker learns of the library.
-# Under /usr/local everything stays below it: systemd, udev and man look there,
-# too. Under /usr the directories are asked of systemd and udev themselves.
+# Without DESTDIR the dynamic linker's cache is updated.
+# With /usr/local all files are below it: systemd, udev and man search there, too.
+# With /usr, pkg-config names the directories of systemd and udev.
 
 PREFIX ?= /usr/local
 SBINDIR ?= $(PREFIX)/sbin
@@ -16,7 +16,7 @@ BINDIR ?= $(PREFIX)/bin
 LIBDIR ?= $(PREFIX)/lib
 MANDIR ?= $(PREFIX)/share/man
 
-# $(1): the directory below $(PREFIX); $(2), $(3): how pkg-config knows it
+# $(1): the directory below $(PREFIX); $(2), $(3): pkg-config's package and variable
 system_dir = $(firstword $(if $(filter /usr,$(PREFIX)),\
 	$(shell pkg-config --variable=$(2) $(3) 2>/dev/null)) $(PREFIX)/$(1))
 UNITDIR ?= $(call system_dir,lib/systemd/system,systemdsystemunitdir,systemd)
@@ -32,16 +32,16 @@ FISHCOMPDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 DOCDIR ?= $(PREFIX)/share/doc/expiry
 DATADIR ?= $(PREFIX)/share/expiry
 DKMSDIR ?= /usr/src/expiry-$(VERSION)
-# Whether systemd is one that knows what is in systemd-254.conf.
+# Whether this systemd supports the settings of systemd-254.conf.
 SYSTEMD_254 ?= $(shell pkg-config --atleast-version=254 libsystemd && echo yes)
 
-# A package's build, which has DESTDIR, leaves the machine's linker alone.
+# A package's build has DESTDIR and must not change the machine's linker cache.
 REFRESH_LINKER = $(if $(DESTDIR),,@packaging/refresh-linker $(LIBDIR))
 
 MANPAGES := $(wildcard docs/man/*.[1-8])
 EXAMPLE_FILES := examples/Makefile examples/README.md $(wildcard examples/*.c \
 	examples/*.py)
-# What the module's build needs, and nothing else.
+# Only the files that the module's build needs.
 DKMS_SOURCES := Kbuild VERSION COPYING include/uapi/linux/expiry.h \
 	$(wildcard core/*.[ch] kmod/*.[ch] kmod/compat/*)
 
@@ -99,7 +99,7 @@ install: all systemd-files ## daemon, tool, library, units, manual pages; not th
 		packaging/completions/expiryctl.fish
 	$(REFRESH_LINKER)
 
-# The module's sources where dkms(8) looks for them.
+# The module's sources in the directory that dkms(8) searches.
 install-dkms: systemd-files ## the module's sources, for dkms
 	for file in $(DKMS_SOURCES); do \
 		install -D -m 644 $$file $(DESTDIR)$(DKMSDIR)/$$file || exit 1; \
@@ -108,7 +108,7 @@ install-dkms: systemd-files ## the module's sources, for dkms
 	install -D -m 644 packaging/systemd/modules-load.conf \
 		$(DESTDIR)$(MODULESLOADDIR)/expiry.conf
 
-# What says where other things are.
+# Files that name the place of other files.
 systemd-files: $(B)/install/expiryd.service $(B)/install/expiry-metrics@.service \
 	$(B)/install/user/expiryd.service \
 	$(B)/install/libexpiry.pc $(B)/install/dkms.conf

@@ -1,6 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# bash completion of expiryctl(1): what it offers is what the tool's own --help
-# says.
+# bash completion of expiryctl(1), from the tool's own --help.
 
 # The first column of the lines of --help's section $1, of the command $2 if any.
 _expiryctl_column() {
@@ -9,7 +8,7 @@ _expiryctl_column() {
 		sed 's/  .*//'
 }
 
-# The queues whose names begin with $1, of the daemon that the line names.
+# Names of queues that begin with $1, of the daemon that the line names.
 _expiryctl_queues() {
 	local name socket= i
 
@@ -26,7 +25,7 @@ _expiryctl() {
 	local -a words=()
 
 	COMPREPLY=()
-	# Readline makes three words of --queue=NAME.
+	# Readline splits --queue=NAME into three words.
 	for ((i = 0; i <= COMP_CWORD; i++)); do
 		[[ ${COMP_WORDS[i]} == = ]] || words+=("${COMP_WORDS[i]}")
 	done
@@ -56,7 +55,7 @@ _expiryctl() {
 			((i++))
 			;;
 		--)
-			# What follows is somebody else's command line.
+			# The rest is the command line of another program.
 			compopt -o default 2>/dev/null
 			return
 			;;

@@ -1,8 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# fish completion of expiryctl(1): what it offers is what the tool's own --help
-# says.
+# fish completion of expiryctl(1), from the tool's own --help.
 
-# The command on the line, if it is there already.
+# Prints the command on the line, if any.
 function __expiryctl_command
     set -l words (commandline -opc)
     set -l skip 0

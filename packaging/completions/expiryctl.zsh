@@ -1,7 +1,6 @@
 #compdef expiryctl
 # SPDX-License-Identifier: LGPL-2.1-or-later
-# zsh completion of expiryctl(1): what it offers is what the tool's own --help
-# says.
+# zsh completion of expiryctl(1), from the tool's own --help.
 
 # The lines of --help's section $1 as NAME:WHAT, of the command $2 if any.
 _expiryctl_lines() {
