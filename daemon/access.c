@@ -170,7 +170,7 @@ void access_renew(struct queue *queue)
 		if (!access ||
 		    (queue->consumer == client && !(access & ACCESS_CONSUME)))
 			client_fail(client,
-				    "its queue is declared for others now",
+				    "its rights to the queue have changed",
 				    EACCES);
 		client->access = access;
 	}

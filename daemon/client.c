@@ -320,7 +320,7 @@ void client_send(struct client *client, struct buffer *buffer)
 		if (room)
 			memcpy(room, buffer->head, len);
 		else
-			client_fail(client, "no memory for what it does not read",
+			client_fail(client, "no memory for records it does not read",
 				    0);
 	}
 	buffer_put(&client->server->buffers, buffer);
@@ -561,7 +561,7 @@ void client_update(struct client *client)
 	}
 	if (client->blocked && client_full(client) &&
 	    !client_privatize(client)) {
-		client_fail(client, "no memory for what it sends", 0);
+		client_fail(client, "no memory for its requests", 0);
 		return;
 	}
 

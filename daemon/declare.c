@@ -82,8 +82,8 @@ void declare_anew(struct server *server, const struct declaration *file)
 	about = about_file(file, -r);
 	log_at(LOG_LEVEL_ERR, &about, "queue %.*s cannot be made: %s: %s",
 	       EXPIRY_NAME_MAX, file->name, file->path,
-	       r == -EDQUOT ? "its owner has as many as queues_per_user allows" :
-	       r == -ENOSPC ? "there are as many as queues allows" :
+	       r == -EDQUOT ? "its owner has reached the limit queues_per_user" :
+	       r == -ENOSPC ? "the limit queues is reached" :
 			      strerror(-r));
 }
 
@@ -129,7 +129,7 @@ static void log_changes(const struct queue *queue,
 	/* Leave out the first separator. */
 	if (*text)
 		log_at(LOG_LEVEL_WARNING, &about,
-		       "queue %.*s: %s: what it says of %s waits until the queue is dropped",
+		       "queue %.*s: %s: a change of %s waits until the queue is dropped",
 		       EXPIRY_NAME_MAX, file->name, file->path, text + 2);
 }
 
@@ -172,7 +172,7 @@ static void change_queue(struct queue *queue, const struct declaration *file,
 
 	if (!queue->declared && !is_of_kind(queue, file)) {
 		log_at(LOG_LEVEL_WARNING, &about,
-		       "queue %.*s was made by uid %u with another clock or mode than %s says: the file waits until the queue is dropped",
+		       "queue %.*s was made by uid %u with another clock or mode than in %s: the file takes effect once the queue is dropped",
 		       EXPIRY_NAME_MAX, file->name,
 		       (unsigned int)queue->user->uid, file->path);
 		return;
@@ -195,7 +195,7 @@ static void undeclare(struct queue *queue, const struct declaration *before)
 	queue->access = ACCESS_OWNER_ALL;
 	access_renew(queue);
 	log_at(LOG_LEVEL_WARNING, &about,
-	       "queue %.*s is not declared any more: %s is gone; it stays, uid %u's alone",
+	       "queue %.*s is not declared any more: %s is gone; the queue stays, for uid %u only",
 	       EXPIRY_NAME_MAX, before->name, before->path,
 	       (unsigned int)queue->user->uid);
 }

@@ -40,7 +40,7 @@ static int hello_check(const struct expiry_hello *hello, const char **why)
 		return -EPROTO;
 	}
 	if (hello->version != EXPIRY_WIRE_VERSION) {
-		*why = "HELLO of a version that is not spoken here";
+		*why = "HELLO with an unsupported version";
 		return -EPROTONOSUPPORT;
 	}
 	if (hello->flags & ~HELLO_FLAGS) {
@@ -48,7 +48,7 @@ static int hello_check(const struct expiry_hello *hello, const char **why)
 		return -EINVAL;
 	}
 	if (hello->flags & EXPIRY_HELLO_DURABLE) {
-		*why = "HELLO asks for a durable queue, which is not offered";
+		*why = "HELLO with DURABLE, which is not supported";
 		return -EOPNOTSUPP;
 	}
 	if (loop_clock(hello->clock_id) < 0) {
@@ -61,12 +61,12 @@ static int hello_check(const struct expiry_hello *hello, const char **why)
 	}
 	if (hello->flags & EXPIRY_HELLO_OBSERVE &&
 	    (hello->flags & EXPIRY_HELLO_CONSUME || !hello->name[0])) {
-		*why = "HELLO observes what it consumes, or no queue by name";
+		*why = "HELLO with OBSERVE and CONSUME, or with OBSERVE and no name";
 		return -EINVAL;
 	}
 	if (hello_wants_no_queue(hello) &&
 	    hello->flags != EXPIRY_HELLO_EXISTING) {
-		*why = "HELLO with flags for a queue and without one";
+		*why = "HELLO without a queue, but with flags for one";
 		return -EINVAL;
 	}
 	return 0;

@@ -269,11 +269,11 @@ static void do_credit(struct client *client, struct buffer *buffer)
 	if (request->flags || request->status || request->id ||
 	    request->deadline_ns || request->cookie) {
 		reply_status(buffer, -EINVAL);
-		client_broke(client, "CREDIT with fields that are not its own");
+		client_broke(client, "CREDIT with invalid fields");
 	} else if (client->queueless ||
 		   (client->queue && client->queue->consumer != client)) {
 		reply_status(buffer, -EINVAL);
-		client_broke(client, "CREDIT from one that is not a consumer");
+		client_broke(client, "CREDIT from a client that is not the consumer");
 	} else {
 		if (client->queue)
 			consumer_credit(client->queue, request->period_ms);
@@ -429,7 +429,7 @@ static void refuse_busy(struct client *client, struct buffer *buffer)
 
 	if (!client->overdue)
 		log_peer(&busy,
-			 "requests of pid %d, uid %u refused: they are held up (busy_after is %llu ms)",
+			 "requests of pid %d, uid %u refused: they waited too long (busy_after is %llu ms)",
 			 (int)client->pid, (unsigned int)client->user->uid,
 			 (unsigned long long)client->server->config.busy_after);
 	client->overdue = true;

@@ -38,7 +38,7 @@ static int open_kernel(struct server *server)
 static const char *engine_hint(int error)
 {
 	return error == -EXDEV ?
-	       " (the module is on the host's clocks, and this is a time namespace)" :
+	       " (the module uses the host's clocks, but this is a time namespace)" :
 	       "";
 }
 

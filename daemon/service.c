@@ -212,7 +212,7 @@ static void service_conclude(struct service *service)
 	service->asking = false;
 	if (service->reloaded) {
 		declare_done(service->server->shards);
-		log_info("settings read anew");
+		log_info("settings reloaded");
 	}
 	service->reloaded = false;
 	service_tell(service, service->alive);
@@ -239,7 +239,7 @@ static void service_reload(struct service *service)
 		declare_all(server);
 	} else {
 		log_at(LOG_LEVEL_ERR, &wrong,
-		       "the settings stay as they were");
+		       "the old settings stay in force");
 	}
 	service->unready = true;
 	service_ask(service, service->reloaded ? &server->config : NULL, false);

@@ -206,7 +206,7 @@ static void shards_tell_memory(const struct shards *shards)
 	const struct memory_plan *plan = &shards->plan;
 
 	if (shards->ops->kind == EXPIRY_ENGINE_EMBEDDED)
-		log_info("memory: up to %llu MiB for timers, %llu MiB for what clients do not read; %s %llu MiB",
+		log_info("memory: up to %llu MiB for timers, %llu MiB for records that clients do not read; %s %llu MiB",
 			 (unsigned long long)(plan->timers >> 20),
 			 (unsigned long long)(plan->backlog >> 20),
 			 plan->is_group ? "the control group may have" :

@@ -23,7 +23,7 @@ static const char *directory_fault(const char *directory)
 	if (!directory || !*directory)
 		return "is not set";
 	if (*directory != '/')
-		return "is no absolute path";
+		return "is not an absolute path";
 	if (strlen(directory) + strlen("/" EXPIRY_SOCKET_USER) >= max)
 		return "is too long";
 	return NULL;

@@ -216,7 +216,7 @@ int socket_file_make(struct socket_file *file, const char *path, mode_t mode)
 	if (r < 0) {
 		log_err("%s: %s%s", r == -EADDRINUSE ? path : file->lock_path,
 			strerror(-r), r == -EPERM ?
-			" (it must be this user's own, and nobody else's to open)" :
+			" (only this user may own and open it)" :
 			hint(path, r));
 		return r;
 	}

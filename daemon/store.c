@@ -99,7 +99,7 @@ int store_init(struct store *store, struct shards *shards)
 			continue;
 		}
 		if (sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) <= 0) {
-			log_err("what systemd passed as '%s' is neither a listening Unix stream socket nor a queue",
+			log_err("descriptor '%s' from systemd is neither a listening Unix stream socket nor a queue",
 				store->names[i]);
 			return -EINVAL;
 		}
@@ -234,7 +234,7 @@ static bool keep(struct queue *queue)
 	    store->bytes + strlen(name) + 1 > STORE_BYTES ||
 	    queue->user->account->kept >= config->kept_queues_per_user) {
 		log_peer(&not_kept,
-			 "queue %s will end with the daemon: as many queues are kept as may be",
+			 "queue %s will end with the daemon: the limit of kept queues is reached",
 			 name);
 		return false;
 	}

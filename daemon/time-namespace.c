@@ -185,7 +185,7 @@ int time_namespace_probe(struct loop *loop)
 			loop->has_offsets = true;
 		r = probe_clock(loop, clocks[i], offset_ns, known);
 		if (r < 0) {
-			log_err("timeouts of io_uring are on another clock than ours: %s (a time namespace; is " OFFSETS_FILE " readable?)",
+			log_err("timeouts of io_uring are on another clock than the daemon's: %s (a time namespace; is " OFFSETS_FILE " readable?)",
 				strerror(-r));
 			return r;
 		}

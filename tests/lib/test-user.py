@@ -248,7 +248,7 @@ def test_no_place_for_a_socket():
         for expected, directory in (
                 ("XDG_RUNTIME_DIR is not set", None),
                 ("XDG_RUNTIME_DIR is not set", ""),
-                ("XDG_RUNTIME_DIR is no absolute path", "run"),
+                ("XDG_RUNTIME_DIR is not an absolute path", "run"),
                 ("XDG_RUNTIME_DIR is too long", "/" + "x" * 93),
                 ("No such file", os.path.join(place.folder, "absent")),
                 ("Not a directory", plain),

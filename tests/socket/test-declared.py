@@ -689,7 +689,7 @@ def test_who_loses_the_right_is_ended():
                     change(at)
                     daemon.reload()
                     assert os.waitpid(held, 0)[1] == 0
-                    assert said(daemon, "uid %d ended" % OTHER, "declared for")
+                    assert said(daemon, "uid %d ended" % OTHER, "rights to the queue")
                     assert root.request(arm(HOUR)).status == 0
 
 
@@ -781,8 +781,8 @@ def test_limits_stand():
             at.write("q%d" % i, clock="monotonic", limit=100)
         for config, count, word in (
                 ("timers_per_queue = 10\n", 5, None),
-                ("queues = 3\n", 3, "queues allows"),
-                ("queues_per_user = 2\n", 2, "queues_per_user allows")):
+                ("queues = 3\n", 3, "limit queues is"),
+                ("queues_per_user = 2\n", 2, "limit queues_per_user")):
             with Daemon(at.config(config)) as daemon:
                 made = set(rows(daemon))
                 assert len(made) == count, (config, made)

@@ -138,7 +138,7 @@ def test_wrong_settings_have_an_id():
     with start("") as daemon:
         daemon.configure("nonsense\n")
         daemon.process.send_signal(1)
-        wrong = entries.find("stay as they were")
+        wrong = entries.find("stay in force")
         assert wrong["MESSAGE_ID"] == message_ids()["LOG_SETTINGS_WRONG"]
         assert "config:1:" in entries.find("is not 'key")["MESSAGE"]
 

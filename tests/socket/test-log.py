@@ -230,12 +230,12 @@ def test_dropped_lines_are_counted_and_said_once():
         # At once, though nothing else is logged any more.
         assert wait_for(lambda: noted(pipe.lines(), "dropped")), pipe.text
         reload(daemon)
-        assert wait_for(lambda: "anew" in pipe.lines()[-1]), pipe.text
+        assert wait_for(lambda: "reloaded" in pipe.lines()[-1]), pipe.text
         lines = pipe.lines()
         assert noted(lines, "dropped") == [more], lines
         # Where they are missing, and nowhere else.
         assert "dropped" in lines[-2], lines
-        assert sum("read anew" in line for line in lines) == QUEUED + 1
+        assert sum("reloaded" in line for line in lines) == QUEUED + 1
         assert watch.stat().log_dropped == more, watch.stat()
 
 
@@ -254,7 +254,7 @@ def test_lines_of_its_own_have_places_that_clients_do_not_take():
         reload(daemon)
         assert watch.stat().log_dropped == dropped, watch.stat()
         pipe.read()
-        assert wait_for(lambda: "anew" in (pipe.lines() or [""])[-1] and
+        assert wait_for(lambda: "reloaded" in (pipe.lines() or [""])[-1] and
                         len(pipe.lines()) > 2), pipe.text
         assert noted(pipe.lines(), "dropped") == [dropped], pipe.lines()
         # Before the line that came after them.
@@ -345,10 +345,10 @@ def test_a_line_that_was_cut_is_not_joined_with_the_next():
             lines = daemon.log().splitlines()
             assert noted(lines, "dropped") == [dropped], lines
             cut = [line for line in lines if not re.fullmatch(
-                r"expiryd: (engine .*|memory: .*|settings read anew|"
+                r"expiryd: (engine .*|memory: .*|settings reloaded|"
                 r"\d+ lines were dropped.* in time)", line)]
             assert len(cut) <= 1, lines
-            assert lines[-1] == "expiryd: settings read anew", lines
+            assert lines[-1] == "expiryd: settings reloaded", lines
 
 
 # ------------------------------------------------------------------------
@@ -393,7 +393,7 @@ def test_lines_of_all_threads_are_whole():
         for line in pipe.lines():
             assert re.fullmatch(
                 r"expiryd: (engine " + ENGINE + ".*|memory: .*|"
-                r"client of pid \d+, uid \d+ ended: CREDIT with .* own|"
+                r"client of pid \d+, uid \d+ ended: CREDIT with .* fields|"
                 r"\d+ lines about clients of uid \d+ were left out)",
                 line), line
 

@@ -178,7 +178,7 @@ def test_reload_of_bad_settings_changes_nothing():
         daemon.configure("timers_per_user = 3\nnonsense = 1\n")
         reload(daemon)
         assert "config:2: 'nonsense' is not a key" in daemon.log()
-        assert "stay as they were" in daemon.log()
+        assert "stay in force" in daemon.log()
         with attach(daemon.path) as queue:
             replies = queue.batch([arm(HOUR) for _ in range(3)])
             assert [r.status for r in replies] == [0, 0, -122], replies
@@ -202,7 +202,7 @@ def test_log_level():
     with Daemon("log_level = warning\n") as daemon:
         assert "engine" not in daemon.log(), daemon.log()
         daemon.reload("log_level = info\n")
-        assert "read anew" in daemon.log()
+        assert "settings reloaded" in daemon.log()
         daemon.reload("log_level = err\n")
         said = daemon.log()
         reload(daemon)
@@ -298,7 +298,7 @@ def test_a_reload_is_told_before_it_is_over_however_late():
         daemon.manager.hang()
         ready = daemon.manager.count("READY=1")
         daemon.process.send_signal(signal.SIGHUP)
-        assert wait_for(lambda: "read anew" in daemon.log())
+        assert wait_for(lambda: "settings reloaded" in daemon.log())
         daemon.manager.read()
         assert wait_for(lambda: daemon.manager.count("READY=1") > ready)
         said = daemon.manager.messages[-2:]
