@@ -17,7 +17,7 @@
 #define EXPIRY_SOCKET_USER	"expiry/socket"	/* in $XDG_RUNTIME_DIR */
 
 #define EXPIRY_OP_HELLO		64
-#define EXPIRY_OP_CREDIT	65	/* period_ms = how many more; no reply */
+#define EXPIRY_OP_CREDIT	65	/* period_ms = more credit; no reply */
 #define EXPIRY_OP_SCAN		66	/* id = cursor, period_ms = most rows */
 #define EXPIRY_OP_STAT		67	/* reply: period_ms units of 32 bytes follow */
 #define EXPIRY_OP_DROP		68	/* remove this named queue */
@@ -29,7 +29,7 @@
 #define EXPIRY_HELLO_DURABLE	0x04	/* -EOPNOTSUPP for now */
 #define EXPIRY_HELLO_KEYED	0x08	/* EXPIRY_MODE_KEYED */
 #define EXPIRY_HELLO_EXISTING	0x10	/* only a queue that exists, else -ENOENT */
-#define EXPIRY_HELLO_OBSERVE	0x40	/* copies of what the consumer is sent */
+#define EXPIRY_HELLO_OBSERVE	0x40	/* copies of the consumer's records */
 
 #define EXPIRY_NAME_MAX		24
 
@@ -37,13 +37,12 @@
  * struct expiry_hello - the first record of a connection, as sent
  * @op: EXPIRY_OP_HELLO
  * @flags: EXPIRY_HELLO_*
- * @version: EXPIRY_WIRE_VERSION; stands where a record has its status
- * @clock_id: 0, 1 or 7; stands where a record has its period
- * @name: [A-Za-z0-9._-], NUL-padded, all 24 bytes may be used; empty = an
- *	anonymous queue, which lives as long as the connection; with
- *	EXPIRY_HELLO_EXISTING: no queue, STAT and QUEUES only
+ * @version: EXPIRY_WIRE_VERSION, in place of a record's status
+ * @clock_id: 0, 1 or 7, in place of a record's period
+ * @name: [A-Za-z0-9._-], NUL-padded, all 24 bytes may be used
  *
- * The reply is a struct expiry_record: status; id = timers in the queue,
+ * An empty @name is an anonymous queue, which lives as long as the connection.
+ * With EXPIRY_HELLO_EXISTING it means no queue: STAT and QUEUES only. The reply is a struct expiry_record: status; id = timers in the queue,
  * deadline_ns = now on its clock, cookie = most records the server takes in
  * flight on this connection.
  */
@@ -64,43 +63,44 @@ struct expiry_hello {
  * struct expiry_server_stat - second part of a STAT reply's body
  * @engine: EXPIRY_ENGINE_*
  * @consumers: 1 if this queue has a consumer, else 0
- * @credit: expirations its consumer may still be sent
- * @producers: connections attached to this queue, the consumer included and
- *	observers left out
+ * @credit: expirations that its consumer may still get
+ * @producers: connections attached to this queue, without observers
  * @uptime_ns: since the daemon started
- * @queues: of the whole daemon; likewise all that follows
+ * @queues: of the whole daemon; likewise all fields below
  * @connections: open now
  * @records: requests answered since the start
  * @expirations: sent since the start
- * @refused_connections: for a limit; likewise @refused_queues,
- * @refused_timers
+ * @refused_connections: for a limit; likewise @refused_queues, @refused_timers
  * @closed_protocol: connections ended for breaking the protocol
- * @refused_busy: requests answered -EBUSY, for they had waited too long
+ * @refused_busy: requests answered -EBUSY: they had waited too long
  * @refused_credit: times that a consumer's credit was cut to its limit
- * @closed_backlog: connections ended because they did not read and the memory
- *	of all such had come to its limit
+ * @closed_backlog: connections ended for unread memory at its limit
  * @backlog: bytes of that memory now
- * @turn_ns: how many turns of the daemon's loop took less than 2^n ns, and not
- *	less than 2^(n-1) ns, for n = index; waiting is not part of a turn. The
- *	last bucket holds all the rest.
- * @batch: likewise requests that were processed in one piece
- * @request_ns: likewise the time from when the daemon had requests to when it
- *	handed their answers to the kernel
- * @timers: armed, or delivered and not acknowledged, in all queues. Like
- *	@next_ns it may be some hundredths of a second old.
- * @next_ns: the earliest deadline of all queues, as time of day; EXPIRY_NEVER:
- *	nothing is armed; 0: not known, for there are very many queues
- * @lateness_max_ns: of all expirations since the start but those that
- *	struct expiry_stat counts as @past or @held, and redeliveries
- * @closed_hello: connections ended because their HELLO did not come in time
- * @log_dropped: lines of the daemon's log that were lost since the start, for the
- *	log was not read in time or could not be written
- * @log_left_out: likewise lines about clients that were beyond a user's budget
- * @refused_observers: HELLOs with OBSERVE for a queue that had as many as it may
- * @copies_missed: copies that were dropped, since their observer did not read
+ * @turn_ns: turns of the daemon's loop, by their time
+ * @batch: batches of requests, by their number of requests
+ * @request_ns: requests, by the time until their answers
+ * @timers: armed, or delivered and not acknowledged, in all queues
+ * @next_ns: the earliest deadline of all queues, as time of day
+ * @lateness_max_ns: the most lateness of an expiration since the start
+ * @closed_hello: connections ended without a timely HELLO
+ * @log_dropped: lines of the daemon's log lost since the start
+ * @log_left_out: lines about clients left out: beyond a user's budget
+ * @refused_observers: HELLOs with OBSERVE above a queue's limit
+ * @copies_missed: copies dropped because their observer did not read
  *
- * The body is a struct expiry_stat followed by this; a later daemon may append
- * to it, so a client reads what it knows and skips the rest of the units.
+ * Bucket n of @turn_ns, @batch and @request_ns counts values below 2^n and not
+ * below 2^(n-1); the last bucket counts all greater values. A turn does not
+ * include waiting. @request_ns is the time from when the daemon had a request
+ * to when it handed the answer to the kernel.
+ *
+ * @timers and @next_ns may be some hundredths of a second old. @next_ns is
+ * EXPIRY_NEVER if nothing is armed, and 0 if it is not known: there are very many
+ * queues. @lateness_max_ns leaves out redeliveries, and the expirations that
+ * struct expiry_stat counts as @past or @held. Lines are lost if the log is not
+ * read in time or cannot be written.
+ *
+ * The body is a struct expiry_stat followed by this. A later daemon may append
+ * to it, so a client reads the fields it knows and skips the other units.
  */
 struct expiry_server_stat {
 	__u32 engine;
@@ -138,12 +138,13 @@ struct expiry_server_stat {
  * struct expiry_queues_row - the record that begins a queue in the reply to
  *	QUEUES
  * @op: EXPIRY_OP_QUEUES
- * @status: 0; where it is not, this is all of the reply
- * @units: of 32 bytes, which follow: struct expiry_stat, then struct
- *	expiry_queue_stat, to which a later daemon may append. 0: this is the last
- *	record, whose cookie (struct expiry_record) is the cursor to go on with,
- *	0 = that was all
+ * @status: 0; otherwise this record is the whole reply
+ * @units: number of units of 32 bytes that follow
  * @name: as in struct expiry_hello
+ *
+ * The units are struct expiry_stat, then struct expiry_queue_stat, to which a
+ * later daemon may append. @units is 0 in the last record. Its cookie (struct
+ * expiry_record) is the cursor to continue with, 0 = the list is complete.
  */
 struct expiry_queues_row {
 	__u8  op;
@@ -158,16 +159,18 @@ struct expiry_queues_row {
 
 /**
  * struct expiry_queue_stat - what the daemon knows of a queue, for QUEUES
- * @number: of this queue alone for as long as the daemon runs
+ * @number: unique while the daemon runs
  * @uid: its owner
- * @connections: attached to it, the consumer included and observers left out
+ * @connections: attached to it, without observers
  * @consumers: 1 if it has a consumer, else 0
- * @credit: expirations the consumer may still be sent
- * @consumer_pid: its process, 0 if there is none
+ * @credit: expirations that the consumer may still get
+ * @consumer_pid: the consumer's process, 0 = none
  * @observers: connections that observe it
- * @access: who may use it, three octal digits as of a file's mode, and
- *	EXPIRY_QUEUE_DECLARED; 0 = an older daemon, which does not say
+ * @access: mode, and EXPIRY_QUEUE_DECLARED; 0 = unknown
  * @gid: its group, EXPIRY_NO_GROUP = none; only with @access
+ *
+ * The mode has three octal digits like that of a file. An older daemon does not
+ * report @access.
  */
 struct expiry_queue_stat {
 	__u64 number;
