@@ -24,7 +24,7 @@
  * @connections: open now, including those before their HELLO
  * @queues: it owns
  * @timers: in those queues, or about to be
- * @kept: of the queues, in the service manager's store; under its lock
+ * @kept: its queues in the service manager's store, under its lock
  * @recounted_ns: last recount of @timers, CLOCK_MONOTONIC
  */
 struct account {

@@ -159,8 +159,8 @@ static void alarms_time(struct alarms *alarms, uint64_t first_ns)
 	alarms->time = loop_timespec(kernel_ns);
 }
 
-/* Keep a timeout that is too early: it costs one wake-up at most. Moving it
- * would cost a request for each refresh of the first timer.
+/* Ends a turn. A timeout that is too early stays: it costs one wake-up at most.
+ * Moving it would cost a request for each refresh of the first timer.
  */
 void alarms_turn(struct alarms *alarms)
 {

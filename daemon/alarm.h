@@ -32,7 +32,7 @@ struct alarm {
  * @heap: [1] to [@nr], the earliest first
  * @nr_max: room in @heap
  * @op: the timeout's; @move: the request's that moves it
- * @armed_ns: what the timeout is set to, 0 = not set
+ * @armed_ns: the timeout's time, 0 = not set
  * @time: the same, for the kernel at the submission
  *
  * @ring is called among the completions of a turn or at its end. It should only

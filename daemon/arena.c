@@ -81,8 +81,9 @@ static bool array_grow(void ***array, uint64_t nr)
 	return true;
 }
 
-/* The arrays of free pages are sized for all pages, so that freeing one cannot
- * fail. They cost nothing until they are used.
+/* Maps a region and enlarges the arrays. The arrays of free pages are sized for
+ * all pages, so that freeing one cannot fail. They cost nothing until they are
+ * used.
  */
 static bool arena_grow(struct arena *arena)
 {

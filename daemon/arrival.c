@@ -31,7 +31,7 @@ void connection_refuse(struct server *server, int fd, int error)
 	connection_end(fd, error);
 }
 
-/* The time limit is linked to the receive and ends with it. So a timely HELLO
+/* Links a time limit to the receive, which ends with it. So a timely HELLO
  * causes no wake-up, and no list is searched for late ones.
  */
 static void arrival_limit(struct arrival *arrival)
@@ -104,8 +104,8 @@ int arrival_new(struct server *server, int fd, pid_t pid,
 	return 0;
 }
 
-/* Frees an arrival. Its account stays charged if the connection's next owner
- * has a reference of its own.
+/* Frees an arrival and its reference to the account. The connection's next owner
+ * has charged a reference of its own.
  */
 static void arrival_free(struct arrival *arrival)
 {

@@ -207,7 +207,7 @@ void buffer_put_all(struct buffers *buffers, struct buffer_queue *queue)
 		buffer_put(buffers, buffer);
 }
 
-/* malloc() keeps freed pieces between used ones until it is trimmed. */
+/* Trims malloc's memory: it keeps freed pieces between used ones until then. */
 static void private_trim(struct buffers *buffers)
 {
 	uint64_t now_ns = loop_now(buffers->loop, CLOCK_MONOTONIC);

@@ -33,7 +33,7 @@ enum buffer_kind {
 /**
  * struct buffer - a buffer
  * @next: in its queue
- * @data: its memory, @size bytes (const), aligned to 16 at least
+ * @data: @size bytes (const), aligned to 16 at least
  * @head: the first byte that is still needed
  * @tail: behind the last
  * @received_ns: when it arrived, CLOCK_MONOTONIC, until that is counted
@@ -141,9 +141,9 @@ uint64_t buffer_queue_private(const struct buffer_queue *queue);
 struct buffer *buffer_privatize(struct buffers *buffers,
 				struct buffer *buffer);
 
-/* A reserve of the ring's buffers that an engine never gets. An engine may hold
- * its buffers while memory is swapped in; meanwhile all other clients must be
- * served.
+/* Returns the number of the ring's buffers that an engine never gets. An engine
+ * may hold its buffers while memory is swapped in; meanwhile all other clients
+ * must be served.
  */
 static inline uint32_t buffers_reserve(const struct buffers *buffers)
 {

@@ -487,8 +487,8 @@ void clients_sent(struct server *server)
 
 /* ------------------------------------------------------- what to do with it */
 
-/* Unprocessed bytes of a stalled client must not hold shared memory either,
- * except those at the engine.
+/* Copies unprocessed bytes of a stalled client to private memory, except those
+ * at the engine. They must not hold shared memory either.
  */
 static bool client_privatize(struct client *client)
 {

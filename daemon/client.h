@@ -53,13 +53,13 @@ enum client_state {
  * @place: its queue's, a reference until HELLO is answered
  * @state: enum client_state
  * @ops: completions and other threads' answers to come
- * @all: on the server's list; likewise @ready, @writer, @sent, @starved,
- *	@stuck
+ * @all: on the server's list; likewise @ready, @writer, @sent, @starved
+ *	and @stuck
  *
  * @recv: the receive, multishot or single
  * @receiving: @recv is in progress; @recv_ending: being cancelled
  * @greedy: filled several buffers at once
- * @more: the socket may have more: the last buffer was full
+ * @more: the last buffer was full: more may follow
  * @starving: found no buffer in the ring
  * @eof: the peer has ended its direction
  * @denied: a refusal with -EACCES was logged
@@ -158,7 +158,7 @@ void clients_deinit(struct server *server);
  */
 bool client_takes(const struct client *client);
 
-/* Returns whether as many replies wait as may. */
+/* Returns whether the waiting replies have reached their limit. */
 bool client_full(const struct client *client);
 
 /* Queues the client to send in this turn, after those queued before. */
@@ -222,7 +222,7 @@ uint32_t client_process(struct client *client);
 /* Processes received requests, within the turn's budget. */
 void clients_process(struct server *server);
 
-/* Called by the engine when a batch is done. */
+/* Takes the result of a batch; called by the engine. */
 void client_batch_done(struct engine_io *io, int result);
 
 /* hello.c ------------------------------------------------------------------ */

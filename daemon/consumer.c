@@ -2,15 +2,15 @@
 /*
  * Consumers: the path of an expiration from the engine to a connection.
  *
- * Expirations stay in the engine, where they can still be refreshed and
- * cancelled, until the consumer has given credit and its socket has room. That
- * is the daemon's backpressure. A read that an engine completes later belongs
- * to its consumer. The next consumer gets neither the result nor its count
- * against the credit.
+ * Expirations stay in the engine until the consumer has given credit and its
+ * socket has room. Until then they can be refreshed and cancelled. That is the
+ * daemon's backpressure. A read that an engine completes later belongs to its
+ * consumer. The next consumer gets neither the result nor its count against the
+ * credit.
  *
  * On a plain queue, expirations collected for a consumer that leaves are lost
- * (at most once). That is at most one buffer that its socket had not taken,
- * because nothing is collected before, and the unread bytes in its socket. On
+ * (at most once). These are the unread bytes in its socket, and at most one
+ * buffer that its socket had not taken. Nothing is collected before it has. On
  * an acknowledging queue the next consumer gets both.
  */
 #include <assert.h>

@@ -61,8 +61,8 @@ struct declarations {
 	struct directory *directory;
 };
 
-/* queue-file.c: Reads a file into @declaration, whose @path is set. Returns 0, or
- * -errno after a line in the log for each fault.
+/* Reads a file into @declaration, whose @path is set (queue-file.c). Returns 0,
+ * or -errno after a line in the log for each fault.
  */
 int queue_file_read(struct declaration *declaration);
 

@@ -56,8 +56,9 @@ static struct place *place_find(struct directory *directory, const char *name)
 	return NULL;
 }
 
-/* Balance named and anonymous queues separately: a short-lived one must not put
- * two long-lived ones together. Then balance by their sum.
+/* Returns the thread with the fewest places. Balances named and anonymous
+ * queues separately: a short-lived one must not put two long-lived ones
+ * together. Then balances their sum.
  */
 static uint32_t fewest(const struct directory *directory, bool named)
 {

@@ -118,8 +118,8 @@ static uint32_t tables_of(uint32_t nr_pages)
 static void **no_tables[2 * (TIMERS_MAX / BHEAP_NODES_PER_PAGE) /
 			CORE_DIR_SIZE + 64];
 
-/* core_page_in_t: the directory, its tables and the pages come when they are
- * first needed.
+/* Provides a page (core_page_in_t). The directory, its tables and the pages are
+ * allocated on first use.
  */
 static void *run_page_in(struct core_pages *pages, u32 index)
 {
@@ -324,7 +324,9 @@ err_queue:
 
 /* ------------------------------------------------------------------- timers */
 
-/* run_page_in() never answers -EAGAIN, so that all records are processed. */
+/* Processes a batch at once. run_page_in() never returns -EAGAIN, so that all
+ * records are processed.
+ */
 static int embedded_submit_now(struct engine_queue *base,
 			       struct expiry_record *records, uint32_t count)
 {
@@ -335,8 +337,8 @@ static int embedded_submit_now(struct engine_queue *base,
 	return 0;
 }
 
-/* A timer that is due when armed needs no alarm: it expires in the turn of its
- * reply.
+/* Processes a batch at once. A timer that is due when armed needs no alarm: it
+ * expires in the turn of its reply.
  */
 static int embedded_submit(struct engine_queue *base, struct engine_io *io)
 {

@@ -174,9 +174,9 @@ static void kernel_queue_free(struct engine_queue *base)
 		free(queue);
 }
 
-/* Updates the count after a batch. Where the reply does not show it (an ARM
- * that replaced, an ACK of a periodic timer) it stays too high, never too low,
- * until the next recount().
+/* Updates the count after a batch. The reply does not show an ARM that replaced
+ * or an ACK of a periodic timer. After these the count is too high, never too
+ * low, until the next recount().
  */
 static void count_batch(struct kernel_queue *queue,
 			const struct expiry_record *records, uint32_t count)

@@ -29,8 +29,8 @@
 #define SO_PASSRIGHTS	83
 #endif
 
-/* One a turn: a multishot accept would take the whole backlog at once, and all
- * other clients would wait for that.
+/* Accepts one client a turn. A multishot accept would take the whole backlog at
+ * once, and all other clients would wait for that.
  */
 static void listener_accept(struct listener *listener)
 {
@@ -41,8 +41,8 @@ static void listener_accept(struct listener *listener)
 	listener->accepting = true;
 }
 
-/* Returns the most connections at which a user with @nr may have one more, so
- * that a few users cannot keep all others out.
+/* Returns the most connections at which a user with @nr may have one more. A
+ * few users must not exclude all others.
  */
 static uint64_t connections_max(const struct server *server, uid_t uid,
 				uint64_t nr)

@@ -17,8 +17,8 @@ struct server;
  * @file: the socket's file, unless systemd passed the socket
  * @op: the accept
  * @accepting: @op is in progress
- * @wait: while resources are short: for a connection, or for @pause
- * @reserve: spare descriptor, closed to accept and refuse a client; -1 = lost
+ * @wait: without resources: for a connection, or for @pause
+ * @reserve: spare descriptor for refusing a client; -1 = lost
  */
 struct listener {
 	struct server *server;

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Budgets of lines that clients cause: one for each user, so that a misbehaving
- * user does not hide lines about another, and one for all of them. Each is a
- * token bucket.
+ * Budgets of lines that clients cause. There is one for each user, so that a
+ * misbehaving user does not hide lines about another, and one for all users.
+ * Each is a token bucket.
  *
  * The table has a fixed size. A full bucket holds no information and is reused
  * for another user; without one, users share one. There are no locks here: the

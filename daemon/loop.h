@@ -54,7 +54,9 @@ struct loop {
 	int error;
 };
 
-/* -EPERM, -ENOSYS: io_uring is forbidden or absent; -ENOMEM. */
+/* Initializes the loop. Returns 0 or -errno. -EPERM, -ENOSYS: io_uring is
+ * forbidden or absent; -ENOMEM.
+ */
 int loop_init(struct loop *loop);
 void loop_deinit(struct loop *loop);
 

@@ -51,7 +51,9 @@ static void probe_arm(struct loop *loop, struct probe *probe, int fd)
 	io_uring_submit(&loop->ring);
 }
 
-/* @early: the peer leaves before the receive is armed, not while it is. */
+/* Returns whether the end is reported. @early: the peer leaves before the
+ * receive is armed, not while it is.
+ */
 static bool probe_end(struct loop *loop, struct buffers *buffers, bool early)
 {
 	struct probe probe = { .buffers = buffers, .op.done = probe_done };

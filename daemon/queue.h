@@ -224,8 +224,7 @@ uint32_t consumers_run(struct server *server, uint32_t budget);
 /* Reports a step of CLOCK_REALTIME to consumers on that clock. */
 void consumers_clock_set(struct server *server);
 
-/* Called by the engine, for queue.c, when a timer is due and when a read is
- * done.
+/* Handles a due timer or a completed read; called by the engine, for queue.c.
  */
 void consumer_due(struct engine_queue *engine_queue);
 void consumer_read_done(struct engine_io *io, int result);

@@ -28,7 +28,8 @@
 #define TURN_REQUESTS_FEW	768
 
 /* Extra budget units a request costs. A SCAN may check as many slots as a
- * buffer has rows or more, QUEUES as many queues, and a STAT is copied.
+ * buffer has rows, or more. QUEUES may check as many queues, and a STAT is
+ * copied.
  */
 #define SCAN_REQUESTS	512
 #define STAT_REQUESTS	8

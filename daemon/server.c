@@ -140,7 +140,9 @@ static int server_loop(struct server *server)
 	return 0;
 }
 
-/* The previous daemon's queues are taken whatever the limit. */
+/* Returns the limit of queues. All queues of the previous daemon are taken,
+ * whatever the setting.
+ */
 uint64_t server_queues_max(const struct server *server)
 {
 	uint64_t left = server->shards->store.nr_queues;
@@ -222,8 +224,8 @@ int server_init(struct server *server, struct shards *shards, uint32_t number,
 	return 0;
 }
 
-/* Free clients and queues first, while the ring still takes their requests.
- * Free memory that the kernel may write to last.
+/* Frees the server. Clients and queues are first, while the ring still takes
+ * their requests. Memory that the kernel may write to is last.
  */
 void server_deinit(struct server *server)
 {

@@ -3,9 +3,9 @@
  * The daemon as a service: signals, reloads, and its status for the service
  * manager.
  *
- * The watchdog is answered when each thread has reached the end of a turn, so
- * that a stuck loop is detected (round.h). The status of timers goes with it:
- * no further wake-up, and without a watchdog none while nothing happens.
+ * The watchdog is answered when each thread has reached the end of a turn. So a
+ * stuck loop is detected (round.h). The status of timers goes with it: no
+ * further wake-up, and without a watchdog none while nothing happens.
  */
 #ifndef DAEMON_SERVICE_H
 #define DAEMON_SERVICE_H
@@ -32,7 +32,7 @@ struct server;
  * @ticked: the timeout of @period, in progress if @ticking
  * @watchdog: the manager requires answers, at most two periods apart
  * @tick: the timeout fired in this turn
- * @asking: a round is in progress; @awaited answers are to come
+ * @asking: a round is in progress, with @awaited answers
  * @answered: an answer came in this turn
  * @alive: with this round the watchdog is answered
  * @reloading_us: start of a reload, CLOCK_MONOTONIC, 0 = reported

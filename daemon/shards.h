@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Shards: the servers of this process, a thread each, and the little that they
- * share. A queue belongs to one of them with all its connections, so that a
- * request needs no lock and no other thread (docs/decisions/0011-threads.md).
+ * Shards: the servers of this process, a thread each, and the state that they
+ * share. A queue belongs to one of them with all its connections. So a request
+ * needs no lock and no other thread (docs/decisions/0011-threads.md).
  *
  * The first server's thread is the process' own: it listens, takes the signals
  * and talks to the service manager.
@@ -42,7 +42,7 @@ struct server;
  * @loss: timers that end with the daemon
  * @plan: use of memory (const)
  * @memory: of the timers of the embedded engine
- * @stale: the state changed since the last report to the service manager
+ * @stale: the state changed since the last report
  *
  * Any thread may free an arrival. The first thread replaces @declared; each
  * other thread has its own pointer to it. @stale is about the other threads'

@@ -25,7 +25,7 @@ struct shards;
  * @fds: passed at the start, from SD_LISTEN_FDS_START on
  * @nr_fds: their number
  * @names: their names
- * @places: of the queues among them, if there are several threads
+ * @places: of the queues, if there are several threads
  * @nr_queues: queues among @fds
  * @listener: the socket among them, or -1
  * @max: most descriptors that the manager takes
