@@ -1,8 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * epoll(7): a server that closes idle connections. It echoes its input, and closes a
- * connection that sends nothing for MILLISECONDS. Each input moves the connection's
- * timer, without waiting for the reply. Ends at the end of the standard input.
+ * epoll(7): a server that closes idle connections. It echoes its input, and closes
+ * a connection that sends nothing for MILLISECONDS. Each input moves the
+ * connection's timer, without waiting for the reply. Ends at the end of the
+ * standard input.
  *
  *	./epoll SOCKET MILLISECONDS
  */

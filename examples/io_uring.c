@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * io_uring(7): reads with a timeout. Copies each FILE, such as a FIFO, and stops
- * reading a file that sends nothing for MILLISECONDS. Ends when all files have ended.
+ * reading a file that sends nothing for MILLISECONDS. Ends when all files have
+ * ended.
  *
  *	./io_uring MILLISECONDS FILE...
  */

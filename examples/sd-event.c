@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * sd-event(3): jobs that run at least once, even if the daemon restarts. Prints each
- * TEXT after its SECONDS and then acknowledges it. Ends after the last one, or with
- * SIGTERM.
+ * sd-event(3): jobs that run at least once, even if the daemon restarts. Prints
+ * each TEXT after its SECONDS and then acknowledges it. Ends after the last one, or
+ * with SIGTERM.
  *
  *	./sd-event QUEUE SECONDS TEXT [SECONDS TEXT...]
  */
@@ -65,8 +65,8 @@ static void do_job(uint64_t id)
 		errx(1, "too many requests without an answer");
 }
 
-/* Takes available records. sd-event also calls this before each wait: the descriptor
- * does not show records that are already in the handle.
+/* Takes available records. sd-event also calls this before each wait: the
+ * descriptor does not show records that are already in the handle.
  */
 static int take(sd_event_source *source, void *queue)
 {
