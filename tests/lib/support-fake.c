@@ -91,6 +91,8 @@ static void *serve(void *arg)
 		if (fd < 0)
 			break;
 		script(fd);
+		/* A child that a test forked meanwhile has the descriptor, too. */
+		shutdown(fd, SHUT_RDWR);
 		close(fd);
 	}
 	return NULL;
