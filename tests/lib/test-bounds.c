@@ -418,7 +418,7 @@ static void attempts_are_at_most_two_seconds_apart(void **state)
 	server.repeat = true;
 	start_skipping();
 	pause_times(h, 30);
-	/* Of the last one the server may not know yet, or one more is under way. */
+	/* The server may not know the last attempt yet, or one more is in flight. */
 	assert_in_range(attempts, 28, nr_pauses + 1);
 	for (i = 1; i < 28; i++)
 		assert_in_range(attempt_ns[i] - attempt_ns[i - 1], i > 1,

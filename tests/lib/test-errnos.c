@@ -70,7 +70,7 @@ static void errnos_come_as_they_are(void **state)
 		assert_true(id == GUARD && deadline_ns == GUARD &&
 			    count == GUARD && cursor == GUARD);
 		assert_memory_equal(&timer, &before, sizeof(timer));
-		/* Of a record it is the status, and the call is none of it. */
+		/* A record's errno is its status; the call itself succeeds. */
 		assert_int_equal(expiry_submit(h, &timer, 1), 1);
 		assert_int_equal(timer.status, status);
 		timer.status = 0;
@@ -113,7 +113,7 @@ static void opening_says_why(void **state)
 	assert_ptr_equal(h, before);
 }
 
-/* As many wait to be accepted as may: one more waits no longer than it wants. */
+/* The listen backlog is full: one more connection waits only for its timeout. */
 static void full_backlog_is_a_time_out(void **state)
 {
 	const struct expiry_options options = {

@@ -234,7 +234,7 @@ static void credit(void **state)
 	expiry_close(h);
 }
 
-/* Each bad record is refused alone, with the rest as it was sent. */
+/* Each bad record is refused alone, and returns otherwise unchanged. */
 static void bad_records(void **state)
 {
 	static const struct {

@@ -82,7 +82,7 @@ int poll(struct pollfd *fds, nfds_t nr, int timeout_ms)
 	return syscall(SYS_poll, fds, nr, timeout_ms);
 }
 
-/* A new connection can be written to; nobody is at an address that is asked for. */
+/* Resets the send error; a connection to a requested address fails with ENOENT. */
 int connect(int fd, const struct sockaddr *addr, socklen_t len)
 {
 	if (cutting)
@@ -252,7 +252,7 @@ static void what_came_before_the_end_is_received(void **state)
 		assert_int_equal(record.cookie, 1);
 		take(h, &record, 1);
 		assert_int_equal(record.cookie, 2);
-		/* Its room to be written to wakes nobody. */
+		/* Room for writing does not end the wait. */
 		assert_int_equal(expiry_wait(h, 20), 0);
 		fill_arm(&record, 1);
 		assert_in_range(expiry_post(h, &record, 1), 0, 1);

@@ -329,7 +329,7 @@ static void calls_that_do_not_wait(void **state)
 	fake_halt(&server);
 	for (i = 0; i < 1001; i++)
 		records[i] = lasting_request(EXPIRY_OP_ARM, i);
-	/* As many as the window allows, and no more. */
+	/* The window limits the number. */
 	assert_int_equal(expiry_post(h, records, 1001), 1000);
 	assert_int_equal(expiry_post(h, records, 1), 0);
 	assert_int_equal(expiry_flush(h), 1);

@@ -108,8 +108,8 @@ static void a_broken_handle_stays_broken(void **state)
 	fake_end(&server, h);
 }
 
-/* Each option up to its limit, and not beyond; and what is said of the handle, in
- * as much room as the caller has.
+/* Each option works up to its limit, and not beyond. expiry_info() fills the caller's
+ * size.
  */
 static void options_have_limits(void **state)
 {
@@ -174,7 +174,7 @@ static void set_the_clock(int fd)
 	}
 }
 
-/* Of the steps that the program has not seen it gets the last, and each later one. */
+/* The program gets the last step that it has not seen, and each later one. */
 static void the_last_step_of_the_clock_is_kept(void **state)
 {
 	struct expiry_record record;

@@ -26,7 +26,7 @@ int timerfd_create(int clock, int flags)
 	return open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 }
 
-/* As the kernel has it: -ECANCELED when the clock was set since it was watched. */
+/* Like the kernel, fails with ECANCELED if the clock was set since the last watch. */
 int timerfd_settime(int fd, int flags, const struct itimerspec *at,
 		    struct itimerspec *before)
 {
