@@ -1,8 +1,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# Does a test notice when the sources are broken (tests/README.md, "Mutants")?
-# SAMPLE=N takes so many of the mutants, by SEED; FOLDERS='daemon lib' those of
-# these folders or files; JOBS=N tries so many at a time.
+# Does a test notice a fault in the sources (tests/README.md, "Mutants")?
+# SAMPLE=N takes N random mutants, by SEED. FOLDERS='daemon lib' selects folders or
+# files. JOBS=N tries N mutants at a time.
 
 MUTATE = tests/mutate/mutate $(if $(SEED),--seed $(SEED)) \
 	$(if $(JOBS),--jobs $(JOBS))
