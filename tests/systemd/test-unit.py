@@ -67,7 +67,7 @@ def test_reload_changes_settings_and_nothing_else():
     assert main_pid() == pid and show("ActiveState") == "active"
     # A limit is a queue's from its beginning.
     ctl("--queue", "small", "arm", "+1h", "1")
-    assert status("--queue", "small")["limit"] == 1000
+    assert status("--queue", "small")["limit"] == "1000"
     assert timers("kept") == 1
     drop("small", "kept")
     settings(None)
@@ -80,7 +80,7 @@ def test_reload_with_wrong_settings_changes_nothing():
     systemctl("reload", UNIT, check=False)
     assert serves() == pid
     ctl("--queue", "large", "arm", "+1h", "1")
-    assert status("--queue", "large")["limit"] > 1000
+    assert int(status("--queue", "large")["limit"]) > 1000
     drop("large")
     settings(None)
     systemctl("reload", UNIT)
