@@ -101,6 +101,8 @@ static void test_words(void **arg)
 
 static void test_other_zones(void **arg)
 {
+	int fd;
+
 	(void)arg;
 	/* It is 11:00 there. */
 	assert_int_equal(when("11:00 UTC", NOON), NOON + 86400);
@@ -115,6 +117,8 @@ static void test_other_zones(void **arg)
 	assert_int_equal(when("Sun 00:30 +13:00", NOON), NOON + 1800);
 	if (access("/usr/share/zoneinfo/Asia/Tokyo", R_OK))
 		skip();
+	fd = dup(0);
+	close(fd);
 	/* Tokyo has 20:00. */
 	assert_int_equal(when("20:01 Asia/Tokyo", NOON), NOON + 60);
 	assert_int_equal(when("tomorrow Asia/Tokyo", NOON), NOON + 4 * 3600);
@@ -126,6 +130,9 @@ static void test_other_zones(void **arg)
 	assert_int_equal(when("20:01 Asia/Tokyo", NOON), NOON + 60);
 	assert_null(getenv("TZ"));
 	assert_int_equal(zone(NULL), 0);
+	/* No file is left open. */
+	assert_int_equal(dup(0), fd);
+	close(fd);
 }
 
 static void test_fractions(void **arg)
@@ -273,6 +280,10 @@ static void test_other_steps(void **arg)
 	/* 2026-11-01 01:30 in New York: 05:30 UTC, then 06:30 UTC. */
 	assert_int_equal(when("2026-11-01 01:30", 0), 1793511000);
 	assert_int_equal(when("01:30", 1793511000), 1793511000 + 3600);
+	/* Summer of three days. 2026-04-11T11:00:00Z */
+	setenv("TZ", "XXX0YYY,J100/0,J103/0", 1);
+	tzset();
+	assert_int_equal(when("2026-04-11 12:00", 0), 1775905200);
 	assert_int_equal(zone(NULL), 0);
 }
 

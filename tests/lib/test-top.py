@@ -204,13 +204,14 @@ def test_scrolling():
                             (PAGE_UP, max(0, QUEUES - 2 * page - 1)),
                             (LAST, QUEUES - page), (HOME, 0),
                             # Keys that mean nothing, a part of a key.
-                            (b"x\033[24~\033[1;5C\033OPz" + DOWN, 1)):
+                            (b"x\033[24~\033[1;5C\033OPz" + DOWN, 1),
+                            (b"\033[10~" + DOWN, 2)):
             terminal.press(keys)
             shows(first)
         # A sequence may come in pieces.
         terminal.press(b"\033")
         terminal.press(b"[B")
-        shows(2)
+        shows(3)
         terminal.press(b"q")
         assert terminal.report("end") == 0
 
