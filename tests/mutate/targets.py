@@ -26,7 +26,8 @@ PRELOADED = ["build/tests/socket/count-calls.so",
 # Duration of programs above one second: quick programs run first.
 SECONDS = {
     "test-backlog.py": 2, "test-busy.py": 23, "test-credit.py": 6,
-    "test-declared.py": 8,
+    "test-declared.py": 5,
+    "test-access.py": 4,
     "test-fairness.py": 2, "test-hostile.py": 9, "test-limits.py": 2,
     "test-manager.py": 18, "test-needless.py": 4, "test-service.py": 6,
     "test-threads.py": 28, "test-http.py": 12, "test-metrics.py": 9,
@@ -36,7 +37,7 @@ SECONDS = {
 
 # Programs that are likely to notice, by the first matching start of a path.
 LIKELY = {
-    "daemon/access": ["test-declared.py", "test-hello.py"],
+    "daemon/access": ["test-access.py", "test-hello.py"],
     "daemon/account": ["test-limits.py", "test-hostile.py"],
     "daemon/alarm": ["test-clock.py", "test-requests.py", "test-needless.py"],
     "daemon/arena": ["test-backlog.py", "test-needless.py"],
