@@ -41,11 +41,19 @@ def row_of(daemon, name):
     return row
 
 
+def takes_signals(process):
+    """Whether it waits for SIGINT itself. Until it has attached a signal ends it, as
+    it must where a server does not answer."""
+    with open("/proc/%d/status" % process.pid, encoding="utf-8") as file:
+        blocked = re.search(r"^SigBlk:\s*(\w+)$", file.read(), re.MULTILINE)
+    return int(blocked[1], 16) & 1 << signal.SIGINT - 1
+
+
 def tail(daemon, name, *arguments, others=0):
     """Starts tail, and returns when it is attached."""
     process = start(daemon.path, "tail", "--queue", name, *arguments)
-    assert wait_for(lambda: row_of(daemon, name)["observers"] == others + 1 or
-                    process.poll() is not None)
+    assert wait_for(lambda: row_of(daemon, name)["observers"] == others + 1 and
+                    takes_signals(process) or process.poll() is not None)
     assert process.poll() is None, process.communicate()
     return process
 
