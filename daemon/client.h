@@ -168,7 +168,8 @@ void client_will_write(struct client *client);
 void client_send(struct client *client, struct buffer *buffer);
 
 /* Returns room for @len bytes that are sent after all others, or NULL: try
- * again next turn. The caller fills it before any other call.
+ * again next turn. The caller fills it before any other call. It may stand at any
+ * address: what remains of a record that was sent in part may precede it.
  */
 void *client_room(struct client *client, size_t len);
 

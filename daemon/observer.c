@@ -58,19 +58,20 @@ static bool observer_listens(const struct client *client)
 
 bool observer_tell_missed(struct client *client)
 {
-	struct expiry_record *record;
+	const struct expiry_record record = {
+		.op = EXPIRY_OP_MISSED,
+		.cookie = client->missed,
+	};
+	void *room;
 
 	if (!client->missed)
 		return true;
 	if (!observer_listens(client) || !observer_room(client))
 		return false;
-	record = client_room(client, sizeof(*record));
-	if (!record)
+	room = client_room(client, sizeof(record));
+	if (!room)
 		return false;
-	*record = (struct expiry_record) {
-		.op = EXPIRY_OP_MISSED,
-		.cookie = client->missed,
-	};
+	memcpy(room, &record, sizeof(record));
 	client->missed = 0;
 	return true;
 }

@@ -220,9 +220,10 @@ static void fill_server_stat(const struct client *client,
 
 static bool do_stat(struct client *client, struct buffer *buffer)
 {
-	struct expiry_record *request = (void *)buffer->head, *head;
+	struct expiry_record head = *(struct expiry_record *)buffer->head;
 	const struct queue *queue = client->queue;
 	struct stat_body body = { 0 };
+	char *room;
 	int r = 0;
 
 	if (!round_recent(client))
@@ -237,15 +238,15 @@ static bool do_stat(struct client *client, struct buffer *buffer)
 	fill_server_stat(client, &body.server);
 	if (!reply_flush(client, buffer))
 		return false;
-	head = client_room(client, RECORD * (1 + UNITS(sizeof(body))));
-	if (!head)
+	room = client_room(client, RECORD * (1 + UNITS(sizeof(body))));
+	if (!room)
 		return false;
-	*head = *request;
-	head->status = 0;
-	head->period_ms = UNITS(sizeof(body));
-	memset(head + 1, 0, RECORD * UNITS(sizeof(body)));
-	memcpy(head + 1, &body, sizeof(body));
-	buffer->head += sizeof(*request);
+	head.status = 0;
+	head.period_ms = UNITS(sizeof(body));
+	memcpy(room, &head, RECORD);
+	memset(room + RECORD, 0, RECORD * UNITS(sizeof(body)));
+	memcpy(room + RECORD, &body, sizeof(body));
+	buffer->head += RECORD;
 	return true;
 }
 
