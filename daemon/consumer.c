@@ -150,7 +150,8 @@ static void consumer_read(struct queue *queue, int result)
 			observers_copy(queue, queue->read.records, result);
 		client_send(client, buffer);
 	}
-	if (!client)
+	/* It may have ended meanwhile, without memory for what it was sent. */
+	if (!client || client->state == CLIENT_DEAD)
 		return;
 	if (result < 0)
 		client_fail(client, "its queue cannot be read", -result);
