@@ -53,7 +53,7 @@ $(B)/tests/core/soak-%: $(SOAK_SOURCES) $(wildcard core/*.h tests/core/*.h)
 	$(call say,CC,$@)$(CC) $(CPPFLAGS) -Icore $(CFLAGS) -w -O2 \
 		-DCORE_PAGE_SHIFT=$* -o $@ $(SOAK_SOURCES) -lcmocka
 
-include tests/fuzz/fuzz.mk tests/proof/proof.mk tests/mutate/mutate.mk \
+include tests/fuzz/fuzz.mk tests/proof/proof.mk tests/mutate/mutate.mk tests/sim/sim.mk \
 	tests/static/static.mk
 
 # The library's tests know it as a program does: by its header and its .so.

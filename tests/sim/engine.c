@@ -1,0 +1,467 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The embedded engine, between the daemon and a naive twin of each queue. What
+ * the daemon asks of it must be what clients asked, each request once and in
+ * order; what it answers must be what the twin answers. It may be slow, and it
+ * may fail.
+ */
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/engine.h"
+#include "daemon/util.h"
+#include "tests/core/horrible.h"
+#include "tests/sim/sim.h"
+
+extern const struct engine_ops engine_fast;
+static struct engine_ops ops;
+
+/**
+ * struct twin - a queue
+ * @rewound: the last consumer that got what others had not acknowledged
+ * @is_unsure: something failed halfway, so that the twin knows no more
+ */
+struct twin {
+	struct list all;
+	struct engine_queue *queue;
+	struct horrible horrible;
+	uint32_t clock_id;
+	uint32_t mode;
+	const struct peer *rewound;
+	bool is_unsure;
+};
+
+/* An operation that is done later. */
+struct later {
+	struct loop_op op;
+	struct __kernel_timespec time;
+	struct engine_io *io;
+	struct engine_queue *queue;
+	struct peer *consumer;
+	struct list all;
+	int result;
+	bool is_collect;
+	bool is_done;
+	bool is_stopped;
+};
+
+static struct list twins = { &twins, &twins };
+static struct list under_way = { &under_way, &under_way };
+
+static struct twin *twin_of(const struct engine_queue *queue)
+{
+	struct list *entry;
+
+	for (entry = twins.next; entry != &twins; entry = entry->next)
+		if (container_of(entry, struct twin, all)->queue == queue)
+			return container_of(entry, struct twin, all);
+	sim_fail("a queue is used that is not there");
+}
+
+static uint64_t twin_now(const struct twin *twin)
+{
+	return loop_now(twin->queue->engine->loop, twin->clock_id);
+}
+
+static bool hits(uint32_t per_mille)
+{
+	return sim.phase == SIM_RUN && rng_hits(&sim.kernel, per_mille);
+}
+
+/* ----------------------------------------------------------------- requests */
+
+/* Checks that the daemon passes on what the client asked. */
+static void check_asked(struct twin *twin, const struct expiry_record *record)
+{
+	struct peer *peer = NULL;
+	struct request *request = request_of_tag(record->cookie, &peer);
+	const char *name;
+	uint32_t number;
+
+	if (!request)
+		sim_fail("the engine is given what nobody asked: op %u, cookie %llx",
+			 record->op, (unsigned long long)record->cookie);
+	number = request - peer->requests;
+	if (memcmp(&request->record, record, sizeof(*record)))
+		sim_fail("client %u: request %u has changed", peer->number,
+			 number);
+	if (request->is_submitted)
+		sim_fail("client %u: request %u is done twice", peer->number,
+			 number);
+	if (number <= peer->submitted)
+		sim_fail("client %u: request %u is done after %u", peer->number,
+			 number, peer->submitted);
+	if (SIM_RECORD * (number + 1) > peer->written)
+		sim_fail("client %u: request %u is done before it is sent",
+			 peer->number, number);
+	peer->submitted = number;
+	name = inside_name(twin->queue->owner);
+	if (memcmp(name, peer->hello.name, EXPIRY_NAME_MAX))
+		sim_fail("client %u: its request went to queue %.24s",
+			 peer->number, name);
+	request->is_submitted = true;
+}
+
+/* Compares the answer with the twin's. */
+static void check_answer(struct twin *twin, const struct expiry_record *asked,
+			 const struct expiry_record *answer)
+{
+	struct expiry_record expected = *asked;
+	struct request *request = request_of_tag(asked->cookie, NULL);
+
+	request->result = *answer;
+	if (answer->status == -ENOMEM && sim.has_failed)
+		return;
+	if (twin->is_unsure)
+		return;
+	horrible_submit(&twin->horrible, &expected, twin_now(twin),
+			twin->mode & EXPIRY_MODE_KEYED || answer->status ? 0 :
+			answer->id);
+	if (memcmp(&expected, answer, sizeof(expected)))
+		sim_fail("queue %.24s: op %u of id %llx is answered %d, flags %u, deadline %llu, and should be %d, %u, %llu",
+			 inside_name(twin->queue->owner), asked->op,
+			 (unsigned long long)asked->id, answer->status,
+			 answer->flags, (unsigned long long)answer->deadline_ns,
+			 expected.status, expected.flags,
+			 (unsigned long long)expected.deadline_ns);
+}
+
+/* Does a batch, or the part of it before the engine fails. */
+static int do_submit(struct engine_queue *queue, struct engine_io *io)
+{
+	struct expiry_record *asked;
+	struct twin *twin = twin_of(queue);
+	uint32_t count = io->count, i;
+	int r;
+
+	if (hits(sim.broken))
+		io->count = rng_below(&sim.kernel, count);
+	asked = sim_alloc((count + 1) * sizeof(*asked));
+	memcpy(asked, io->records, count * sizeof(*asked));
+	for (i = 0; i < count; i++)
+		check_asked(twin, &asked[i]);
+	r = io->count ? engine_fast.submit(queue, io) : 0;
+	for (i = 0; i < io->count; i++)
+		check_answer(twin, &asked[i], &io->records[i]);
+	for (; i < count; i++) {
+		struct request *request = request_of_tag(asked[i].cookie, NULL);
+
+		request->result = asked[i];
+		request->result.status = -EIO;
+	}
+	sim.requests += count;
+	io->progress = io->count;
+	if (io->count < count)
+		r = -EIO;
+	io->count = count;
+	sim_free(asked);
+	return r;
+}
+
+/* -------------------------------------------------------------- expirations */
+
+static int do_collect(struct engine_queue *queue, struct engine_io *io,
+		      struct peer *consumer)
+{
+	struct twin *twin = twin_of(queue);
+	int i, r;
+
+	if (hits(sim.broken)) {
+		if (consumer)
+			consumer->may_end = true;
+		return -EIO;
+	}
+	r = engine_fast.collect(queue, io);
+	if (r < 0 && consumer)
+		consumer->may_end = true;
+	for (i = 0; i < r && !twin->is_unsure; i++) {
+		const char *wrong = horrible_deliver(&twin->horrible,
+						     &io->records[i],
+						     twin_now(twin), false);
+
+		if (wrong)
+			sim_fail("queue %.24s: id %llx: %s",
+				 inside_name(queue->owner),
+				 (unsigned long long)io->records[i].id, wrong);
+	}
+	if (r > 0)
+		sim.expirations += r;
+	if (r > 0 && consumer)
+		peer_expect(consumer, io->records, r);
+	return r;
+}
+
+/* --------------------------------------------------------------------- later */
+
+static void later_done(struct loop_op *op, int result, uint32_t flags)
+{
+	struct later *later = container_of(op, struct later, op);
+	struct engine_io *io = later->io;
+	struct peer *consumer = later->consumer;
+	int r = later->result;
+
+	(void)result;
+	(void)flags;
+	sim.shield++;
+	/* A consumer that has left gets nothing, nor does the next. */
+	if (inside_consumer(later->queue->owner) != consumer)
+		consumer = NULL;
+	if (later->is_stopped)
+		r = 0;
+	else if (!later->is_done && later->is_collect)
+		r = do_collect(later->queue, io, consumer);
+	else if (!later->is_done)
+		r = do_submit(later->queue, io);
+	list_del(&later->all);
+	sim_free(later);
+	sim.io--;
+	sim.shield--;
+	io->done(io, r);
+}
+
+static int do_later(struct engine_queue *queue, struct engine_io *io,
+		    bool is_collect)
+{
+	struct later *later = sim_alloc(sizeof(*later));
+	struct io_uring_sqe *sqe;
+
+	later->op.done = later_done;
+	later->io = io;
+	later->queue = queue;
+	later->is_collect = is_collect;
+	later->consumer = is_collect ? inside_consumer(queue->owner) : NULL;
+	later->time.tv_nsec = 1 + rng_below(&sim.kernel, 100 * SIM_MS);
+	/* The module may do a request long before it says so. */
+	if (!is_collect && rng_hits(&sim.kernel, 500)) {
+		later->result = do_submit(queue, io);
+		later->is_done = true;
+	}
+	list_add(&under_way, &later->all);
+	sim.io++;
+	sqe = loop_sqe(queue->engine->loop, &later->op);
+	io_uring_prep_timeout(sqe, &later->time, 0, 0);
+	return -EINPROGRESS;
+}
+
+static int sim_submit(struct engine_queue *queue, struct engine_io *io)
+{
+	int r;
+
+	sim.shield++;
+	r = hits(sim.slow) ? do_later(queue, io, false) : do_submit(queue, io);
+	sim.shield--;
+	return r;
+}
+
+static int sim_collect(struct engine_queue *queue, struct engine_io *io)
+{
+	struct peer *consumer = inside_consumer(queue->owner);
+	int r;
+
+	if (!consumer)
+		sim_fail("queue %.24s is collected for nobody",
+			 inside_name(queue->owner));
+	if (io->count + consumer->collected > consumer->given)
+		sim_fail("client %u has given credit for %llu, got %llu, and %u more are collected",
+			 consumer->number, (unsigned long long)consumer->given,
+			 (unsigned long long)consumer->collected, io->count);
+	sim.shield++;
+	r = hits(sim.slow) ? do_later(queue, io, true) :
+			     do_collect(queue, io, consumer);
+	sim.shield--;
+	return r;
+}
+
+static void sim_stop(struct engine_queue *queue, struct engine_io *io)
+{
+	struct list *entry;
+
+	for (entry = under_way.next; entry != &under_way; entry = entry->next) {
+		struct later *later = container_of(entry, struct later, all);
+
+		/* It may be too late. */
+		if (later->io == io && later->queue == queue &&
+		    rng_hits(&sim.kernel, 500))
+			later->is_stopped = true;
+	}
+}
+
+/* -------------------------------------------------------------------- queues */
+
+static int sim_queue_new(struct engine *engine, struct expiry_config *config,
+			 uint32_t layout, struct engine_queue **queuep)
+{
+	struct twin *twin;
+	int r = engine_fast.queue_new(engine, config, layout, queuep);
+
+	if (r < 0)
+		return r;
+	sim.shield++;
+	twin = sim_alloc(sizeof(*twin));
+	twin->queue = *queuep;
+	twin->clock_id = config->clock_id;
+	twin->mode = config->mode;
+	horrible_init(&twin->horrible, config->mode, config->limit);
+	list_add(&twins, &twin->all);
+	sim.shield--;
+	return 0;
+}
+
+static void sim_queue_free(struct engine_queue *queue)
+{
+	struct twin *twin;
+	struct list *entry;
+
+	if (!queue)
+		return;
+	twin = twin_of(queue);
+	for (entry = under_way.next; entry != &under_way; entry = entry->next)
+		if (container_of(entry, struct later, all)->queue == queue &&
+		    sim.phase < SIM_STOP)
+			sim_fail("a queue is freed that the engine works on");
+	list_del(&twin->all);
+	horrible_free(&twin->horrible);
+	sim_free(twin);
+	engine_fast.queue_free(queue);
+}
+
+static int sim_rewind(struct engine_queue *queue)
+{
+	struct peer *consumer = inside_consumer(queue->owner);
+	struct twin *twin = twin_of(queue);
+	uint32_t steal_in = sim.steal_in;
+	int r;
+
+	if (hits(sim.broken)) {
+		if (consumer)
+			consumer->may_end = true;
+		return -EIO;
+	}
+	r = engine_fast.rewind(queue);
+	/* Without memory it is done in part. */
+	if (r < 0 || (steal_in && !sim.steal_in)) {
+		twin->is_unsure = true;
+		if (consumer)
+			consumer->may_end = true;
+	} else if (!r) {
+		twin->rewound = consumer;
+		horrible_rewind(&twin->horrible, twin_now(twin));
+	}
+	return r;
+}
+
+static int sim_submit_now(struct engine_queue *queue,
+			  struct expiry_record *records, uint32_t count)
+{
+	if (count != 1 || records->op != EXPIRY_OP_QUERY)
+		twin_of(queue)->is_unsure = true;
+	return engine_fast.submit_now(queue, records, count);
+}
+
+static int sim_scan(struct engine_queue *queue, struct expiry_record *records,
+		    uint32_t count, uint64_t *cursor)
+{
+	struct twin *twin = twin_of(queue);
+	int i, r;
+
+	if (hits(sim.broken))
+		return -EIO;
+	r = engine_fast.scan(queue, records, count, cursor);
+	for (i = 0; i < r && !twin->is_unsure; i++) {
+		const struct horrible_timer *timer =
+			horrible_find(&twin->horrible, records[i].id);
+
+		if (!timer || timer->cookie != records[i].cookie)
+			sim_fail("queue %.24s: SCAN lists id %llx, which is not there",
+				 inside_name(queue->owner),
+				 (unsigned long long)records[i].id);
+	}
+	return r;
+}
+
+static int sim_stat(struct engine_queue *queue, struct expiry_stat *stat)
+{
+	struct twin *twin = twin_of(queue);
+	int r = engine_fast.stat(queue, stat);
+
+	if (r >= 0 && !twin->is_unsure &&
+	    stat->armed != horrible_armed(&twin->horrible))
+		sim_fail("queue %.24s: STAT has %llu armed, and should have %u",
+			 inside_name(queue->owner),
+			 (unsigned long long)stat->armed,
+			 horrible_armed(&twin->horrible));
+	return r;
+}
+
+static int sim_open(struct engine **enginep, struct loop *loop,
+		    const char *device, struct budget *memory)
+{
+	int r = engine_fast.open(enginep, loop, device, memory);
+
+	if (r < 0)
+		return r;
+	ops = engine_fast;
+	ops.open = sim_open;
+	ops.submit = sim_submit;
+	ops.submit_now = sim_submit_now;
+	ops.collect = sim_collect;
+	ops.stop = sim_stop;
+	ops.queue_new = sim_queue_new;
+	ops.queue_free = sim_queue_free;
+	ops.rewind = sim_rewind;
+	ops.scan = sim_scan;
+	ops.stat = sim_stat;
+	(*enginep)->ops = &ops;
+	return 0;
+}
+
+const struct engine_ops engine_embedded = {
+	.name = "embedded",
+	.kind = EXPIRY_ENGINE_EMBEDDED,
+	.open = sim_open,
+};
+
+/* Checks that the daemon does not sleep on what it could deliver: the client gives
+ * credit and has read all, and the daemon has read all of it.
+ */
+void engine_check_idle(void)
+{
+	struct list *entry;
+
+	if (sim.io)
+		return;
+	for (entry = twins.next; entry != &twins; entry = entry->next) {
+		struct twin *twin = container_of(entry, struct twin, all);
+		struct peer *consumer = inside_consumer(twin->queue->owner);
+		uint64_t next_ns = horrible_next_ns(&twin->horrible);
+
+		if (!consumer || twin->is_unsure || consumer->is_gone ||
+		    consumer->is_unclear || consumer->has_ended ||
+		    consumer->stream->len || !consumer->stream->other ||
+		    consumer->stream->other->len ||
+		    consumer->written % SIM_RECORD)
+			continue;
+		if (twin->mode & EXPIRY_MODE_ACK && consumer->is_open &&
+		    twin->rewound != consumer)
+			sim_fail("queue %.24s: client %u does not get again what was not acknowledged",
+				 inside_name(twin->queue->owner),
+				 consumer->number);
+		if (consumer->given <= consumer->collected)
+			continue;
+		if (next_ns <= sim_now(twin->clock_id))
+			sim_fail("queue %.24s: a timer is due since %llu ns, client %u has credit for %llu, and the daemon sleeps",
+				 inside_name(twin->queue->owner),
+				 (unsigned long long)(sim_now(twin->clock_id) -
+						      next_ns),
+				 consumer->number,
+				 (unsigned long long)(consumer->given -
+						      consumer->collected));
+	}
+}
+
+void engine_check_ended(void)
+{
+	if (!list_empty(&twins) || !list_empty(&under_way))
+		sim_fail("the daemon has ended, and a queue is left");
+}

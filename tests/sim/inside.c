@@ -1,0 +1,279 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Invariants of the daemon's own structs, at the end of each turn. All that the
+ * simulator knows of them is in this file.
+ */
+#include <string.h>
+
+#include "daemon/arrival.h"
+#include "daemon/client.h"
+#include "daemon/server.h"
+#include "tests/sim/sim.h"
+
+#define check(condition) \
+	do { \
+		if (!(condition)) \
+			sim_fail("%s:%d: not so: %s", __FILE__, __LINE__, \
+				 #condition); \
+	} while (0)
+
+static struct shards *shards;
+
+static uint32_t list_length(const struct list *list)
+{
+	const struct list *entry;
+	uint32_t nr = 0;
+
+	check(list->next && list->prev);
+	for (entry = list->next; entry != list; entry = entry->next) {
+		check(entry->next->prev == entry);
+		check(entry->prev->next == entry);
+		nr++;
+	}
+	return nr;
+}
+
+/* Buffers of each kind that clients and queues of a thread hold. */
+struct holdings {
+	uint32_t ring;
+	uint32_t spare;
+	uint64_t private;
+};
+
+static uint32_t count_buffers(const struct buffer_queue *queue,
+			      struct holdings *sum, uint64_t *lenp)
+{
+	const struct buffer *buffer;
+	uint32_t nr = 0;
+
+	for (buffer = queue->first; buffer; buffer = buffer->next) {
+		check(buffer->head <= buffer->tail);
+		check(buffer->tail <= buffer->data + buffer->size);
+		check(buffer->head >= buffer->data - BUFFER_HEADROOM);
+		if (buffer->next)
+			check(buffer != queue->last);
+		else
+			check(buffer == queue->last);
+		sum->ring += buffer->kind == BUFFER_RING;
+		sum->spare += buffer->kind == BUFFER_SPARE;
+		*lenp += buffer->tail - buffer->head;
+		nr++;
+	}
+	sum->private += buffer_queue_private(queue);
+	return nr;
+}
+
+static void check_client(const struct client *client, struct holdings *sum)
+{
+	uint64_t received = 0, replies = 0;
+
+	check(count_buffers(&client->received, sum, &received) ==
+	      client->nr_received);
+	count_buffers(&client->replies, sum, &replies);
+	check(replies == client->replies_len);
+	check(client->carry_len < SIM_RECORD);
+	if (client->busy || client->batch_done)
+		check(client->received.first || client->state == CLIENT_DEAD);
+	if (client->sending)
+		check(client->ops);
+	if (client->receiving)
+		check(client->ops);
+	if (client->state == CLIENT_DEAD) {
+		check(client->ops || client->queue == NULL ||
+		      client->queue->consumer != client);
+		check(list_empty(&client->ready));
+		check(list_empty(&client->writer));
+	}
+	if (client->queue && client->observes)
+		check(client->queue->consumer != client);
+}
+
+static void check_queue(const struct queue *queue)
+{
+	const struct server *server = queue->server;
+	const struct client *consumer = queue->consumer;
+
+	check(queue->credit <= server->config.credit_max);
+	/* An engine that is at work may be ahead of the charge. */
+	if (!sim.io) {
+		check(!queue->pending);
+		check(queue->charged == queue->engine_queue->timers);
+	}
+	check(list_length(&queue->observers) == queue->nr_observers);
+	check(queue->nr_observers <= server->config.observers_per_queue);
+	if (!consumer) {
+		check(!queue->credit && !queue->rewinding && !queue->waiting);
+		return;
+	}
+	check(consumer->queue == queue);
+	check(consumer->state != CLIENT_DEAD);
+	check(queue->clients);
+}
+
+static void check_clients(const struct server *server, struct holdings *sum)
+{
+	const struct list *lists[] = { &server->clients, &server->dead };
+	const struct list *entry;
+	uint64_t connections = 0;
+	size_t i;
+
+	for (i = 0; i < ARRAY_SIZE(lists); i++) {
+		connections += list_length(lists[i]);
+		for (entry = lists[i]->next; entry != lists[i];
+		     entry = entry->next)
+			check_client(container_of(entry, struct client, all),
+				     sum);
+	}
+	check(connections == server->client_pool.nr);
+	list_length(&server->ready);
+	list_length(&server->few);
+	list_length(&server->writers);
+	list_length(&server->sent);
+	list_length(&server->starved);
+	list_length(&server->stuck);
+	list_length(&server->due);
+}
+
+static void check_queues(const struct server *server, struct holdings *sum)
+{
+	const struct queues *queues = &server->queues;
+	const struct list *bucket, *entry;
+	const struct queue *queue;
+	uint32_t i;
+
+	for (i = 0; i <= queues->mask + 1; i++) {
+		bucket = &queues->buckets[i];
+		for (entry = bucket->next; entry != bucket;
+		     entry = entry->next) {
+			queue = container_of(entry, struct queue, all);
+			check_queue(queue);
+			sum->spare += queue->reading && queue->read_buffer;
+		}
+	}
+}
+
+static void check_users(const struct server *server)
+{
+	const struct list *bucket, *entry;
+	const struct user *user;
+	uint64_t connections = 0;
+	size_t i;
+
+	for (i = 0; i < USERS_BUCKETS; i++) {
+		bucket = &server->users.buckets[i];
+		for (entry = bucket->next; entry != bucket;
+		     entry = entry->next) {
+			user = container_of(entry, struct user, all);
+			check(list_length(&user->queues) == user->nr_queues);
+			check(share_read(&user->account->connections) >=
+			      user->connections);
+			connections += user->connections;
+		}
+	}
+	check(connections == server->client_pool.nr);
+}
+
+/* The charges of users are the sums of what they have, in all threads. */
+static void check_accounts(void)
+{
+	uint64_t charged = 0, queues = 0;
+	const struct list *bucket, *entry;
+	uint32_t i, j;
+
+	for (i = 0; i < shards->nr; i++) {
+		const struct server *server = shards->servers[i];
+
+		if (!server || !server->queues.buckets)
+			return;
+		for (j = 0; j <= server->queues.mask + 1; j++) {
+			bucket = &server->queues.buckets[j];
+			for (entry = bucket->next; entry != bucket;
+			     entry = entry->next)
+				charged += container_of(entry, struct queue,
+							all)->charged;
+		}
+		queues += server->queues.pool.nr;
+	}
+	check(accounts_timers(&shards->accounts) == charged);
+	check(share_read(&shards->queues) == queues);
+}
+
+static void check_buffers(const struct server *server,
+			  const struct holdings *sum)
+{
+	const struct buffers *buffers = &server->buffers;
+	const struct buffer *buffer;
+	uint32_t spare = sum->spare;
+
+	for (buffer = buffers->spare; buffer; buffer = buffer->next) {
+		check(buffer->kind == BUFFER_SPARE);
+		check(++spare <= buffers->nr_spare);
+	}
+	check(counter_read(&buffers->private_size) == sum->private);
+	check(buffers->nr_lent <= buffers->nr_ring);
+	check(buffers->nr_free + sum->ring == buffers->nr_ring);
+	check(ring_nr_buffers(&server->loop.ring) + buffers->returned +
+	      ring_nr_unseen(&server->loop.ring) == buffers->nr_free);
+	/* A removed queue that is still read has one, too. */
+	if (!sim.io)
+		check(spare == buffers->nr_spare);
+}
+
+void inside_check(struct io_uring *ring)
+{
+	const struct server *server = container_of(ring, struct server,
+						   loop.ring);
+	struct holdings sum = { 0 };
+
+	if (sim.phase == SIM_START || sim.phase == SIM_STOP)
+		return;
+	shards = server->shards;
+	check_clients(server, &sum);
+	check_queues(server, &sum);
+	check_users(server);
+	check_buffers(server, &sum);
+	check_accounts();
+}
+
+void inside_check_empty(void)
+{
+	const struct list *bucket, *entry;
+	uint32_t i;
+
+	if (!shards)
+		return;
+	check(!share_read(&shards->connections));
+	for (i = 0; i < shards->nr; i++) {
+		const struct server *server = shards->servers[i];
+
+		check(list_empty(&server->clients));
+		check(list_empty(&server->dead));
+		check(list_empty(&server->arrivals));
+		check(!counter_read(&server->buffers.private_size));
+		check(!server->buffers.nr_lent);
+		check(server->buffers.nr_free == server->buffers.nr_ring);
+	}
+	check(!shards->arrival_pool.nr);
+	for (i = 0; i < ACCOUNTS_BUCKETS; i++) {
+		bucket = &shards->accounts.buckets[i];
+		for (entry = bucket->next; entry != bucket;
+		     entry = entry->next)
+			check(!share_read(&container_of(entry, struct account,
+							all)->connections));
+	}
+}
+
+struct peer *inside_consumer(const void *owner)
+{
+	const struct queue *queue = owner;
+
+	return queue && queue->consumer ?
+	       stream_of(queue->consumer->fd)->peer : NULL;
+}
+
+const char *inside_name(const void *owner)
+{
+	const struct queue *queue = owner;
+
+	return queue ? queue->name : "(new)";
+}

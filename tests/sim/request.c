@@ -1,0 +1,231 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* Makes up requests of clients, valid and invalid, each with its own cookie. */
+#include <string.h>
+#include <time.h>
+
+#include "tests/sim/sim.h"
+
+#define TOPICS	5
+#define KEYS	40
+
+static struct topic topics[TOPICS];
+
+void topics_init(struct rng *rng)
+{
+	static const uint32_t clocks[] = { CLOCK_REALTIME, CLOCK_MONOTONIC,
+					   CLOCK_BOOTTIME };
+	static const uint8_t modes[] = { 0, EXPIRY_MODE_ACK,
+		EXPIRY_MODE_KEYED, EXPIRY_MODE_ALL };
+	int i;
+
+	for (i = 0; i < TOPICS; i++) {
+		topics[i].name[0] = 'a' + i;
+		topics[i].clock_id = clocks[rng_below(rng, 3)];
+		topics[i].mode = modes[rng_below(rng, 4)];
+	}
+}
+
+static uint64_t tag_of(const struct peer *peer, uint32_t number)
+{
+	return (uint64_t)(peer->number + 1) << 32 | number;
+}
+
+struct request *request_of_tag(uint64_t tag, struct peer **peerp)
+{
+	uint64_t number = (tag >> 32) - 1;
+	struct peer *peer;
+
+	if (number >= nr_peers)
+		return NULL;
+	peer = peers[number];
+	if (peerp)
+		*peerp = peer;
+	return (uint32_t)tag < peer->nr ? &peer->requests[(uint32_t)tag] :
+					  NULL;
+}
+
+struct request *peer_add(struct peer *peer, const struct expiry_record *record)
+{
+	struct request *request;
+
+	if (peer->nr == peer->nr_max) {
+		peer->nr_max = peer->nr_max * 2 + 64;
+		peer->requests = sim_realloc(peer->requests, peer->nr_max *
+					     sizeof(*peer->requests));
+	}
+	request = &peer->requests[peer->nr++];
+	*request = (struct request) { .record = *record };
+	return request;
+}
+
+void peer_credit(struct peer *peer, uint32_t credit)
+{
+	const struct expiry_record record = {
+		.op = EXPIRY_OP_CREDIT,
+		.period_ms = credit,
+	};
+
+	peer_add(peer, &record)->is_credit = true;
+}
+
+void peer_hello(struct peer *peer, struct rng *rng)
+{
+	struct expiry_hello *hello = &peer->hello;
+	struct expiry_record record;
+	uint64_t kind = rng_below(rng, 100);
+
+	peer->topic = &topics[rng_below(rng, TOPICS)];
+	if (kind < 15) {
+		/* A queue of its own. */
+		peer->own = *peer->topic;
+		peer->own.nr_ids = 0;
+		memset(peer->own.name, 0, sizeof(peer->own.name));
+		peer->topic = &peer->own;
+	}
+	*hello = (struct expiry_hello) {
+		.op = EXPIRY_OP_HELLO,
+		.version = EXPIRY_WIRE_VERSION,
+		.clock_id = peer->topic->clock_id,
+		.flags = peer->topic->mode,
+	};
+	memcpy(hello->name, peer->topic->name, sizeof(hello->name));
+	if (rng_hits(rng, 500))
+		hello->flags |= EXPIRY_HELLO_CONSUME;
+	else if (rng_hits(rng, 150) && hello->name[0])
+		hello->flags |= EXPIRY_HELLO_OBSERVE;
+	if (rng_hits(rng, 50) && hello->name[0])
+		hello->flags |= EXPIRY_HELLO_EXISTING;
+	if (peer->kind == PEER_LIAR && rng_hits(rng, 200)) {
+		peer->may_end = true;
+		switch (rng_below(rng, 5)) {
+		case 0:
+			hello->op = rng_below(rng, 256);
+			break;
+		case 1:
+			hello->version = rng_below(rng, 5);
+			break;
+		case 2:
+			hello->flags = rng_below(rng, 256);
+			break;
+		case 3:
+			hello->clock_id = rng_below(rng, 9);
+			break;
+		default:
+			hello->name[rng_below(rng, 24)] = rng_below(rng, 256);
+		}
+	}
+	memcpy(&record, hello, sizeof(record));
+	peer_add(peer, &record);
+}
+
+static uint64_t some_id(const struct peer *peer, struct rng *rng)
+{
+	const struct topic *topic = peer->topic;
+	uint32_t most = topic->nr_ids < 64 ? topic->nr_ids : 64;
+
+	if (rng_hits(rng, 30))
+		return rng_below(rng, 4) ? rng_next(rng) : 0;
+	if (topic->mode & EXPIRY_MODE_KEYED)
+		return 1 + rng_below(rng, KEYS);
+	return most ? topic->ids[rng_below(rng, most)] : 1ULL << 32 | 1;
+}
+
+static void set_deadline(const struct peer *peer, struct expiry_record *record,
+			 struct rng *rng)
+{
+	static const uint64_t spans[] = { 1, 50 * SIM_US, 5 * SIM_MS,
+					  300 * SIM_MS, 20 * SIM_S };
+	uint64_t span = 1 + rng_below(rng, spans[rng_below(rng, 5)]);
+
+	if (rng_hits(rng, 20)) {
+		record->deadline_ns = rng_hits(rng, 500) ? EXPIRY_NEVER : 0;
+	} else if (rng_hits(rng, 700)) {
+		record->flags |= EXPIRY_F_RELATIVE;
+		record->deadline_ns = span;
+	} else {
+		record->deadline_ns = sim_now(peer->topic->clock_id) + span -
+				      span / 4;
+	}
+	if (rng_hits(rng, 80))
+		record->flags |= EXPIRY_F_LATER;
+}
+
+static void make_lie(struct expiry_record *record, struct rng *rng)
+{
+	switch (rng_below(rng, 7)) {
+	case 0:
+		record->op = rng_below(rng, 256);
+		break;
+	case 1:
+		record->flags = rng_below(rng, 256);
+		break;
+	case 2:
+		record->status = rng_below(rng, 65536) - 32768;
+		break;
+	case 3:
+		record->id = rng_next(rng);
+		break;
+	case 4:
+		record->op = 16 + rng_below(rng, 2);
+		break;
+	case 5:
+		record->op = EXPIRY_OP_MISSED;
+		break;
+	default:
+		record->op = EXPIRY_OP_HELLO + rng_below(rng, 6);
+	}
+}
+
+static void make_own(struct expiry_record *record, struct rng *rng)
+{
+	static const uint8_t own[] = { EXPIRY_OP_SCAN, EXPIRY_OP_SCAN,
+		EXPIRY_OP_STAT, EXPIRY_OP_QUEUES, EXPIRY_OP_DROP };
+
+	record->op = own[rng_below(rng, rng_hits(rng, 100) ? 5 : 4)];
+	if (record->op == EXPIRY_OP_SCAN)
+		record->period_ms = 1 + rng_below(rng, 100);
+	if (record->op == EXPIRY_OP_QUEUES) {
+		record->period_ms = 1 + rng_below(rng, 20);
+		record->id = rng_below(rng, 4);
+	}
+}
+
+/* Adds a request of any kind. */
+void peer_ask(struct peer *peer, struct rng *rng)
+{
+	struct expiry_record record = { .cookie = tag_of(peer, peer->nr) };
+	const struct topic *topic = peer->topic;
+	uint64_t kind = rng_below(rng, 1000);
+
+	if (kind < 450) {
+		record.op = EXPIRY_OP_ARM;
+		set_deadline(peer, &record, rng);
+		if (topic->mode & EXPIRY_MODE_KEYED) {
+			record.id = some_id(peer, rng);
+			if (rng_hits(rng, 100))
+				record.flags |= EXPIRY_F_NEW;
+		}
+		if (rng_hits(rng, 100))
+			record.period_ms = 1 + rng_below(rng, 2000);
+	} else if (kind < 600) {
+		record.op = EXPIRY_OP_REFRESH;
+		record.id = some_id(peer, rng);
+		set_deadline(peer, &record, rng);
+	} else if (kind < 750) {
+		record.op = EXPIRY_OP_CANCEL;
+		record.id = some_id(peer, rng);
+	} else if (kind < 850) {
+		record.op = EXPIRY_OP_QUERY;
+		record.id = some_id(peer, rng);
+	} else if (kind < 960) {
+		record.op = EXPIRY_OP_ACK;
+		record.id = some_id(peer, rng);
+	} else if (kind < 965) {
+		record.op = EXPIRY_OP_CLEAR;
+	} else {
+		make_own(&record, rng);
+	}
+	if (peer->kind == PEER_LIAR && rng_hits(rng, 150))
+		make_lie(&record, rng);
+	peer_add(peer, &record);
+}

@@ -1,0 +1,338 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The daemon in one process on a simulated kernel: io_uring, sockets, clocks,
+ * memory and threads. Every decision comes from one seed, so a seed is a run.
+ *
+ *   sim.c         options, runs, shrinking
+ *   world.c       the scheduler: which thread, completion or step is next
+ *   ring.c        io_uring: the functions of liburing and the opcodes
+ *   file.c        descriptors: sockets, eventfd, signalfd, timerfd; calls
+ *   memory.c      allocations that fail
+ *   thread.c      threads and semaphores
+ *   peer.c        the clients of the daemon, and what they check
+ *   request.c     the requests that they make up
+ *   engine.c      the embedded engine, slow or failing, beside a naive twin
+ *   inside.c      invariants of the daemon's own structs
+ */
+#ifndef TESTS_SIM_SIM_H
+#define TESTS_SIM_SIM_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <sys/types.h>
+#include <expiry/wire.h>
+
+#define SIM_CLIENTS	12	/* connected at a time */
+#define SIM_RECORD	sizeof(struct expiry_record)
+#define SIM_US		1000ULL
+#define SIM_MS		1000000ULL
+#define SIM_S		1000000000ULL
+
+struct config;
+struct io_uring;
+
+/* Random numbers: splitmix64. */
+struct rng {
+	uint64_t state;
+};
+
+static inline uint64_t rng_next(struct rng *rng)
+{
+	uint64_t z = rng->state += 0x9e3779b97f4a7c15;
+
+	z = (z ^ z >> 30) * 0xbf58476d1ce4e5b9;
+	z = (z ^ z >> 27) * 0x94d049bb133111eb;
+	return z ^ z >> 31;
+}
+
+/* Returns a number below @n. */
+static inline uint64_t rng_below(struct rng *rng, uint64_t n)
+{
+	return rng_next(rng) % n;
+}
+
+/* Returns true @per_mille times of a thousand. */
+static inline bool rng_hits(struct rng *rng, uint32_t per_mille)
+{
+	return rng_below(rng, 1000) < per_mille;
+}
+
+enum sim_phase {
+	SIM_START,	/* the daemon probes its kernel: no faults */
+	SIM_RUN,	/* steps, and faults */
+	SIM_DRAIN,	/* clients read all, give credit, and ask nothing new */
+	SIM_CLOSE,	/* clients have closed their connections */
+	SIM_STOP,	/* the daemon was told to end */
+};
+
+/**
+ * struct sim - a run
+ * @steps: how many, at most; @step: the present one
+ * @keep: which of them are done, NULL = all
+ * @kernel: of decisions of the kernel and the scheduler
+ * @mono_ns: CLOCK_MONOTONIC; @boot_ahead and @real_ahead: the other clocks
+ * @complete: how often a completion that could come comes, per mille
+ * @partial: how often a transfer is cut, per mille
+ * @error: how often an operation fails, per mille
+ * @age: which features the kernel lacks, 0 = none
+ * @has_multishot: multishot receive is reliable; @has_quiet: likewise a
+ *	send whose success is skipped
+ * @cq_entries: of the completion queue, 0 = as asked for; likewise @sq_entries
+ * @slow: how often the engine answers later, per mille; @broken: or fails
+ * @steal_in: the allocation that many from now fails, 0 = none
+ * @shield: allocations are not the daemon's own
+ * @has_failed: an allocation has failed
+ * @forgives: clients may be ended for the memory of others
+ * @clock_sets: steps of CLOCK_REALTIME; @reloads: of the settings
+ * @io: operations of the engine in flight
+ */
+struct sim {
+	uint64_t seed;
+	uint32_t steps;
+	uint32_t step;
+	const bool *keep;
+	bool verbose;
+	enum sim_phase phase;
+	struct rng kernel;
+
+	uint64_t mono_ns;
+	uint64_t boot_ahead;
+	uint64_t real_ahead;
+
+	uint32_t complete;
+	uint32_t partial;
+	uint32_t error;
+	uint32_t age;
+	bool has_multishot;
+	bool has_quiet;
+	uint32_t cq_entries;
+	uint32_t sq_entries;
+	uint32_t slow;
+	uint32_t broken;
+	uint32_t steal_in;
+	uint32_t shield;
+	bool has_failed;
+	bool forgives;
+	uint32_t clock_sets;
+	uint32_t reloads;
+	uint32_t io;
+
+	uint64_t requests;
+	uint64_t expirations;
+	uint64_t connections;
+	uint64_t turns;
+};
+
+extern struct sim sim;
+
+/* Ends the run: prints the seed, the step and the fault. */
+void sim_fail(const char *format, ...)
+	__attribute__((format(printf, 1, 2), noreturn));
+void sim_trace(const char *format, ...)
+	__attribute__((format(printf, 1, 2)));
+#define trace(...) \
+	do { \
+		if (sim.verbose) \
+			sim_trace(__VA_ARGS__); \
+	} while (0)
+
+/* Memory of the simulator itself, zeroed: never fails. */
+void *sim_alloc(size_t size);
+void *sim_realloc(void *memory, size_t size);
+void sim_free(void *memory);
+
+uint64_t sim_now(uint32_t clock_id);
+
+/* ------------------------------------------------------------------ world.c */
+
+/* Runs the daemon and its clients to the end. */
+void world_run(const struct config *config,
+	       int (*configure)(struct config *config));
+
+/* ------------------------------------------------------------------ thread.c */
+
+/* Starts a thread of the daemon. */
+void thread_start(void *(*run)(void *data), void *data);
+/* Lets another thread or the world go on. With a ring: until it has something. */
+void thread_yield(struct io_uring *ring);
+/* Runs a random thread that can run; false: there is none. */
+bool thread_run_one(struct rng *rng);
+bool threads_ended(void);
+
+/* -------------------------------------------------------------------- ring.c */
+
+/* Completes some of what could be completed, or all of it. Returns false if there
+ * is nothing that could be.
+ */
+bool rings_progress(struct rng *rng, bool all);
+bool ring_has_completion(const struct io_uring *ring);
+/* Returns the time of the next timeout, CLOCK_MONOTONIC; EXPIRY_NEVER: none. */
+uint64_t rings_next_ns(void);
+/* Buffers that the kernel has, and those in completions not yet seen. */
+uint32_t ring_nr_buffers(const struct io_uring *ring);
+uint32_t ring_nr_unseen(const struct io_uring *ring);
+/* Returns whether an operation on the descriptor is under way. */
+bool rings_use(int fd);
+
+/* -------------------------------------------------------------------- file.c */
+
+/**
+ * struct stream - one end of a connection
+ * @other: NULL once that is closed
+ * @fd: of the daemon's end, -1 = a client's
+ * @data: received and not read, @len bytes from @head
+ * @max: most of that
+ * @is_ended: the other end sends no more; @is_deaf: this end receives no more
+ * @is_reset: the other end closed without having read all
+ */
+struct stream {
+	struct stream *other;
+	struct peer *peer;
+	int fd;
+	char *data;
+	size_t head;
+	size_t len;
+	size_t max;
+	bool is_ended;
+	bool is_deaf;
+	bool is_reset;
+	bool is_closed;
+};
+
+struct stream *stream_of(int fd);
+size_t stream_write(struct stream *stream, const void *data, size_t len);
+size_t stream_read(struct stream *stream, void *data, size_t len);
+void stream_end(struct stream *stream);
+void stream_close(struct stream *stream);
+
+/* Connects a client: its end, once the daemon accepts the other. */
+struct stream *file_connect(struct peer *peer, size_t up_max, size_t down_max);
+int file_accept(void);
+bool file_is_readable(int fd);
+ssize_t file_read(int fd, void *data, size_t len);
+void file_signal(int signal);
+void file_clock_set(void);
+/* Fails if the daemon has left a descriptor open. */
+void files_check_closed(void);
+
+/* -------------------------------------------------------------------- peer.c */
+
+/* One of these for each request, the first is HELLO. */
+struct request {
+	struct expiry_record record;
+	struct expiry_record result;
+	bool is_submitted;
+	bool is_credit;		/* has no reply */
+};
+
+enum peer_kind {
+	PEER_HONEST,
+	PEER_FLOOD,
+	PEER_DEAF,
+	PEER_SLOW,
+	PEER_LIAR,
+	PEER_KINDS,
+};
+
+/* A name that clients use, or an anonymous client's own. */
+struct topic {
+	char name[EXPIRY_NAME_MAX];
+	uint32_t clock_id;
+	uint8_t mode;
+	uint64_t ids[64];
+	uint32_t nr_ids;
+};
+
+/**
+ * struct peer - a simulated client
+ * @number: tags its requests, by their cookies
+ * @requests: all of them, @nr of them; @answered: the next to be answered;
+ *	@submitted: the last that the engine was given
+ * @written: bytes of them that were written
+ * @expected: expirations that the engine gave for it; @nr_taken received
+ * @copies: first of the topic's deliveries that it is owed, observers
+ * @given: credit in requests written as a whole
+ * @collected: expirations that the engine gave for it
+ * @may_end: the daemon may end it
+ * @partial: bytes of a record, @nr_partial of them; @skip: units of a body
+ */
+struct peer {
+	uint32_t number;
+	enum peer_kind kind;
+	uid_t uid;
+	struct stream *stream;
+	struct topic *topic;
+	struct topic own;
+	struct expiry_hello hello;
+	bool is_open;
+	bool is_refused;
+	bool is_dropped;
+	bool is_gone;
+	bool has_ended;
+	bool may_end;
+	bool reads;
+	bool is_unclear;
+	bool in_rows;
+	uint64_t connected_ns;
+
+	struct request *requests;
+	uint32_t nr;
+	uint32_t nr_max;
+	uint32_t answered;
+	uint32_t submitted;
+	uint64_t written;
+
+	struct expiry_record *expected;
+	uint32_t nr_expected;
+	uint32_t expected_max;
+	uint32_t nr_taken;
+	uint64_t given;
+	uint64_t collected;
+
+	char partial[sizeof(struct expiry_record)];
+	uint32_t nr_partial;
+	uint32_t skip;
+};
+
+extern struct peer **peers;
+extern uint32_t nr_peers;
+
+void peers_init(struct rng *rng);
+/* One step of the clients. */
+void peers_step(struct rng *rng);
+/* Everything that honest clients can do at once. Returns whether it was any. */
+bool peers_drain(void);
+void peers_close(void);
+/* At an idle moment: nobody waits for what the daemon owes. */
+void peers_check_idle(void);
+/* Returns a record's client and request by its tag; or NULL. */
+struct request *request_of_tag(uint64_t tag, struct peer **peerp);
+void peer_expect(struct peer *peer, const struct expiry_record *records,
+		 uint32_t nr);
+
+/* request.c */
+void peer_hello(struct peer *peer, struct rng *rng);
+void peer_ask(struct peer *peer, struct rng *rng);
+struct request *peer_add(struct peer *peer, const struct expiry_record *record);
+void peer_credit(struct peer *peer, uint32_t credit);
+void topics_init(struct rng *rng);
+
+/* ------------------------------------------------------------------ engine.c */
+
+/* Returns a timer that is due and could be delivered to @peer, or 0. */
+void engine_check_idle(void);
+void engine_check_ended(void);
+
+/* ------------------------------------------------------------------ inside.c */
+
+/* Checks the structs of the thread that has this ring, at the end of a turn. */
+void inside_check(struct io_uring *ring);
+/* Returns the client that is the consumer of the daemon's queue, or NULL. */
+struct peer *inside_consumer(const void *owner);
+const char *inside_name(const void *owner);
+/* Fails unless nothing is charged or held, without clients. */
+void inside_check_empty(void);
+
+#endif /* TESTS_SIM_SIM_H */

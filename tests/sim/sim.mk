@@ -1,0 +1,40 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The simulator: the daemon in one process on a simulated kernel, see sim.h.
+
+SIM := $(wildcard tests/sim/*.c)
+# Not main(), and not the thread that writes the log.
+SIM_DAEMON := $(filter-out $(addprefix daemon/,main.c engine-embedded.c log.c \
+	log-sink.c log-budget.c),$(DAEMON))
+SIM_WRAPS := malloc calloc realloc aligned_alloc mmap malloc_trim \
+	pthread_create pthread_join pthread_setname_np sem_wait \
+	clock_gettime getrandom close shutdown send write getsockopt setsockopt \
+	poll accept4 socketpair eventfd signalfd timerfd_create timerfd_settime \
+	madvise sd_listen_fds_with_names sd_is_socket sd_watchdog_enabled fstat
+comma := ,
+
+$(B)/obj/sim/%.o: %.c VERSION
+	@mkdir -p $(@D)
+	$(call say,CC,$< [sim])$(CC) $(CPPFLAGS) -Icore $(CFLAGS) $(SANITIZE) \
+		$(if $(filter daemon/%,$<),-Dengine_embedded=engine_fast) \
+		-MMD -MP -c -o $@ $<
+
+$(B)/tests/sim/sim: $(call objects,sim,$(SIM) daemon/engine-embedded.c) \
+		$(call objects,asan,$(SIM_DAEMON) $(CORE)) \
+		$(call objects,p12,tests/core/support-horrible.c)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE) -o $@ $^ \
+		$(SIM_WRAPS:%=-Wl$(comma)--wrap=%) $(SYSTEMD_LIBS) -lcmocka -lpthread
+
+SEEDS ?= 200
+# Each of these found a fault.
+SIM_SEEDS := 598
+TIME ?= 600
+
+.PHONY: check-sim soak-sim
+check-sim: $(B)/tests/sim/sim ## the daemon on a simulated kernel, SEEDS=200
+	@$< --seed 1 --seeds $(SEEDS)
+	@for seed in $(SIM_SEEDS); do $< --seed $$seed || exit; done
+
+soak-sim: $(B)/tests/sim/sim ## the same with other seeds for TIME=600 seconds
+	@$< --seed $$(date +%s) --seconds $(TIME)

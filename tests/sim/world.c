@@ -1,0 +1,201 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The world: which thread runs, what completes and what clients do next.
+ */
+#include <signal.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/config.h"
+#include "daemon/log.h"
+#include "daemon/shards.h"
+#include "tests/sim/sim.h"
+
+/* Jumps of the clock to the next timeout, at the end. */
+#define JUMPS	60
+
+/* Times that clients read all and give credit, at the end. */
+#define ROUNDS	200
+
+/* Turns without any news after which the daemon has hung. */
+#define BUSY_MOST	100000
+
+static const struct config *world_config;
+static int (*world_configure)(struct config *config);
+static int result;
+
+/* ---------------------------------------------------------------------- the log */
+
+_Atomic enum log_level log_max = LOG_LEVEL_INFO;
+
+static void log_line(const char *format, va_list ap)
+{
+	if (!sim.verbose)
+		return;
+	printf("    log: ");
+	vprintf(format, ap);
+	printf("\n");
+}
+
+void log_write(enum log_level level, const struct log_about *about,
+	       const char *format, ...)
+{
+	va_list ap;
+
+	(void)level;
+	(void)about;
+	va_start(ap, format);
+	log_line(format, ap);
+	va_end(ap);
+}
+
+void log_client(const struct log_about *about, const char *format, ...)
+{
+	va_list ap;
+
+	(void)about;
+	va_start(ap, format);
+	log_line(format, ap);
+	va_end(ap);
+}
+
+uint64_t log_dropped(void)
+{
+	return 0;
+}
+
+uint64_t log_left_out(void)
+{
+	return 0;
+}
+
+/* -------------------------------------------------------------------- the phases */
+
+static void *first_thread(void *data)
+{
+	(void)data;
+	result = shards_run(world_config, world_configure);
+	return NULL;
+}
+
+static void check_idle(void)
+{
+	engine_check_idle();
+	peers_check_idle();
+}
+
+static bool is_kept(uint32_t step)
+{
+	return !sim.keep || sim.keep[step];
+}
+
+/* Does the next step that is kept. Returns false after the last. */
+static bool next_step(void)
+{
+	struct rng rng;
+
+	while (sim.step < sim.steps && !is_kept(sim.step))
+		sim.step++;
+	if (sim.step == sim.steps)
+		return false;
+	rng.state = sim.seed * 0x2545f4914f6cdd1d + sim.step;
+	rng_next(&rng);
+	peers_step(&rng);
+	sim.step++;
+	return true;
+}
+
+/* Moves the clock to the next timeout; false: there is none, or enough of it. */
+static bool jump(void)
+{
+	static uint32_t jumps;
+	uint64_t next_ns = rings_next_ns();
+
+	if ((jumps++ >= JUMPS && sim.phase == SIM_DRAIN) ||
+	    next_ns == EXPIRY_NEVER ||
+	    next_ns > sim.mono_ns + 100 * SIM_S)
+		return false;
+	if (next_ns > sim.mono_ns)
+		sim.mono_ns = next_ns;
+	return true;
+}
+
+static uint32_t busy, rounds;
+
+/* Begins the next phase, when the daemon sleeps and nobody wants anything. */
+static void next_phase(void)
+{
+	busy = 0;
+	switch (sim.phase) {
+	case SIM_DRAIN:
+		check_idle();
+		/* A periodic timer that is far behind has no end. */
+		if (rounds++ < ROUNDS && (peers_drain() || jump()))
+			return;
+		sim.phase = SIM_CLOSE;
+		trace("all clients close");
+		peers_close();
+		break;
+	case SIM_CLOSE:
+		/* The engine ends its operations first. */
+		if (sim.io && jump())
+			return;
+		inside_check_empty();
+		sim.phase = SIM_STOP;
+		file_signal(SIGTERM);
+		break;
+	default:
+		sim_fail("the daemon was told to stop, and sleeps");
+	}
+}
+
+static void run(void)
+{
+	struct rng *rng = &sim.kernel;
+
+	if (sim.phase != SIM_RUN) {
+		if (!thread_run_one(rng) && !rings_progress(rng, true))
+			next_phase();
+		else if (++busy > BUSY_MOST)
+			sim_fail("the daemon does not sleep");
+		return;
+	}
+	switch (rng_below(rng, 4)) {
+	case 0:
+		if (next_step())
+			return;
+		sim.phase = SIM_DRAIN;
+		trace("the steps are done");
+		return;
+	case 1:
+		rings_progress(rng, false);
+		return;
+	default:
+		if (thread_run_one(rng))
+			return;
+		if (!rings_progress(rng, true))
+			check_idle();
+	}
+}
+
+
+void world_run(const struct config *config,
+	       int (*configure)(struct config *config))
+{
+	world_config = config;
+	world_configure = configure;
+	thread_start(first_thread, NULL);
+	/* Until all threads wait for the first time. */
+	while (thread_run_one(&sim.kernel) || rings_progress(&sim.kernel, true))
+		;
+	if (threads_ended())
+		sim_fail("the daemon does not start: %s", strerror(-result));
+	sim.phase = SIM_RUN;
+	while (!threads_ended())
+		run();
+	if (result)
+		sim_fail("the daemon ends with %s", strerror(-result));
+	engine_check_ended();
+	files_check_closed();
+}

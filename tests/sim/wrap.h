@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Calls of the C library that the linker redirects (--wrap), and their originals. */
+#ifndef TESTS_SIM_WRAP_H
+#define TESTS_SIM_WRAP_H
+
+#include <poll.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <sys/timerfd.h>
+#include <sys/types.h>
+#include <time.h>
+
+void *__real_malloc(size_t size);
+void *__real_calloc(size_t nr, size_t size);
+void *__real_realloc(void *memory, size_t size);
+void *__real_aligned_alloc(size_t align, size_t size);
+void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd,
+		  off_t offset);
+int __real_close(int fd);
+ssize_t __real_write(int fd, const void *data, size_t len);
+
+void *__wrap_malloc(size_t size);
+void *__wrap_calloc(size_t nr, size_t size);
+void *__wrap_realloc(void *memory, size_t size);
+void *__wrap_aligned_alloc(size_t align, size_t size);
+void *__wrap_mmap(void *addr, size_t len, int prot, int flags, int fd,
+		  off_t offset);
+int __wrap_malloc_trim(size_t pad);
+int __wrap_madvise(void *addr, size_t len, int advice);
+
+int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
+			  void *(*run)(void *data), void *data);
+int __wrap_pthread_join(pthread_t thread, void **result);
+int __wrap_pthread_setname_np(pthread_t thread, const char *name);
+int __wrap_sem_wait(sem_t *sem);
+
+int __wrap_clock_gettime(clockid_t clock_id, struct timespec *ts);
+ssize_t __wrap_getrandom(void *data, size_t len, unsigned int flags);
+int __wrap_close(int fd);
+int __wrap_shutdown(int fd, int how);
+ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
+ssize_t __wrap_write(int fd, const void *data, size_t len);
+int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
+int __wrap_setsockopt(int fd, int level, int name, const void *value,
+		      socklen_t len);
+int __wrap_poll(struct pollfd *fds, nfds_t nr, int timeout);
+int __wrap_accept4(int fd, struct sockaddr *addr, socklen_t *len, int flags);
+int __wrap_socketpair(int domain, int type, int protocol, int fds[2]);
+int __wrap_eventfd(unsigned int count, int flags);
+int __wrap_signalfd(int fd, const sigset_t *mask, int flags);
+int __wrap_timerfd_create(int clock_id, int flags);
+int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *value,
+			   struct itimerspec *old);
+int __wrap_sd_listen_fds_with_names(int unset, char ***names);
+int __wrap_sd_is_socket(int fd, int family, int type, int listening);
+int __wrap_sd_watchdog_enabled(int unset, uint64_t *us);
+int __wrap_fstat(int fd, struct stat *st);
+
+/* Returns whether a thread of the daemon runs, not the world. */
+bool thread_is_daemon(void);
+
+#endif /* TESTS_SIM_WRAP_H */
