@@ -220,7 +220,7 @@ check-start:
 	@mkdir -p $(dir $(RESULTS))
 	@rm -f $(RESULTS)
 
-check-user: check-runner check-core check-bench check-lib check-socket check-asan ## the tests that need no module
+check-user: check-runner check-core check-bench check-sim check-lib check-socket check-asan ## the tests that need no module
 
 check-runner: ## the test runner notices what fails
 	@$(RUN_TESTS) tests/run-selftest

@@ -307,6 +307,7 @@ def test_replies_are_whole_between_copies(daemon):
                 if head.op == QUEUES:
                     break
                 assert head.op in (EXPIRED, MISSED), head
+                observer.expired.append(head)
             observer.buffer = bytes(head) + observer.buffer
             take_page(observer)
             assert observer.reply().op == QUERY
