@@ -122,6 +122,11 @@ $(B)/tests/lib/test-memory-limit: $(call objects,p12,\
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
+$(B)/tests/lib/test-defaults: $(call objects,p12,tests/lib/test-defaults.c \
+		$(addprefix daemon/,config.c key-file.c socket-default.c))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
+
 $(B)/tests/lib/test-arena: $(call objects,p12,tests/lib/test-arena.c daemon/arena.c)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka

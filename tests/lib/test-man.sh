@@ -98,7 +98,8 @@ sample() {
 	diff "$dir/a" "$dir/b"
 }
 
-# The sample without its comment signs changes nothing.
+# The sample without its comment signs is valid, and the page has its values, which
+# test-defaults compares with the daemon's.
 sample_defaults() {
 	sed 's/^#\([a-z_]* = \)/\1/' packaging/expiryd.conf >"$dir/conf"
 	build/expiryd --config "$dir/conf" --check-config >"$dir/said" 2>&1 ||
@@ -109,6 +110,13 @@ sample_defaults() {
 				docs/man/expiryd.conf.5 ||
 				echo "expiryd.conf.5: $key Pq $value"
 		done
+}
+
+# What a file of a declared queue may have.
+queue_keys() {
+	sed -n 's/^\t{ "\([a-z]*\)", set_[a-z]* },$/Cm \1/p' daemon/queue-file.c \
+		>"$dir/keys"
+	[ -s "$dir/keys" ] && each expiry.queue.5 <"$dir/keys"
 }
 
 calls() {
@@ -147,6 +155,7 @@ is 'commands of expiryctl' silent commands
 is 'options of its commands' silent command_options
 is 'the sample has every setting' silent sample
 is 'settings and their defaults' silent sample_defaults
+is 'settings of a declared queue' silent queue_keys
 is 'calls of the library' silent calls
 is 'what the device has' silent device_names
 is 'errors of the device' silent device_errors

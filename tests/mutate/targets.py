@@ -15,7 +15,7 @@ LIBRARY = ["build/libexpiry.so.0", "build/libexpiry.a", "build/expiryctl"]
 OF_TOOLS = ["test-parse", "test-span", "test-span-text", "test-local-time",
             "test-timestamp", "test-module"]
 OF_DAEMON = ["test-memory-limit", "test-arena", "test-directory",
-             "test-name-hash"]
+             "test-name-hash", "test-defaults"]
 
 # Libraries that programs are preloaded with.
 PRELOADED = ["build/tests/socket/count-calls.so",
