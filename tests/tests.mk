@@ -245,7 +245,7 @@ check-bench: $(PAPER_TESTS) $(HEAP_TESTS) $(TIMERS_TESTS) ## what the benchmarks
 
 check-lib: all examples examples-asan $(LIB_PROGRAMS) $(CALLS) $(B)/tests/lib/fixed-time.so ## libexpiry and expiryctl on the embedded engine
 	@$(RUN_TESTS) --jobs 2 $(LIB_PROGRAMS) $(wildcard tests/lib/test-*.sh \
-		tests/lib/test-*.py) tests/static/plain-english
+		tests/lib/test-*.py) tests/static/plain-english tests/static/links
 
 # The tests mostly wait: two programs run at a time.
 check-socket: all $(CALLS) \

@@ -5,9 +5,9 @@
 
 .PHONY: check-static style
 
-check-static: ## plain English; checkpatch, sparse, coccinelle over core/ and kmod/ (minutes)
+check-static: ## plain English, links; checkpatch, sparse, coccinelle over core/ and kmod/ (minutes)
 	@export KREL=$(KREL); $(RUN_TESTS) --timeout 600 \
-		tests/static/plain-english tests/static/style \
+		tests/static/plain-english tests/static/links tests/static/style \
 		tests/static/sparse tests/static/coccicheck
 
 style: ## the kernel's checkpatch.pl over core/, kmod/ and the kselftests
