@@ -7,9 +7,9 @@
  * stale; the node is dropped when it reaches the top or is swept.
  *
  * The layouts (bheap_layout) are interchangeable and share this contract. A
- * function that fails returns the pages' error and leaves all nodes in place;
- * else it returns 0. Work is O(log n) a call unless stated otherwise.
- * docs/bheap.md draws the layouts and compares their cost.
+ * function that fails returns the pages' error and has then neither added nor
+ * removed a node; else it returns 0. Work is O(log n) a call unless stated
+ * otherwise. docs/bheap.md draws the layouts and compares their cost.
  */
 #ifndef CORE_BHEAP_H
 #define CORE_BHEAP_H

@@ -3,11 +3,11 @@
  * Sorted pages: the B-heap whose node is a whole page.
  *
  * N. Deo and S. Prasad, "Parallel heap: an optimal parallel priority queue", J.
- * Supercomputing 6 (1992). They give each processor a node; here each page is
- * one. The pages form a binary heap. Each page is sorted, and none of its nodes
- * is greater than any in the two pages below. Pages move up and down, not
- * nodes, and only once in a page's worth of operations. So a node costs a few
- * comparisons in sequential memory, and no page of its own.
+ * Supercomputing 6 (1992). A node of theirs has an item for each processor; here
+ * it is a page. The pages form a binary heap. Each page is sorted, and none of
+ * its nodes is greater than any in the two pages below. Pages move up and down,
+ * not nodes, and only once in a page's worth of operations. So a node costs a
+ * few comparisons in sequential memory, and no page of its own.
  *
  *	page 0		arrivals: the nodes pushed last, a small heap
  *	page 1		the run: live nodes of the pages that the sweep took
