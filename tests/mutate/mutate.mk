@@ -9,7 +9,7 @@ MUTATE = tests/mutate/mutate $(if $(SEED),--seed $(SEED)) \
 
 .PHONY: check-mutants check-mutants-sample check-mutants-kmod
 
-check-mutants: ## break the sources in 8000 places, see each noticed; SAMPLE=N
+check-mutants: ## break the sources in 10000 places, see each noticed; SAMPLE=N
 	@$(MUTATE) $(if $(SAMPLE),--sample $(SAMPLE)) $(FOLDERS)
 
 # Others with each commit: its hash is the seed.
