@@ -180,7 +180,8 @@ struct expiry_options {
  *		name and with another flag; EXPIRY_OPEN_OBSERVE without a name or to
  *		consume; or a daemon that does not know a flag
  * -E2BIG	options hold something this library does not know
- * -EACCES	the socket, the device or the queue belongs to another user
+ * -EACCES	the socket or the device belongs to another user, or this user
+ *		has no right on the queue, see expiry.queue(5)
  * -EBUSY	the queue has a consumer already, or as many observers as it may
  * -ENOSPC, -EDQUOT, -EMFILE, -ENFILE, -EPERM
  *		a limit of the server's, the user's or the process's
@@ -294,7 +295,8 @@ int expiry_submit(struct expiry *h, struct expiry_record *records,
 /*
  * One timer each. @flags: EXPIRY_F_*. Pointers named ret_* may be NULL and are
  * untouched on failure. Each returns 0, or the status of its record, or an
- * errno of expiry_submit().
+ * errno of expiry_submit(). Status -EACCES: the user has no right to do this with
+ * the queue, or the handle observes it.
  */
 
 /**
@@ -387,8 +389,8 @@ struct expiry_queue {
  * @cursor: in: 0 to start, else what the last call left; out: where to go on, 0
  *	when everything was seen
  * @rows: one a queue, in no order. root and the daemon's own user see every
- *	queue, other users their own. This handle's own anonymous queue is left
- *	out.
+ *	queue, other users their own and those that they may look at. This
+ *	handle's own anonymous queue is left out.
  * @max: room in @rows, at least 1
  *
  * Blocks. A queue that is there during the whole listing is seen exactly once.
