@@ -126,6 +126,20 @@ calls() {
 	done
 }
 
+# Ops and flags with their numbers, in both descriptions of the protocol.
+protocol_numbers() {
+	sed -n 's/^#define EXPIRY_\(OP\|HELLO\|F\)_\([A-Z_]*\)[ \t]*\([0-9][0-9a-fx]*\).*/\2 \3/p' \
+		include/expiry/wire.h include/uapi/linux/expiry.h >"$dir/numbers"
+	[ -s "$dir/numbers" ] && while read -r what value; do
+		value=$((value))
+		for text in docs/protocol.md docs/man/expiry-protocol.7; do
+			grep -q -e "^| $value | $what |" -e "^\.It $value Ta $what\b" \
+				-e "\b$what ($value)" $text ||
+				echo "$text: $what ($value)"
+		done
+	done <"$dir/numbers"
+}
+
 # What the device's header defines for its users, fields included.
 device_names() {
 	{
@@ -157,6 +171,7 @@ is 'the sample has every setting' silent sample
 is 'settings and their defaults' silent sample_defaults
 is 'settings of a declared queue' silent queue_keys
 is 'calls of the library' silent calls
+is 'ops and flags of the protocol' silent protocol_numbers
 is 'what the device has' silent device_names
 is 'errors of the device' silent device_errors
 tap_end
