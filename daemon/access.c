@@ -1,14 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <ctype.h>
 #include <errno.h>
 #include <grp.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/socket.h>
 
 #include "daemon/access.h"
 #include "daemon/client.h"
 #include "daemon/declaration.h"
+#include "daemon/key-file.h"
 #include "daemon/log.h"
 #include "daemon/server.h"
 
@@ -25,16 +24,12 @@
 bool access_group(const char *name, gid_t *gid)
 {
 	const struct group *group;
-	unsigned long number;
-	char *end;
+	uint64_t number;
+	const char *end = key_file_number(name, 10, &number);
 
-	if (isdigit((unsigned char)*name)) {
-		errno = 0;
-		number = strtoul(name, &end, 10);
-		if (!*end && !errno && number < ACCESS_NO_GROUP) {
-			*gid = number;
-			return true;
-		}
+	if (end && !*end && number < ACCESS_NO_GROUP) {
+		*gid = number;
+		return true;
 	}
 	group = getgrnam(name);
 	if (group)

@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <ctype.h>
 #include <dirent.h>
 #include <errno.h>
 #include <stddef.h>
@@ -142,16 +141,12 @@ static const char *set_number(struct config *config,
 			      const struct config_key *key, const char *value)
 {
 	static char range[80];
-	unsigned long long number;
-	char *end;
+	uint64_t number;
 
-	if (!isdigit((unsigned char)*value))
+	value = key_file_number(value, key->base ? key->base : 10, &number);
+	if (!value || *value)
 		return "is not a number";
-	errno = 0;
-	number = strtoull(value, &end, key->base ? key->base : 10);
-	if (*end)
-		return "is not a number";
-	if (errno || number > key->max ||
+	if (number > key->max ||
 	    (number < key->min && (number || !key->derived))) {
 		snprintf(range, sizeof(range), "is not in %llu to %llu",
 			 (unsigned long long)key->min,

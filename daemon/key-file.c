@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <ctype.h>
 #include <errno.h>
+#include <stdlib.h>
 #include <string.h>
 
 #include "daemon/key-file.h"
@@ -70,6 +71,17 @@ int key_file_read(FILE *file, const char *path, key_file_set_t set, void *data)
 		r = -EIO;
 	}
 	return r;
+}
+
+const char *key_file_number(const char *value, int base, uint64_t *number)
+{
+	char *end;
+
+	/* strtoull() would take a sign. */
+	if (!isdigit((unsigned char)*value))
+		return NULL;
+	*number = strtoull(value, &end, base);
+	return end;
 }
 
 bool key_file_is_name(const char *name)

@@ -6,6 +6,7 @@
 #define DAEMON_KEY_FILE_H
 
 #include <stdbool.h>
+#include <stdint.h>
 #include <stdio.h>
 
 /* Returned by a function that sets keys for an unknown one. */
@@ -20,6 +21,11 @@ typedef const char *(*key_file_set_t)(void *data, const char *key,
  * log for each fault: -EINVAL, -EIO.
  */
 int key_file_read(FILE *file, const char *path, key_file_set_t set, void *data);
+
+/* Reads the number of @base at the start of @value. A number above 64 bits is
+ * UINT64_MAX. Returns the text after the number, or NULL if there is none.
+ */
+const char *key_file_number(const char *value, int base, uint64_t *number);
 
 /* Returns whether @name is one of a drop-in key file: *.conf, and not hidden.
  */

@@ -2,13 +2,10 @@
 /*
  * The file of one declared queue: its keys and their values.
  */
-#include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
-#include <grp.h>
 #include <pwd.h>
 #include <stdio.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/stat.h>
 #include <sys/sysmacros.h>
@@ -38,13 +35,9 @@ struct reader {
 static bool parse_number(const char *value, int base, uint64_t max,
 			 uint64_t *number)
 {
-	char *end;
+	const char *end = key_file_number(value, base, number);
 
-	if (!isdigit((unsigned char)*value))
-		return false;
-	errno = 0;
-	*number = strtoull(value, &end, base);
-	return !*end && !errno && *number <= max;
+	return end && !*end && *number <= max;
 }
 
 static const char *set_owner(struct reader *reader, const char *value)
@@ -140,27 +133,22 @@ static const char *set_slack(struct reader *reader, const char *value)
 		{ "s", 1000000000 },
 	};
 	const uint64_t most_ns = 3600000000000;
-	size_t len = strspn(value, "0123456789"), i;
-	char digits[20];
+	const char *unit;
 	uint64_t number;
+	size_t i;
 
 	if (!strcmp(value, "0")) {
 		reader->to->slack_ns = 0;
 		return NULL;
 	}
-	if (!len || len >= sizeof(digits))
-		goto wrong;
-	memcpy(digits, value, len);
-	digits[len] = '\0';
-	number = strtoull(digits, NULL, 10);
-	for (i = 0; i < ARRAY_SIZE(units); i++) {
-		if (strcmp(value + len, units[i].name) ||
+	unit = key_file_number(value, 10, &number);
+	for (i = 0; unit && i < ARRAY_SIZE(units); i++) {
+		if (strcmp(unit, units[i].name) ||
 		    number > most_ns / units[i].ns)
 			continue;
 		reader->to->slack_ns = number * units[i].ns;
 		return NULL;
 	}
-wrong:
 	return "is not a time with its unit, such as 500us, 10ms or 1s";
 }
 
