@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <dirent.h>
 #include <errno.h>
 #include <stddef.h>
 #include <stdio.h>
@@ -221,31 +220,15 @@ static int read_file(struct config *config, const char *path, bool needed)
 	return r;
 }
 
-static int is_conf(const struct dirent *entry)
+static int read_drop_in(void *data, const char *path)
 {
-	return key_file_is_name(entry->d_name);
-}
-
-static int read_drop_in(struct config *config, const char *dir,
-			const char *name)
-{
-	char *path;
-	int r;
-
-	if (asprintf(&path, "%s/%s", dir, name) < 0) {
-		log_err("%s/%s: %s", dir, name, strerror(ENOMEM));
-		return -ENOMEM;
-	}
-	r = read_file(config, path, true);
-	free(path);
-	return r;
+	return read_file(data, path, true);
 }
 
 int config_read(struct config *config, const char *path, bool needed)
 {
-	struct dirent **entries;
 	char *dir;
-	int i, nr, r;
+	int r;
 
 	r = read_file(config, path, needed);
 	if (r)
@@ -254,18 +237,7 @@ int config_read(struct config *config, const char *path, bool needed)
 		log_err("%s.d: %s", path, strerror(ENOMEM));
 		return -ENOMEM;
 	}
-	nr = scandir(dir, &entries, is_conf, alphasort);
-	if (nr < 0 && errno != ENOENT && errno != ENOTDIR) {
-		r = -errno;
-		log_err("%s: %s", dir, strerror(errno));
-	}
-	for (i = 0; i < nr; i++) {
-		if (!r)
-			r = read_drop_in(config, dir, entries[i]->d_name);
-		free(entries[i]);
-	}
-	if (nr >= 0)
-		free(entries);
+	r = key_file_visit_folder(dir, read_drop_in, config);
 	free(dir);
 	return r;
 }

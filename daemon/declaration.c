@@ -1,5 +1,4 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <dirent.h>
 #include <errno.h>
 #include <stdio.h>
 #include <stdlib.h>
@@ -14,16 +13,16 @@
 
 #define SUFFIX	(sizeof(".conf") - 1)
 
-static int is_conf(const struct dirent *entry)
-{
-	return key_file_is_name(entry->d_name);
-}
+/* The set that is read, and the number of faults so far. */
+struct reader {
+	struct declarations *set;
+	uint32_t faults;
+};
 
-/* Derives a queue's name from its file's name. Returns false if it is not
- * valid.
- */
-static bool parse_name(const char *file, char *name)
+/* Derives a queue's name from its file's. Returns false if it is not valid. */
+static bool parse_name(const char *path, char *name)
 {
+	const char *file = strrchr(path, '/') + 1;
 	size_t len = strlen(file) - SUFFIX;
 
 	if (len > EXPIRY_NAME_MAX)
@@ -44,7 +43,7 @@ static bool has_name(const struct declarations *set, const char *name)
 }
 
 /* Adds a declaration with only @path and @name. NULL: no memory. */
-static struct declaration *add(struct declarations *set, char *path,
+static struct declaration *add(struct declarations *set, const char *path,
 			       const char *name)
 {
 	struct declaration *all;
@@ -57,64 +56,46 @@ static struct declaration *add(struct declarations *set, char *path,
 			return NULL;
 		set->all = all;
 	}
-	all = &set->all[set->nr++];
-	*all = (struct declaration) { .path = path };
+	all = &set->all[set->nr];
+	*all = (struct declaration) { .path = strdup(path) };
+	if (!all->path)
+		return NULL;
+	set->nr++;
 	memcpy(all->name, name, EXPIRY_NAME_MAX);
 	return all;
 }
 
-/* Adds the file's declaration to the set. Returns 0, 1 for a fault, or -ENOMEM.
- */
-static int read_one(struct declarations *set, const char *folder,
-		    const char *file)
+/* Adds the file's declaration to the set. Returns 0 or -ENOMEM. */
+static int read_one(void *data, const char *path)
 {
+	struct reader *reader = data;
 	struct declaration *one;
-	char name[EXPIRY_NAME_MAX], *path;
+	char name[EXPIRY_NAME_MAX];
 
-	if (asprintf(&path, "%s/%s", folder, file) < 0)
-		return -ENOMEM;
-	if (!parse_name(file, name)) {
+	if (!parse_name(path, name)) {
 		log_err("%s: a queue's name is up to %d of A-Z a-z 0-9 . _ -",
 			path, EXPIRY_NAME_MAX);
-		free(path);
-		return 1;
-	}
-	if (has_name(set, name)) {
-		free(path);
+		reader->faults++;
 		return 0;
 	}
-	one = add(set, path, name);
-	if (!one) {
-		free(path);
+	if (has_name(reader->set, name))
+		return 0;
+	one = add(reader->set, path, name);
+	if (!one)
 		return -ENOMEM;
-	}
-	return queue_file_read(one) < 0;
+	reader->faults += queue_file_read(one) < 0;
+	return 0;
 }
 
-/* Adds the declarations of a folder. Returns -ENOMEM, or 0 after adding to
- * *@faults.
- */
-static int read_folder(struct declarations *set, const char *folder,
-		       uint32_t *faults)
+/* Adds the declarations of a folder. Returns 0 or -ENOMEM. */
+static int read_folder(struct reader *reader, const char *folder)
 {
-	struct dirent **entries;
-	int i, nr, r = 0;
+	int r = key_file_visit_folder(folder, read_one, reader);
 
-	nr = scandir(folder, &entries, is_conf, alphasort);
-	if (nr < 0 && errno != ENOENT && errno != ENOTDIR) {
-		log_err("%s: %s", folder, strerror(errno));
-		++*faults;
-	}
-	for (i = 0; i < nr; i++) {
-		if (r >= 0) {
-			r = read_one(set, folder, entries[i]->d_name);
-			*faults += r > 0;
-		}
-		free(entries[i]);
-	}
-	if (nr >= 0)
-		free(entries);
-	return r < 0 ? r : 0;
+	if (r == -ENOMEM)
+		return r;
+	reader->faults += r < 0;
+	return 0;
 }
 
 static int compare(const void *one, const void *other)
@@ -160,21 +141,21 @@ struct declarations *declarations_read(const struct config *config,
 				       uint32_t *faults)
 {
 	struct declarations *set = calloc(1, sizeof(*set));
+	struct reader reader = { .set = set };
 	char folders[sizeof(config->queue_files)], *next = folders, *folder;
 	int r = set ? 0 : -ENOMEM;
 
-	*faults = 0;
 	memcpy(folders, config->queue_files, sizeof(folders));
 	while (!r && (folder = strsep(&next, ":")))
 		if (*folder)
-			r = read_folder(set, folder, faults);
+			r = read_folder(&reader, folder);
 	if (!r)
 		tidy(set);
 	if (!r && directory)
 		r = get_places(set, directory);
+	*faults = r ? 1 : reader.faults;
 	if (!r)
 		return set;
-	*faults = 1;
 	log_err("declared queues: %s", strerror(-r));
 	declarations_free(set);
 	return NULL;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <ctype.h>
+#include <dirent.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -84,9 +85,46 @@ const char *key_file_number(const char *value, int base, uint64_t *number)
 	return end;
 }
 
-bool key_file_is_name(const char *name)
+static int is_drop_in(const struct dirent *entry)
 {
+	const char *name = entry->d_name;
 	size_t len = strlen(name);
 
 	return name[0] != '.' && len > 5 && !strcmp(name + len - 5, ".conf");
+}
+
+static int visit_file(const char *folder, const char *name,
+		      key_file_visit_t visit, void *data)
+{
+	char *path;
+	int r;
+
+	if (asprintf(&path, "%s/%s", folder, name) < 0) {
+		log_err("%s/%s: %s", folder, name, strerror(ENOMEM));
+		return -ENOMEM;
+	}
+	r = visit(data, path);
+	free(path);
+	return r;
+}
+
+int key_file_visit_folder(const char *folder, key_file_visit_t visit,
+			  void *data)
+{
+	struct dirent **entries;
+	int i, nr, r = 0;
+
+	nr = scandir(folder, &entries, is_drop_in, alphasort);
+	if (nr < 0 && errno != ENOENT && errno != ENOTDIR) {
+		r = -errno;
+		log_err("%s: %s", folder, strerror(-r));
+	}
+	for (i = 0; i < nr; i++) {
+		if (!r)
+			r = visit_file(folder, entries[i]->d_name, visit, data);
+		free(entries[i]);
+	}
+	if (nr >= 0)
+		free(entries);
+	return r;
 }

@@ -27,8 +27,14 @@ int key_file_read(FILE *file, const char *path, key_file_set_t set, void *data);
  */
 const char *key_file_number(const char *value, int base, uint64_t *number);
 
-/* Returns whether @name is one of a drop-in key file: *.conf, and not hidden.
+/* Reads one file of a folder. Returns 0 to continue. */
+typedef int (*key_file_visit_t)(void *data, const char *path);
+
+/* Calls @visit for each drop-in file of @folder, by name: *.conf, and not
+ * hidden. Returns the first result that is not 0; -errno, after a line in the
+ * log if the folder cannot be read; or 0, also if there is no folder.
  */
-bool key_file_is_name(const char *name);
+int key_file_visit_folder(const char *folder, key_file_visit_t visit,
+			  void *data);
 
 #endif /* DAEMON_KEY_FILE_H */
