@@ -11,11 +11,6 @@
 #include "daemon/log.h"
 #include "daemon/server.h"
 
-/* Further groups are ignored: reading 256 KiB for each of many requests would
- * delay the thread.
- */
-#define GROUPS_MAX	1024
-
 /* Linux 4.13; older headers lack it. */
 #ifndef SO_PEERGROUPS
 #define SO_PEERGROUPS	59
@@ -37,50 +32,70 @@ bool access_group(const char *name, gid_t *gid)
 	return group;
 }
 
-bool access_in_group(int fd, gid_t gid)
+void access_peer_init(struct access_peer *peer, uid_t uid, int fd)
+{
+	peer->uid = uid;
+	peer->fd = fd;
+	peer->nr_groups = 0;
+}
+
+/* Reads the peer's groups: its own, then the supplementary ones. */
+static void read_groups(struct access_peer *peer)
 {
 	socklen_t len = sizeof(struct ucred);
-	gid_t groups[GROUPS_MAX];
-	struct ucred peer;
-	size_t i;
+	struct ucred cred;
 
-	if (gid == ACCESS_NO_GROUP ||
-	    getsockopt(fd, SOL_SOCKET, SO_PEERCRED, &peer, &len) < 0)
+	if (getsockopt(peer->fd, SOL_SOCKET, SO_PEERCRED, &cred, &len) < 0)
+		return;
+	peer->groups[0] = cred.gid;
+	peer->nr_groups = 1;
+	len = sizeof(peer->groups) - sizeof(*peer->groups);
+	if (!getsockopt(peer->fd, SOL_SOCKET, SO_PEERGROUPS, peer->groups + 1,
+			&len))
+		peer->nr_groups += len / sizeof(*peer->groups);
+}
+
+/* Returns whether the peer's process has the group @gid. */
+static bool in_group(struct access_peer *peer, gid_t gid)
+{
+	uint32_t i;
+
+	if (gid == ACCESS_NO_GROUP)
 		return false;
-	if (peer.gid == gid)
-		return true;
-	len = sizeof(groups);
-	if (getsockopt(fd, SOL_SOCKET, SO_PEERGROUPS, groups, &len) < 0)
-		return false;
-	for (i = 0; i < len / sizeof(*groups); i++)
-		if (groups[i] == gid)
+	if (!peer->nr_groups)
+		read_groups(peer);
+	for (i = 0; i < peer->nr_groups; i++)
+		if (peer->groups[i] == gid)
 			return true;
 	return false;
 }
 
-uint8_t access_of(const struct queue *queue, uid_t uid, int fd)
+uint8_t access_of(const struct queue *queue, struct access_peer *peer)
 {
 	uint32_t group = queue->access >> 3 & ACCESS_ALL;
 	uint32_t others = queue->access & ACCESS_ALL;
 
-	if (!uid)
+	if (!peer->uid)
 		return ACCESS_ALL;
-	if (uid == queue->user->uid)
+	if (peer->uid == queue->user->uid)
 		return queue->access >> 6 & ACCESS_ALL;
 	if (group == others)
 		return others;
-	return access_in_group(fd, queue->gid) ? group : others;
+	return in_group(peer, queue->gid) ? group : others;
 }
 
 bool access_may_make(const struct client *client)
 {
 	const struct config *config = &client->server->config;
+	struct access_peer peer;
 
 	if (accounts_privileged(&client->server->shards->accounts,
 				client->user->uid))
 		return true;
-	if (!strcmp(config->undeclared, "group"))
-		return access_in_group(client->fd, config->undeclared_gid);
+	if (!strcmp(config->undeclared, "group")) {
+		access_peer_init(&peer, client->user->uid, client->fd);
+		return in_group(&peer, config->undeclared_gid);
+	}
 	return !strcmp(config->undeclared, "anybody");
 }
 
@@ -151,6 +166,7 @@ void access_log_request(struct client *client, uint8_t op)
 void access_renew(struct queue *queue)
 {
 	struct list *clients = &queue->server->clients, *entry;
+	struct access_peer peer;
 
 	for (entry = clients->next; entry != clients; ) {
 		struct client *client = container_of(entry, struct client, all);
@@ -159,7 +175,8 @@ void access_renew(struct queue *queue)
 		entry = entry->next;
 		if (client->queue != queue || client->state != CLIENT_OPEN)
 			continue;
-		access = access_of(queue, client->user->uid, client->fd);
+		access_peer_init(&peer, client->user->uid, client->fd);
+		access = access_of(queue, &peer);
 		if (client->observes)
 			access &= ACCESS_LOOK;
 		if (!access ||

@@ -23,8 +23,27 @@
 
 #define ACCESS_NO_GROUP	((gid_t)EXPIRY_NO_GROUP)
 
+/* Most supplementary groups of a client; of one with more they are ignored. A
+ * process may have 65536: copying 256 KiB for each of many requests would delay
+ * the thread.
+ */
+#define ACCESS_GROUPS_MAX	1024
+
 struct client;
 struct queue;
+
+/**
+ * struct access_peer - the process that connected a socket
+ * @uid: its user
+ * @fd: the socket
+ * @groups: its groups, @nr_groups of them, 0 = not read yet
+ */
+struct access_peer {
+	uid_t uid;
+	int fd;
+	uint32_t nr_groups;
+	gid_t groups[1 + ACCESS_GROUPS_MAX];
+};
 
 /* Returns the bits that a request needs. None for QUEUES, which does not
  * concern the client's queue; for CREDIT, which only the consumer may send; and
@@ -60,15 +79,13 @@ static inline bool access_allows(uint8_t access, uint8_t op)
 /* Finds a group by its name or number. Returns false if there is none. */
 bool access_group(const char *name, gid_t *gid);
 
-/* Returns whether the process that connected the socket @fd has the group @gid:
- * its own, or one of up to 1024 supplementary ones.
- */
-bool access_in_group(int fd, gid_t gid);
+/* Sets the user @uid and the socket @fd of a peer, for access_of(). */
+void access_peer_init(struct access_peer *peer, uid_t uid, int fd);
 
-/* Returns which bits of ACCESS_ALL the user @uid, whose process connected the
- * socket @fd, has on the queue. Reads the groups only if they matter.
+/* Returns which bits of ACCESS_ALL the peer has on the queue. Reads its groups
+ * once, and only if they matter.
  */
-uint8_t access_of(const struct queue *queue, uid_t uid, int fd);
+uint8_t access_of(const struct queue *queue, struct access_peer *peer);
 
 /* Returns whether the client may make a named queue that is not declared. */
 bool access_may_make(const struct client *client);

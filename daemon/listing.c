@@ -15,7 +15,7 @@ _Static_assert(sizeof(struct expiry_queues_row) == UNIT, "a record");
 _Static_assert(sizeof(struct expiry_queue_stat) % UNIT == 0, "whole units");
 
 static bool listed(const struct listing_question *question,
-		   const struct queue *queue)
+		   struct access_peer *peer, const struct queue *queue)
 {
 	/* Free, or about to be. */
 	if (!queue->user)
@@ -25,7 +25,7 @@ static bool listed(const struct listing_question *question,
 	return queue->user->uid == question->uid ||
 	       accounts_privileged(&queue->server->shards->accounts,
 				   question->uid) ||
-	       access_of(queue, question->uid, question->fd) & ACCESS_LOOK;
+	       access_of(queue, peer) & ACCESS_LOOK;
 }
 
 static int fill_row(struct listing_row *row, const struct queue *queue)
@@ -104,10 +104,12 @@ static size_t listing_fill(const struct server *server,
 	struct listing_row *rows = to;
 	struct expiry_record *last;
 	const struct queue *queue;
+	struct access_peer peer;
 
+	access_peer_init(&peer, question->uid, question->fd);
 	while ((queue = pool_at(pool, place)) && n < question->max &&
 	       places++ < LISTING_PLACES) {
-		if (listed(question, queue) && !fill_row(&rows[n], queue))
+		if (listed(question, &peer, queue) && !fill_row(&rows[n], queue))
 			n++;
 		place++;
 	}

@@ -265,6 +265,7 @@ int queue_attach(struct client *client, const struct expiry_hello *hello)
 {
 	uint32_t mode = hello->flags & HELLO_MODE;
 	struct queue *queue = NULL;
+	struct access_peer peer;
 	int r = 0;
 
 	client->access = ACCESS_ALL;
@@ -278,7 +279,8 @@ int queue_attach(struct client *client, const struct expiry_hello *hello)
 		r = queue_make(client, hello, &queue);
 	if (r < 0)
 		return r;
-	client->access = access_of(queue, client->user->uid, client->fd);
+	access_peer_init(&peer, client->user->uid, client->fd);
+	client->access = access_of(queue, &peer);
 	if (!client->access || hello_access(hello) & ~client->access)
 		return -EACCES;
 	if (queue->clock_id != hello->clock_id || queue->mode != mode)
