@@ -71,19 +71,24 @@ def test_they_are_as_the_file_says():
                 assert kind(daemon, "q%d" % i) == wanted, text
 
 
+def heap_pages(daemon, name):
+    with attach(daemon.path, name) as queue:
+        queue.batch([arm(HOUR - i * 7919 % 600) for i in range(600)])
+        return queue.stat().pages_heap
+
+
 def test_the_heap_is_laid_out_as_the_file_says():
+    # Of sorted pages one is for what was armed last, one for the sweep.
+    pages = {"sorted": range(5, 9), "subtree": range(2, 5)}
     with files() as at:
-        for layout in ("sorted", "subtree"):
+        for layout in pages:
             at.write(layout, layout=layout, clock="monotonic")
-        with Daemon(at.config()) as daemon:
-            pages = []
-            for layout in ("sorted", "subtree"):
-                with attach(daemon.path, layout) as queue:
-                    queue.batch([arm(HOUR - i * 7919 % 600)
-                                 for i in range(600)])
-                    pages.append(queue.stat().pages_heap)
-            # Of sorted pages one is for what was armed last, one for the sweep.
-            assert 2 <= pages[1] < 5 <= pages[0] < 9, pages
+        at.write("neither", clock="monotonic")
+        for default in pages:
+            with Daemon(at.config("layout = %s\n" % default)) as daemon:
+                for layout in pages:
+                    assert heap_pages(daemon, layout) in pages[layout], layout
+                assert heap_pages(daemon, "neither") in pages[default], default
 
 
 def test_owner_and_group_by_name():

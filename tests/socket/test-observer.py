@@ -527,6 +527,19 @@ def test_drop_among_observers_that_ask():
                     assert queue.request(Record(DROP)).status == 0
 
 
+def test_drop_waits_for_an_observers_request():
+    """The engine has the observer's memory until then."""
+    with tap.slow(1000) as daemon, attach(daemon.path, "q") as queue, \
+            observe(daemon.path, "q") as observer:
+        observer.send(Record(QUERY, id=5))
+        # After the reply the engine has the earlier request.
+        queue.stat()
+        assert queue.request(Record(DROP)).status == -errno.EBUSY
+        assert observer.reply().status == -errno.ENOENT
+        assert queue.request(Record(DROP)).status == 0
+        assert observer.ended() == []
+
+
 def test_queues_of_all_threads_are_observed():
     with Daemon(threads=4) as daemon:
         consumers = [attach(daemon.path, "q%d" % i, CONSUME) for i in range(8)]
