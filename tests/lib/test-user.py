@@ -73,7 +73,8 @@ class Place:
         os.chown(path, owner, owner)
         return path
 
-    def start(self, *command, user=USER, memlock=None, **environment):
+    def start(self, *command, user=USER, memlock=None, umask=-1,
+              **environment):
         """Starts a process of the user, with these variables only."""
         def limit():
             if memlock is not None:
@@ -81,7 +82,8 @@ class Place:
         return subprocess.Popen(
             command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE,
             stderr=subprocess.PIPE, text=True, env=environment, user=user,
-            group=user, extra_groups=[], cwd="/", preexec_fn=limit)
+            group=user, extra_groups=[], umask=umask, cwd="/",
+            preexec_fn=limit)
 
     def run(self, *command, status=0, **keywords):
         """Returns the output of the user's process, both streams together."""
@@ -162,6 +164,33 @@ def test_a_user_s_daemon_tool_and_library_meet():
         # The next daemon can use the existing directory.
         with place.serving(place.socket, **own):
             pass
+
+
+def test_a_umask_does_not_lock_the_user_out():
+    with Place() as place:
+        own = {"XDG_RUNTIME_DIR": place.own}
+        with place.serving(place.socket, umask=0o377, **own):
+            assert mode(os.path.dirname(place.socket)) == (0o700, USER)
+            assert place.ask(**own) == (place.socket, 0)
+
+
+def test_a_directory_for_several_users_is_refused():
+    with Place() as place:
+        own = {"XDG_RUNTIME_DIR": place.own}
+        directory = os.path.join(place.own, "expiry")
+        os.mkdir(directory)
+        os.chown(directory, USER, USER)
+        for bits in (0o720, 0o702):
+            os.chmod(directory, bits)
+            said = place.run(place.daemon, status=1, **own)
+            assert "another user" in said, said
+        os.chmod(directory, 0o755)
+        with place.serving(place.socket, **own):
+            pass
+        os.rename(directory, directory + "-elsewhere")
+        os.symlink(directory + "-elsewhere", directory)
+        said = place.run(place.daemon, status=1, **own)
+        assert "Not a directory" in said, said
 
 
 def test_which_socket_it_is():
