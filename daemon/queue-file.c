@@ -232,13 +232,14 @@ int queue_file_read(struct declaration *declaration)
 		log_err("%s: is not a file", declaration->path);
 	} else {
 		file = fdopen(fd, "r");
-		if (!file) {
-			close(fd);
-			return -ENOMEM;
+		if (file) {
+			r = read_keys(declaration, file);
+			fclose(file);
+			fd = -1;
+		} else {
+			r = -ENOMEM;
+			log_err("%s: %s", declaration->path, strerror(-r));
 		}
-		r = read_keys(declaration, file);
-		fclose(file);
-		fd = -1;
 	}
 	if (fd >= 0)
 		close(fd);
