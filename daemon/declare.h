@@ -16,7 +16,7 @@ struct shards;
 int declare_queue(struct server *server, const struct declaration *declaration,
 		  struct queue **queuep);
 
-/* Makes a dropped queue anew. Logs a failure. */
+/* Makes a declared queue that does not exist (any more). Logs a failure. */
 void declare_anew(struct server *server, const struct declaration *declaration);
 
 /* Makes the declared queues of this thread and updates existing ones. Called at

@@ -136,7 +136,6 @@ static int override(struct config *config, const char *key, const char *value)
 	return -EINVAL;
 }
 
-
 /* Raises the limit of descriptors; bounds connections by it. */
 static void raise_limits(struct config *config)
 {
@@ -157,17 +156,22 @@ static void raise_limits(struct config *config)
 	}
 }
 
+/* Returns whether this is the system's daemon, which has the system's declared
+ * queues. @socket: the default one of this user.
+ */
+static bool is_system_daemon(const char *socket)
+{
+	return !settings.file && !settings.socket &&
+	       !strcmp(socket, EXPIRY_SOCKET_DEFAULT);
+}
+
 /* Reads the files, then applies the command line over them. */
 static int configure(struct config *config)
 {
 	int r;
 
 	config_init(config);
-	/* With other settings or another socket this is not the system's
-	 * daemon: it does not have the system's declared queues.
-	 */
-	if (settings.file || settings.socket ||
-	    strcmp(config->socket, EXPIRY_SOCKET_DEFAULT))
+	if (!is_system_daemon(config->socket))
 		memset(config->queue_files, 0, sizeof(config->queue_files));
 	r = config_read(config, settings.file ? settings.file : CONFIG_DEFAULT,
 			settings.file);

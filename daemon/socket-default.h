@@ -8,7 +8,9 @@
 
 #include <stddef.h>
 
-/* Writes the default path to @path. */
+/* Writes the default path to @path. Without the system's socket, clients of the
+ * same user find it by the same rule: lib/address.c.
+ */
 void socket_default(char *path, size_t size);
 
 /* Makes the user's directory, mode 0700, if @path is the user's default. No

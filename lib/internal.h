@@ -145,7 +145,8 @@ struct expiry {
 	struct stream stream;
 };
 
-/* Returns whether a record is an expiration or a CLOCK_SET, not a reply. */
+/* Returns whether a record is an expiration, a CLOCK_SET or a MISSED, not a reply.
+ */
 static inline bool is_event(const struct expiry_record *record)
 {
 	return record->op == EXPIRY_OP_EXPIRED ||

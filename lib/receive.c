@@ -38,7 +38,7 @@ static uint32_t take_kept(struct expiry *h, struct expiry_record *records,
 {
 	uint32_t i, nr = ring_take(&h->kept, records, max);
 
-	/* It may have been the one that counts on. */
+	/* The MISSED that counts further copies may be handed out now. */
 	h->missed_held = h->missed_held && (int32_t)(h->missed - h->kept.head) >= 0;
 	for (i = 0; i < nr; i++) {
 		if (records[i].op == EXPIRY_OP_EXPIRED ||
@@ -62,8 +62,8 @@ EXPORT int expiry_next(struct expiry *h, struct expiry_record *records,
 		return -EINVAL;
 	if (max > INT32_MAX)
 		max = INT32_MAX;
-	/* A reconnect in the midst keeps events that come with the greeting, and the
-	 * fd does not tell of them: hence once more.
+	/* Repeat: a reconnect meanwhile may have put events into the ring, and the fd
+	 * does not report these.
 	 */
 	do {
 		nr += take_kept(h, records + nr, max - nr);

@@ -26,8 +26,8 @@ static int fail(struct expiry *h, int error)
 	return error;
 }
 
-/* Accounts for one expiration or CLOCK_SET. Neither comes before HELLO's reply,
- * when there is no ring yet.
+/* Accounts for one event. None comes before HELLO's reply, when there is no ring
+ * yet; MISSED is an observer's.
  */
 static int event_arrived(struct expiry *h, const struct expiry_record *record)
 {
@@ -43,8 +43,8 @@ static int event_arrived(struct expiry *h, const struct expiry_record *record)
 	return 0;
 }
 
-/* Keep a copy while a synchronous call waits. An observer has no credit that
- * bounds what comes: what the ring has no room for is missed, as in the server.
+/* Keeps a copy while a synchronous call waits. No credit bounds an observer's
+ * records: copies that do not fit into the ring count as missed, as in the server.
  */
 static void copy_keep(struct expiry *h, const struct expiry_record *record)
 {

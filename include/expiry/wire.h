@@ -42,7 +42,9 @@
  * @name: [A-Za-z0-9._-], NUL-padded, all 24 bytes may be used
  *
  * An empty @name is an anonymous queue, which lives as long as the connection.
- * With EXPIRY_HELLO_EXISTING it means no queue: STAT and QUEUES only. The reply is a struct expiry_record: status; id = timers in the queue,
+ * With EXPIRY_HELLO_EXISTING it means no queue: STAT and QUEUES only.
+ *
+ * The reply is a struct expiry_record: status; id = timers in the queue,
  * deadline_ns = now on its clock, cookie = most records the server takes in
  * flight on this connection.
  */
