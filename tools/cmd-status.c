@@ -65,10 +65,12 @@ static void print_server(const struct ctl *ctl,
 	printf("  requests     %" PRIu64 "\n", (uint64_t)server->records);
 	printf("  expirations  %" PRIu64 "\n", (uint64_t)server->expirations);
 	printf("  refused      %" PRIu64 " connections, %" PRIu64
-	       " queues, %" PRIu64 " timers, %" PRIu64 " requests when busy\n",
+	       " queues, %" PRIu64 " timers, %" PRIu64 " observers, %" PRIu64
+	       " requests when busy\n",
 	       (uint64_t)server->refused_connections,
 	       (uint64_t)server->refused_queues,
 	       (uint64_t)server->refused_timers,
+	       (uint64_t)server->refused_observers,
 	       (uint64_t)server->refused_busy);
 	printf("  cut          %" PRIu64 " times credit, to its limit\n",
 	       (uint64_t)server->refused_credit);
@@ -79,6 +81,8 @@ static void print_server(const struct ctl *ctl,
 	       (uint64_t)server->closed_hello);
 	printf("  not read     %" PRIu64 " bytes by clients\n",
 	       (uint64_t)server->backlog);
+	printf("  missed       %" PRIu64 " copies by observers\n",
+	       (uint64_t)server->copies_missed);
 	printf("  log          %" PRIu64 " lines lost, %" PRIu64
 	       " about clients left out\n", (uint64_t)server->log_dropped,
 	       (uint64_t)server->log_left_out);
@@ -122,12 +126,14 @@ static void server_json(struct json *json,
 	json_u64(json, "refused_connections", server->refused_connections);
 	json_u64(json, "refused_queues", server->refused_queues);
 	json_u64(json, "refused_timers", server->refused_timers);
+	json_u64(json, "refused_observers", server->refused_observers);
 	json_u64(json, "refused_busy", server->refused_busy);
 	json_u64(json, "refused_credit", server->refused_credit);
 	json_u64(json, "closed_protocol", server->closed_protocol);
 	json_u64(json, "closed_backlog", server->closed_backlog);
 	json_u64(json, "closed_hello", server->closed_hello);
 	json_u64(json, "backlog", server->backlog);
+	json_u64(json, "copies_missed", server->copies_missed);
 	json_u64(json, "log_dropped", server->log_dropped);
 	json_u64(json, "log_left_out", server->log_left_out);
 	json_u64(json, "timers", server->timers);

@@ -89,8 +89,8 @@ lateness_max_ns     | 7654321              | lateness_max_seconds seconds | Larg
 closed_hello        | 21517                | closed_hello counter    | Connections closed without HELLO. | status closed_hello
 log_dropped         | 21618                | log_dropped counter     | Lost lines of the log. | status log_dropped
 log_left_out        | 21719                | log_left_out counter    | Lines about clients beyond a user's budget. | status log_left_out
-refused_observers   | 21820                | refused_observers counter | Observers refused for a limit. | -
-copies_missed       | 21921                | copies_missed counter   | Copies that observers did not get. | -
+refused_observers   | 21820                | refused_observers counter | Observers refused for a limit. | status refused_observers
+copies_missed       | 21921                | copies_missed counter   | Copies that observers did not get. | status copies_missed
 """
 
 # Fields of a queue besides its counters.
