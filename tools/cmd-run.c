@@ -122,7 +122,7 @@ static int job_deadline(struct job *job)
 		return 0;
 	job->clock_id = CLOCK_BOOTTIME;
 	clock_gettime(job->clock_id, &now);
-	if (__builtin_add_overflow(deadline.ns, now.tv_sec * 1000000000ULL +
+	if (__builtin_add_overflow(deadline.ns, now.tv_sec * NSEC_PER_SEC +
 				   now.tv_nsec, &job->deadline_ns) ||
 	    job->deadline_ns == EXPIRY_NEVER)
 		return ctl_usage("--%s %s: that is never; 2^64 nanoseconds are 584 years",

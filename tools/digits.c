@@ -1,5 +1,18 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+
 #include "digits.h"
+
+const char expect_decimals[] =
+	"expected one to nine decimals behind the point";
+const char too_far[] =
+	"too large: 2^64 nanoseconds are 584 years; write never";
+
+int refuse(const char **why, const char *text)
+{
+	*why = text;
+	return -EINVAL;
+}
 
 bool is_digit(char c)
 {
@@ -56,6 +69,16 @@ bool read_decimals(const char **text, uint32_t *nsec)
 		n *= 10;
 	*nsec = n;
 	return true;
+}
+
+size_t word_length(const char *text)
+{
+	size_t nr = 0;
+
+	while ((text[nr] >= 'a' && text[nr] <= 'z') ||
+	       (text[nr] >= 'A' && text[nr] <= 'Z') || text[nr] & 0x80)
+		nr++;
+	return nr;
 }
 
 void skip_blanks(const char **text)

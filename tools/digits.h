@@ -1,14 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Parsing of digits and single characters at the beginning of a text. Pure.
+ * Shared by the parsers: digits and single characters at the beginning of a text, and
+ * refusals. Pure.
  *
- * Each function advances *text past the characters that it read.
+ * Functions with **text advance *text past the characters that they read.
  */
 #ifndef TOOLS_DIGITS_H
 #define TOOLS_DIGITS_H
 
 #include <stdbool.h>
+#include <stddef.h>
 #include <stdint.h>
+
+/* Phrases for *why. */
+extern const char expect_decimals[];
+extern const char too_far[];
+
+/* Sets *why, and returns -EINVAL. */
+int refuse(const char **why, const char *text);
 
 bool is_digit(char c);
 
@@ -23,6 +32,11 @@ bool read_fixed(const char **text, int digits, int *number);
 
 /* Reads one to nine decimals of a second, as nanoseconds. */
 bool read_decimals(const char **text, uint32_t *nsec);
+
+/* Returns the length of the word at the beginning of @text: its letters, and bytes
+ * above 0x7f, which may be the letter mu in UTF-8.
+ */
+size_t word_length(const char *text);
 
 /* Skips blanks and tabs. */
 void skip_blanks(const char **text);

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <errno.h>
 #include <stdbool.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 
+#include "digits.h"
 #include "local-time.h"
 #include "timestamp.h"
 
@@ -106,12 +106,6 @@ static struct tm wall_in(const struct timestamp *ts, time_t now, int days)
 	/* Normalize the fields, and compute the weekday. */
 	timegm(&tm);
 	return tm;
-}
-
-static int refuse(const char **why, const char *text)
-{
-	*why = text;
-	return -EINVAL;
 }
 
 /* Finds the next such weekday, or day, on which the time is in the future. */

@@ -5,6 +5,7 @@
 #include <errno.h>
 #include <string.h>
 
+#include "digits.h"
 #include "parse-line.h"
 
 static int digit_value(char c)
@@ -60,12 +61,6 @@ static char *next_word(char **text)
 	if (**text)
 		*(*text)++ = '\0';
 	return word;
-}
-
-static int refuse(const char **why, const char *text)
-{
-	*why = text;
-	return -EINVAL;
 }
 
 int parse_load_line(const char *text, size_t len, struct load_line *line,

@@ -6,34 +6,12 @@
 
 #include "digits.h"
 #include "parse-span.h"
-
-#define NSEC_PER_SEC	1000000000ULL
+#include "span.h"
 
 static const char expect_duration[] =
 	"expected a span as in 250ms, 5s, 1h30min or '2 days'";
 static const char expect_unit[] =
 	"a number wants a unit: ns us ms s min h d w month y";
-static const char expect_decimals[] =
-	"expected one to nine decimals behind the point";
-static const char too_far[] =
-	"too large: 2^64 nanoseconds are 584 years; write never";
-
-static int refuse(const char **why, const char *text)
-{
-	*why = text;
-	return -EINVAL;
-}
-
-static size_t letters(const char *text)
-{
-	size_t nr = 0;
-
-	/* Bytes above 0x7f may be the letter mu in UTF-8. */
-	while ((text[nr] >= 'a' && text[nr] <= 'z') ||
-	       (text[nr] >= 'A' && text[nr] <= 'Z') || text[nr] & 0x80)
-		nr++;
-	return nr;
-}
 
 /* Reads a unit. Returns its nanoseconds, or 0. */
 static uint64_t read_unit(const char **text)
@@ -54,7 +32,7 @@ static uint64_t read_unit(const char **text)
 		{ " M month months ", 2629800 * NSEC_PER_SEC },
 		{ " y year years ", 31557600 * NSEC_PER_SEC },
 	};
-	const size_t len = letters(*text);
+	const size_t len = word_length(*text);
 	const char *name;
 	size_t i;
 

@@ -23,14 +23,6 @@ static const char missing_plus[] =
 	"a span from now begins with +, as in +5s";
 static const char in_the_past[] =
 	"that is in the past; write now, or a span as in +5s";
-static const char too_far[] =
-	"too large: 2^64 nanoseconds are 584 years; write never";
-
-static int refuse(const char **why, const char *text)
-{
-	*why = text;
-	return -EINVAL;
-}
 
 static int parse_seconds(const char *text, uint64_t *ns, const char **why)
 {

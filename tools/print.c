@@ -8,8 +8,6 @@
 
 #include "ctl.h"
 
-#define NSEC_PER_SEC	1000000000ULL
-
 const char *time_text(char *text, uint64_t ns, uint32_t clock_id, int digits)
 {
 	time_t seconds = ns / NSEC_PER_SEC;

@@ -8,6 +8,7 @@
 #include <unistd.h>
 
 #include "progress.h"
+#include "span.h"
 
 #define WIDTH		40
 #define INTERVAL_NS	100000000
@@ -29,7 +30,7 @@ void progress_draw(struct progress *progress, uint64_t done, uint64_t count,
 	if (!progress->shown)
 		return;
 	clock_gettime(CLOCK_MONOTONIC, &ts);
-	now_ns = ts.tv_sec * 1000000000ULL + ts.tv_nsec;
+	now_ns = ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
 	if (progress->drawn_ns && now_ns - progress->drawn_ns < INTERVAL_NS)
 		return;
 	progress->drawn_ns = now_ns;

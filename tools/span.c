@@ -3,8 +3,6 @@
 
 #include "span.h"
 
-#define NSEC_PER_SEC	1000000000ULL
-
 static const struct unit {
 	uint64_t ns;
 	const char *name;

@@ -7,6 +7,8 @@
 
 #include <stdint.h>
 
+#define NSEC_PER_SEC	1000000000ULL
+
 #define SPAN_TEXT	16	/* bytes for any span */
 
 /* Writes @ns rounded to three significant figures: 3ms, 1.5s, 2h, 12.3d. The unit is

@@ -5,44 +5,23 @@
 #include <linux/expiry.h>
 
 #include "digits.h"
+#include "span.h"
 #include "timestamp.h"
-
-#define NSEC_PER_SEC	1000000000ULL
 
 static const char expect_time[] =
 	"expected a deadline as in +5s, 18:30, 'tomorrow 09:00', 'Mon 09:00', '2027-01-31 12:00', 2027-01-31T12:00:00Z or never";
 static const char expect_zone[] =
 	"expected a zone behind the time: UTC, Z, +HH:MM, -HH:MM or a name as in Europe/Berlin";
-static const char expect_decimals[] =
-	"expected one to nine decimals behind the point";
 static const char no_such_date[] = "there is no such date";
 static const char no_such_time[] = "there is no such time of day";
 static const char no_leap_second[] =
 	"a leap second can only be the last one of June or December in UTC";
 static const char wrong_weekday[] = "that date is another day of the week";
-static const char too_far[] =
-	"too large: 2^64 nanoseconds are 584 years; write never";
-
-static int refuse(const char **why, const char *text)
-{
-	*why = text;
-	return -EINVAL;
-}
-
-static size_t letters(const char *text)
-{
-	size_t nr = 0;
-
-	while ((text[nr] >= 'a' && text[nr] <= 'z') ||
-	       (text[nr] >= 'A' && text[nr] <= 'Z'))
-		nr++;
-	return nr;
-}
 
 /* Reads the word @word. Returns false for any other word. */
 static bool read_word(const char **text, const char *word)
 {
-	const size_t len = letters(*text);
+	const size_t len = word_length(*text);
 
 	if (len != strlen(word) || strncasecmp(*text, word, len))
 		return false;
@@ -173,7 +152,7 @@ static int read_zone(const char **text, bool joined, struct timestamp *ts,
 		       refuse(why, expect_zone);
 	len = strspn(*text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
 		     "abcdefghijklmnopqrstuvwxyz0123456789/_+-");
-	if (joined || !letters(*text) || len > TIMESTAMP_ZONE_MAX)
+	if (joined || !word_length(*text) || len > TIMESTAMP_ZONE_MAX)
 		return refuse(why, joined && !is_digit(**text) ? expect_zone :
 				   expect_time);
 	ts->zone = ZONE_NAMED;
