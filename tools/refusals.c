@@ -223,10 +223,6 @@ static int hello_failed(const struct ctl *ctl, const char *name,
 			return ctl_error("queue %s has as many observers as it may; end one, or raise observers_per_queue in expiryd.conf",
 					 name);
 		return flags & EXPIRY_OPEN_CONSUME ? busy(ctl, name) : 0;
-	case EINVAL:
-		/* A connection without a queue failed; it has no clock or mode. */
-		return ctl_error("%s: the daemon is older than this expiryctl; restart it with: systemctl restart expiryd",
-				 ctl->path);
 	case EDQUOT:
 		if (create && !daemon_answers(ctl, error))
 			return ctl_error("queue %s: you have as many queues as one user may; drop one, or raise queues_per_user in expiryd.conf",
@@ -264,6 +260,7 @@ int ctl_open_failed(const struct ctl *ctl, const char *name,
 		return ctl_error("%s: you have as many connections as one user may; end some, or raise connections_per_user in expiryd.conf",
 				 ctl->path);
 	case EINVAL:
+		/* A connection without a queue failed; it has no clock or mode. */
 		if (!ctl->device)
 			return ctl_error("%s: the daemon is older than this expiryctl; restart it with: systemctl restart expiryd",
 					 ctl->path);
