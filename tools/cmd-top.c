@@ -156,7 +156,6 @@ static int make_rows(struct top *top)
 		row = &top->rows[top->nr++];
 		*row = (struct row) {
 			.is = is,
-			.was = was,
 			.requests = per_second(requests(&is->stat),
 					       requests(&was->stat), ns),
 			.expirations = per_second(is->stat.delivered,

@@ -11,7 +11,6 @@
 /**
  * struct row - a queue
  * @is: latest sample
- * @was: sample a second before, @is if none
  * @requests: requests a second
  * @expirations: expirations a second
  * @overdue_ns: time since the first deadline, 0: none due
@@ -19,7 +18,6 @@
  */
 struct row {
 	const struct expiry_queue *is;
-	const struct expiry_queue *was;
 	double requests;
 	double expirations;
 	uint64_t overdue_ns;
