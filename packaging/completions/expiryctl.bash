@@ -45,13 +45,13 @@ _expiryctl() {
 		_expiryctl_queues "$cur"
 		return
 		;;
-	--id | --period | --count | --limit | --in | --at | --every)
+	--id | --period | --count | --limit | --in | --at)
 		return
 		;;
 	esac
 	for ((i = 1; i < ${#words[@]} - 1; i++)); do
 		case ${words[i]} in
-		-q | --queue | --socket | --device | --clock | --id | --period | --count | --limit | --in | --at | --every)
+		-q | --queue | --socket | --device | --clock | --id | --period | --count | --limit | --in | --at)
 			((i++))
 			;;
 		--)

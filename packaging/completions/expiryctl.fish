@@ -11,7 +11,7 @@ function __expiryctl_command
             continue
         end
         switch $word
-            case -q --queue --socket --device --clock --id --period --count --limit --in --at --every
+            case -q --queue --socket --device --clock --id --period --count --limit --in --at
                 set skip 1
             case '-*'
             case '*'

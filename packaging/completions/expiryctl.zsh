@@ -39,7 +39,7 @@ _expiryctl() {
 		compadd -- $(_expiryctl_queues)
 		return
 		;;
-	--id | --period | --count | --limit | --in | --at | --every)
+	--id | --period | --count | --limit | --in | --at)
 		return
 		;;
 	esac
@@ -50,7 +50,7 @@ _expiryctl() {
 	fi
 	for ((i = 2; i < CURRENT; i++)); do
 		case $words[i] in
-		-q | --queue | --socket | --device | --clock | --id | --period | --count | --limit | --in | --at | --every)
+		-q | --queue | --socket | --device | --clock | --id | --period | --count | --limit | --in | --at)
 			((i++))
 			;;
 		--)
