@@ -6,6 +6,7 @@
 
 #include "ctl.h"
 #include "local-time.h"
+#include "timestamp.h"
 
 int ctl_check_quoted(const char *time_text, const char *next)
 {
@@ -46,13 +47,16 @@ int ctl_parse_deadline(const char *text, struct deadline *deadline)
 int ctl_parse_in(const char *text, struct deadline *deadline)
 {
 	const char *why, *unused;
+	struct timestamp date;
 
 	/* The sign that a deadline needs is harmless here. */
 	deadline->kind = DEADLINE_RELATIVE;
 	if (!parse_duration(text + (*text == '+'), &deadline->ns, &why))
 		return 0;
-	/* A date names one moment only, so it cannot be misunderstood. */
-	if (!parse_local_deadline(text, time(NULL), deadline, &unused))
+	/* A date names one moment only. A time without a day may be a span: 1:30. */
+	if (!timestamp_read(text, &date, &unused) &&
+	    (date.day != DAY_NONE || date.weekday >= 0) &&
+	    !parse_local_deadline(text, time(NULL), deadline, &why))
 		return 0;
 	return ctl_usage("--in %s: %s", text, why);
 }

@@ -154,7 +154,7 @@ int ctl_deadline(const struct ctl *ctl, const struct deadline *deadline,
 int ctl_parse_deadline(const char *text, struct deadline *deadline);
 /* Checks that @next, the argument after a time, is not the rest of that time. */
 int ctl_check_quoted(const char *time_text, const char *next);
-/* Parses the value of --in: a span, or a date as for --at. */
+/* Parses the value of --in: a span, or a time with its date or weekday. */
 int ctl_parse_in(const char *text, struct deadline *deadline);
 
 /* Print a line on stderr and return EXIT_REFUSED or EXIT_USAGE. */

@@ -88,6 +88,12 @@ WRONG_CALLS = (
      "own; leave --queue, --clock, --keyed and --ack out"),
     (("run", "--in", "5", "true"), "--in 5: a number wants a unit: ns us ms "
      "s min h d w month y"),
+    (("run", "--in", "1:30", "true"), "--in 1:30: a number wants a unit: ns "
+     "us ms s min h d w month y"),
+    (("run", "--in", "never", "true"), "--in never: expected a span as in "
+     "250ms, 5s, 1h30min or '2 days'"),
+    (("run", "--in", "yesterday", "true"), "--in yesterday: that time has "
+     "passed; write now, or a future time"),
     (("run", "--in", "18446744073s", "true"), "--in 18446744073s: that is "
      "never; 2^64 nanoseconds are 584 years"),
     (("run", "--at", "5s", "true"),

@@ -303,6 +303,7 @@ def test_run():
     # It is 5:33:20 there.
     for option in "--at", "--in":
         for text, later in ("tomorrow 09:00", 27 * 3600 + 1600), \
+                ("Fri 09:00", 51 * 3600 + 1600), \
                 ("2033-05-19", 18 * 3600 + 1600):
             asks(["run", option, text, "--", "true"],
                  ("", CONSUME, REALTIME), credit,
