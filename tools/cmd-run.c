@@ -23,11 +23,13 @@
 
 /**
  * struct job - the command's time
+ * @when: value of --in or --at
  * @deadline_ns: absolute, on the clock @clock_id
  * @met: a connection succeeded once; later failures are retried
  */
 struct job {
 	struct ctl *ctl;
+	const char *when;
 	uint32_t clock_id;
 	uint64_t deadline_ns;
 	bool met;
@@ -105,15 +107,13 @@ static int wait_due(struct job *job)
  */
 static int job_deadline(struct job *job)
 {
-	const struct ctl *ctl = job->ctl;
+	const bool in = job->ctl->in;
 	struct deadline deadline;
 	struct timespec now;
 	int ret;
 
-	if (ctl->given & CTL_AT)
-		ret = ctl_parse_deadline(ctl->at, &deadline);
-	else
-		ret = ctl_parse_in(ctl->in, &deadline);
+	ret = in ? ctl_parse_in(job->when, &deadline) :
+	      ctl_parse_deadline(job->when, &deadline);
 	if (ret)
 		return ret;
 	job->clock_id = CLOCK_REALTIME;
@@ -126,24 +126,22 @@ static int job_deadline(struct job *job)
 				   now.tv_nsec, &job->deadline_ns) ||
 	    job->deadline_ns == EXPIRY_NEVER)
 		return ctl_usage("--%s %s: that is never; 2^64 nanoseconds are 584 years",
-				 ctl->given & CTL_IN ? "in" : "at",
-				 ctl->given & CTL_IN ? ctl->in : ctl->at);
+				 in ? "in" : "at", job->when);
 	return 0;
 }
 
 static int run_run(struct ctl *ctl, char **args)
 {
-	struct job job = { .ctl = ctl };
+	struct job job = { .ctl = ctl, .when = ctl->in ? ctl->in : ctl->at };
 	int ret;
 
-	if (!(ctl->given & CTL_IN) == !(ctl->given & CTL_AT))
+	if (!ctl->in == !ctl->at)
 		return ctl_usage("run: say when, by --in SPAN or --at TIME");
 	if (ctl->queue || ctl->clock_given || ctl->mode_given)
 		return ctl_usage("run: it has a queue of its own; leave --queue, --clock, --keyed and --ack out");
 	ret = job_deadline(&job);
 	if (!ret)
-		ret = ctl_check_quoted(ctl->given & CTL_IN ? ctl->in : ctl->at,
-				       args[0]);
+		ret = ctl_check_quoted(job.when, args[0]);
 	if (!ret)
 		ret = wait_due(&job);
 	if (ret)
