@@ -16,26 +16,9 @@
 #define LIMIT		1000	/* queues, without --limit */
 #define DAEMON_MS	5000	/* longest wait of an HTTP client for the daemon */
 
-/* Keeps the named queues that the command line selects, sorted, and at most as
- * many as it allows.
- */
-static void choose(const struct ctl *ctl, struct queues *queues)
-{
-	uint64_t limit = ctl->given & CTL_LIMIT ? ctl->limit : LIMIT;
-	size_t i, nr = 0;
-
-	for (i = 0; i < queues->nr; i++) {
-		if (queues->rows[i].name[0] &&
-		    queue_meant(ctl, &queues->rows[i]))
-			queues->rows[nr++] = queues->rows[i];
-	}
-	queues->nr = nr;
-	queues_sort(queues);
-	queues->nr = nr < limit ? nr : limit;
-}
-
 static int print(struct ctl *ctl, FILE *out)
 {
+	const uint64_t limit = ctl->given & CTL_LIMIT ? ctl->limit : LIMIT;
 	struct expiry_server_stat server;
 	struct queues queues = { 0 };
 	struct expiry_stat stat;
@@ -49,8 +32,9 @@ static int print(struct ctl *ctl, FILE *out)
 		return ctl_refused(ctl->path, ret, EXPIRY_OP_STAT);
 	ret = queues_ask(ctl, &queues);
 	if (!ret) {
-		choose(ctl, &queues);
-		metrics_print(out, &server, queues.rows, queues.nr);
+		queues_choose(ctl, &queues, true);
+		metrics_print(out, &server, queues.rows,
+			      queues.nr < limit ? queues.nr : limit);
 	}
 	queues_free(&queues);
 	return ret;

@@ -178,30 +178,6 @@ static void print_json(const struct expiry_queue *row)
 	json_end(&json);
 }
 
-/* Returns whether the protocol allows a name. A server's names are not trusted,
- * since a shell evaluates the printed words.
- */
-static bool is_name(const char *text)
-{
-	return *text && !text[strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				     "abcdefghijklmnopqrstuvwxyz0123456789._-")];
-}
-
-/* Keeps the queues that the command line selects; with --names the named ones. */
-static void choose(const struct ctl *ctl, struct queues *queues)
-{
-	size_t i, nr = 0;
-
-	for (i = 0; i < queues->nr; i++) {
-		if (!queue_meant(ctl, &queues->rows[i]) ||
-		    (ctl->given & CTL_NAMES && !is_name(queues->rows[i].name)))
-			continue;
-		queues->rows[nr++] = queues->rows[i];
-	}
-	queues->nr = nr;
-	queues_sort(queues);
-}
-
 static void print(const struct ctl *ctl, const struct queues *queues)
 {
 	size_t i;
@@ -230,7 +206,7 @@ static int run_queues(struct ctl *ctl, char **args)
 	if (!ret)
 		ret = queues_ask(ctl, &queues);
 	if (!ret) {
-		choose(ctl, &queues);
+		queues_choose(ctl, &queues, ctl->given & CTL_NAMES);
 		if (ctl->queue && !queues.nr)
 			ret = ctl_error("%s: you have no such queue",
 					ctl->queue);

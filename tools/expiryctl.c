@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "ctl.h"
 #include "parse-line.h"
+#include "queues.h"
 
 static const struct command *const commands[] = {
 	&cmd_status,
@@ -34,8 +34,7 @@ enum {
 	OPT_SOCKET = 256, OPT_DEVICE, OPT_CLOCK, OPT_KEYED, OPT_ACK,
 	OPT_JSON, OPT_VERSION, OPT_ID, OPT_PERIOD, OPT_NEW, OPT_LATER,
 	OPT_COUNT, OPT_LIMIT, OPT_IDS, OPT_IN, OPT_AT, OPT_HTTP,
-	OPT_CREATE,
-	OPT_NAMES,
+	OPT_CREATE, OPT_NAMES,
 };
 
 static const struct option long_options[] = {
@@ -195,9 +194,7 @@ static int parse_option(struct ctl *ctl, int option, const char *value)
 
 	switch (option) {
 	case 'q':
-		if (!*value || strlen(value) > EXPIRY_NAME_MAX ||
-		    value[strspn(value, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				 "abcdefghijklmnopqrstuvwxyz0123456789._-")])
+		if (!is_queue_name(value))
 			return bad_value("queue", value,
 					 "1 to 24 of A-Z a-z 0-9 . _ -");
 		ctl->queue = value;

@@ -89,11 +89,26 @@ static int compare_names(const void *a, const void *b)
 	       (x->daemon.number < y->daemon.number);
 }
 
-void queues_sort(struct queues *queues)
+bool is_queue_name(const char *text)
 {
-	if (queues->nr)
-		qsort(queues->rows, queues->nr, sizeof(*queues->rows),
-		      compare_names);
+	const size_t len = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
+				  "abcdefghijklmnopqrstuvwxyz0123456789._-");
+
+	return len && len <= EXPIRY_NAME_MAX && !text[len];
+}
+
+void queues_choose(const struct ctl *ctl, struct queues *queues, bool named)
+{
+	size_t i, nr = 0;
+
+	for (i = 0; i < queues->nr; i++) {
+		if (queue_meant(ctl, &queues->rows[i]) &&
+		    (!named || is_queue_name(queues->rows[i].name)))
+			queues->rows[nr++] = queues->rows[i];
+	}
+	queues->nr = nr;
+	if (nr)
+		qsort(queues->rows, nr, sizeof(*queues->rows), compare_names);
 }
 
 const char *queue_label(char *text, const struct expiry_queue *row)

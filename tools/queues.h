@@ -31,8 +31,15 @@ void queues_free(struct queues *queues);
 int queue_find(const struct ctl *ctl, const char *name,
 	       struct expiry_queue *row);
 
-/* Sorts by name; queues without a name by age. */
-void queues_sort(struct queues *queues);
+/* Returns whether the protocol allows a name. A server's names are not trusted: a shell
+ * evaluates those of `queues --names`, and metrics are printed without escapes.
+ */
+bool is_queue_name(const char *text);
+
+/* Keeps the queues that the command line selects; if @named, those with a name that the
+ * protocol allows. Sorts them by name, and queues without a name by age.
+ */
+void queues_choose(const struct ctl *ctl, struct queues *queues, bool named);
 
 #define QUEUE_LABEL	(EXPIRY_NAME_MAX + 8)	/* bytes for any label */
 

@@ -179,7 +179,9 @@ def metrics_server():
            "lateness": only(0, 9)}
     return {"stats": [stats()], "page": 2, "queues": [[
         queue("quiet", quiet, {"consumers": 0, "credit": 0}),
-        queue("leases"), queue(""), queue("a.name-of_24-characters.", due)]]}
+        queue("leases"), queue(""), queue("a.name-of_24-characters.", due),
+        # The protocol does not allow this name.
+        queue('a"} 1')]]}
 
 
 # ---------------------------------------------------------------------------
