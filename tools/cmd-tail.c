@@ -7,23 +7,18 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "ctl.h"
 #include "stop.h"
 
 #define RECORDS	256	/* received at once */
 
 /**
  * struct tail - a running command
- * @stop_fd: readable after SIGINT or SIGTERM
  * @left: number of expirations still wanted
  * @reconnects: number of reported reconnects
  */
 struct tail {
 	struct ctl *ctl;
-	int stop_fd;
 	uint64_t left;
 	uint32_t reconnects;
 };
@@ -83,9 +78,10 @@ static void print_event(struct tail *tail, const struct expiry_record *event,
 }
 
 /* Prints received records. Returns their number, or -errno. */
-static int print_arrived(struct tail *tail)
+static int take(void *state)
 {
 	struct expiry_record events[RECORDS];
+	struct tail *tail = state;
 	uint64_t now_ns;
 	int i, nr;
 
@@ -97,22 +93,6 @@ static int print_arrived(struct tail *tail)
 	for (i = 0; i < nr && tail->left; i++)
 		print_event(tail, &events[i], now_ns);
 	return fflush(stdout) ? -errno : nr;
-}
-
-static int follow(struct tail *tail)
-{
-	int ret = 0;
-
-	while (tail->left) {
-		ret = print_arrived(tail);
-		if (!ret)
-			ret = stop_wait(tail->stop_fd, tail->ctl->handle);
-		else if (ret > 0)
-			continue;
-		if (ret)
-			break;
-	}
-	return ret < 0 ? ret : 0;
 }
 
 static int run_tail(struct ctl *ctl, char **args)
@@ -128,16 +108,7 @@ static int run_tail(struct ctl *ctl, char **args)
 		       EXPIRY_OPEN_OBSERVE | EXPIRY_OPEN_RECONNECT, 0);
 	if (ret)
 		return ret;
-	tail.stop_fd = stop_open();
-	if (tail.stop_fd < 0)
-		return ctl_error("tail: %s", strerror(-tail.stop_fd));
-	print_expired_head(ctl);
-	fflush(stdout);
-	ret = follow(&tail);
-	close(tail.stop_fd);
-	if (ferror(stdout))
-		return ctl_error("standard output: %s", strerror(errno));
-	return ret ? ctl_refused(ctl_queue(ctl), ret, 0) : 0;
+	return stop_status(ctl, stop_follow(ctl, &tail.left, take, &tail));
 }
 
 const struct command cmd_tail = {

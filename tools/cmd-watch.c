@@ -7,23 +7,18 @@
  * reconnects after a restart of the daemon.
  */
 #include <errno.h>
-#include <string.h>
-#include <unistd.h>
 
-#include "ctl.h"
 #include "stop.h"
 
 #define CREDIT	256
 
 /**
  * struct watch - a running command
- * @stop_fd: readable after SIGINT or SIGTERM
  * @left: number of expirations still wanted
  * @granted: unused credit among these
  */
 struct watch {
 	struct ctl *ctl;
-	int stop_fd;
 	bool ack;
 	uint64_t left;
 	uint64_t granted;
@@ -90,29 +85,13 @@ static int ask(struct watch *w)
 	return ret;
 }
 
-static int watch(struct watch *w)
+static int ask_and_take(void *state)
 {
+	struct watch *w = state;
 	int ret;
 
-	while (w->left) {
-		ret = ask(w);
-		if (ret)
-			return ret;
-		ret = take(w);
-		if (!ret)
-			ret = stop_wait(w->stop_fd, w->ctl->handle);
-		else if (ret > 0)
-			continue;
-		if (ret < 0)
-			return ret;
-		if (ret)
-			break;
-	}
-	/* Print records that arrived meanwhile: the queue no longer has them. */
-	do
-		ret = take(w);
-	while (ret > 0);
-	return ret;
+	ret = ask(w);
+	return ret ? ret : take(w);
 }
 
 static int run_watch(struct ctl *ctl, char **args)
@@ -131,18 +110,14 @@ static int run_watch(struct ctl *ctl, char **args)
 	if (ret)
 		return ret;
 	w.ack = ctl_is_ack(ctl);
-
-	w.stop_fd = stop_open();
-	if (w.stop_fd < 0)
-		return ctl_error("watch: %s", strerror(-w.stop_fd));
-
-	print_expired_head(ctl);
-	fflush(stdout);
-	ret = watch(&w);
-	close(w.stop_fd);
-	if (ferror(stdout))
-		return ctl_error("standard output: %s", strerror(errno));
-	return ret ? ctl_refused(ctl_queue(ctl), ret, 0) : 0;
+	ret = stop_follow(ctl, &w.left, ask_and_take, &w);
+	if (ret)
+		return stop_status(ctl, ret);
+	/* Print records that arrived meanwhile: the queue no longer has them. */
+	do
+		ret = take(&w);
+	while (ret > 0);
+	return stop_status(ctl, ret);
 }
 
 const struct command cmd_watch = {

@@ -2,12 +2,14 @@
 #include <errno.h>
 #include <poll.h>
 #include <signal.h>
+#include <string.h>
 #include <sys/signalfd.h>
-#include <expiry/expiry.h>
+#include <unistd.h>
 
 #include "stop.h"
 
-int stop_open(void)
+/* Redirects SIGINT and SIGTERM to a descriptor. Returns the descriptor, or -errno. */
+static int stop_open(void)
 {
 	sigset_t signals;
 	int fd;
@@ -20,7 +22,10 @@ int stop_open(void)
 	return fd < 0 ? -errno : fd;
 }
 
-int stop_wait(int stop_fd, struct expiry *handle)
+/* Waits until the handle may have a record. Returns 0, 1 after such a signal, or
+ * -errno.
+ */
+static int stop_wait(int stop_fd, struct expiry *handle)
 {
 	struct pollfd fds[] = {
 		{ .fd = expiry_fd(handle), .events = expiry_events(handle) },
@@ -30,4 +35,32 @@ int stop_wait(int stop_fd, struct expiry *handle)
 	if (poll(fds, 2, -1) < 0)
 		return errno == EINTR ? 0 : -errno;
 	return fds[1].revents != 0;
+}
+
+int stop_follow(const struct ctl *ctl, const uint64_t *left,
+		int (*take)(void *state), void *state)
+{
+	int stop_fd, ret = 0;
+
+	stop_fd = stop_open();
+	if (stop_fd < 0)
+		return stop_fd;
+	print_expired_head(ctl);
+	fflush(stdout);
+	while (*left && !ret) {
+		do
+			ret = take(state);
+		while (ret > 0 && *left);
+		if (!ret)
+			ret = stop_wait(stop_fd, ctl->handle);
+	}
+	close(stop_fd);
+	return ret < 0 ? ret : 0;
+}
+
+int stop_status(const struct ctl *ctl, int result)
+{
+	if (ferror(stdout))
+		return ctl_error("standard output: %s", strerror(errno));
+	return result ? ctl_refused(ctl_queue(ctl), result, 0) : 0;
 }
