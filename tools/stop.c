@@ -22,17 +22,17 @@ static int stop_open(void)
 	return fd < 0 ? -errno : fd;
 }
 
-/* Waits until the handle may have a record. Returns 0, 1 after such a signal, or
- * -errno.
+/* Waits until the handle may have a record, @timeout_ms at most. Returns 0, 1 after such
+ * a signal, or -errno.
  */
-static int stop_wait(int stop_fd, struct expiry *handle)
+static int stop_wait(int stop_fd, struct expiry *handle, int timeout_ms)
 {
 	struct pollfd fds[] = {
 		{ .fd = expiry_fd(handle), .events = expiry_events(handle) },
 		{ .fd = stop_fd, .events = POLLIN },
 	};
 
-	if (poll(fds, 2, -1) < 0)
+	if (poll(fds, 2, timeout_ms) < 0)
 		return errno == EINTR ? 0 : -errno;
 	return fds[1].revents != 0;
 }
@@ -48,11 +48,10 @@ int stop_follow(const struct ctl *ctl, const uint64_t *left,
 	print_expired_head(ctl);
 	fflush(stdout);
 	while (*left && !ret) {
-		do
-			ret = take(state);
-		while (ret > 0 && *left);
-		if (!ret)
-			ret = stop_wait(stop_fd, ctl->handle);
+		ret = take(state);
+		/* After records there may be more, in the handle. */
+		if (ret >= 0)
+			ret = stop_wait(stop_fd, ctl->handle, ret ? 0 : -1);
 	}
 	close(stop_fd);
 	return ret < 0 ? ret : 0;

@@ -135,6 +135,24 @@ def test_tail_ends_well():
         assert err.startswith("expiryctl: one: ") and "lost" in err, err
 
 
+def test_tail_ends_among_many():
+    """It ends although there are more records, here while nobody reads its output."""
+    with Daemon() as daemon, attach(daemon.path, "busy", CONSUME,
+                                    REALTIME) as consumer:
+        process = tail(daemon, "busy")
+        for _ in range(20):
+            consumer.credit(500)
+            consumer.batch([arm(0)] * 500)
+            while len(consumer.expired) < 500:
+                consumer.expired.append(consumer.record())
+            consumer.expired.clear()
+        process.send_signal(signal.SIGINT)
+        out, err = process.communicate(timeout=WAIT)
+        # A full pipe, and what was received at once.
+        assert (process.returncode, err) == (0, ""), err
+        assert len(out.splitlines()) < 2000, len(out.splitlines())
+
+
 def test_tail_outlives_the_daemon():
     """It reports that deliveries meanwhile are not shown."""
     def copy(id):
