@@ -240,18 +240,22 @@ class Daemon:
             self.remove()
 
 
-def as_user(name, function, *args):
-    """Runs @function() in a child process of the user @name, which may be a number.
-    Returns its value (None, a number, text or a list)."""
-    if isinstance(name, int):
-        uid = gid = name
+def as_user(who, function, *args):
+    """Runs @function() in a child process of the user @who: a name, a number, or a tuple
+    of user, group and supplementary groups. Returns its value (None, a number, text, a
+    list or a dict)."""
+    if isinstance(who, tuple):
+        uid, gid, groups = who
+    elif isinstance(who, int):
+        uid, gid, groups = who, who, []
     else:
-        _, _, uid, gid, *_ = pwd.getpwnam(name)
+        _, _, uid, gid, *_ = pwd.getpwnam(who)
+        groups = []
     end, start = os.pipe()
     pid = os.fork()
     if not pid:
         try:
-            os.setgroups([])
+            os.setgroups(groups)
             os.setgid(gid)
             os.setuid(uid)
             value = function(*args)

@@ -3,11 +3,11 @@
 
 import contextlib
 import errno
-import json
 import os
 import tempfile
 
 from client import EXISTING, MONOTONIC, Closed, Connection, attach, wait_for
+from daemon import as_user
 from listing import listing
 
 LOOK, PRODUCE, TAKE = 4, 2, 1
@@ -26,27 +26,9 @@ PEOPLE = {
 
 
 def be(who, function, *args):
-    """What @function() returns as JSON, in a child that is one of PEOPLE, or has
-    those three itself."""
-    uid, gid, groups = PEOPLE[who] if isinstance(who, str) else who
-    end, start = os.pipe()
-    pid = os.fork()
-    if not pid:
-        try:
-            os.setgroups(groups)
-            os.setgid(gid)
-            os.setuid(uid)
-            os.write(start, json.dumps(function(*args)).encode())
-            os._exit(0)
-        except BaseException as problem:    # to the parent with it
-            os.write(start, json.dumps("%r" % problem).encode())
-            os._exit(1)
-    os.close(start)
-    with os.fdopen(end, "rb") as pipe:
-        value = json.loads(pipe.read() or b"null")
-    _, status = os.waitpid(pid, 0)
-    assert status == 0, value
-    return value
+    """Returns the value of @function() in a child process of one of PEOPLE, or of any
+    other (user, group, supplementary groups)."""
+    return as_user(PEOPLE[who] if isinstance(who, str) else who, function, *args)
 
 
 class Files:
@@ -100,7 +82,7 @@ def said(daemon, *words):
             if all(word in line for word in words):
                 return line
         return None
-    return wait_for(look, 5)
+    return wait_for(look)
 
 
 def rows(daemon):
