@@ -17,11 +17,11 @@ import struct
 import tempfile
 import time
 
+import declared
 import tap
-from client import (CONSUME, HOUR, OBSERVE, SCAN, SIZE, STAT, STAT_BODY, Closed,
-                    Connection, Record, arm, attach, hello, pack, wait_for)
+from client import (CONSUME, HOUR, OBSERVE, QUERY, SCAN, SIZE, STAT, STAT_BODY,
+                    Closed, Connection, Record, arm, attach, hello, pack, wait_for)
 from daemon import ENGINE, ROOT, THREADS, Daemon, as_user
-from listing import listing
 
 FOLDER = tempfile.TemporaryDirectory(prefix="expiryd-config-")
 MEBIBYTE = 1 << 20
@@ -199,20 +199,14 @@ def queues_of(uid):
 
 
 def owners(daemon):
-    with attach(daemon.path) as looker:
-        return [queue.uid for queue in listing(looker)]
-
-
-def make_queue(path, name):
-    with Connection(path) as connection:
-        return errno.errorcode.get(-connection.hello(name).status, 0)
+    return [queue.uid for queue in declared.rows(daemon).values()]
 
 
 def others_queue(daemon):
     """What a user gets who makes a queue, of the group 4201."""
     tap.need_root()
     name = "new%d" % time.monotonic_ns()
-    return as_user(4201, make_queue, daemon.path, name)
+    return as_user(4201, declared.hello, daemon.path, name)
 
 
 def breaker_is_logged(daemon):
@@ -292,24 +286,25 @@ def largest_batch(daemon):
 
 
 def who_does_not_read_is_ended(daemon):
-    queries = pack([Record(5, id=77)] * 2048)
+    """Clients that do not read come, a few at a time, until the daemon ends one or they
+    have four times the lower limit. The daemon ends clients a turn after they exceed a
+    limit: that it is exceeded by little says nothing yet."""
+    queries = pack([Record(QUERY, id=77)] * 2048)
     with contextlib.ExitStack() as stack:
-        watch = alone(daemon, stack)
-        lazy = [stack.enter_context(attach(daemon.path)) for _ in range(40)]
+        watch, lazy = alone(daemon, stack), []
         before = watch.stat().closed_backlog
 
-        def pushed():
+        def is_decided():
+            lazy.extend(stack.enter_context(attach(daemon.path)) for _ in range(8))
             for one in lazy:
                 one.socket.setblocking(False)
                 with contextlib.suppress(OSError):
                     while one.socket.send(queries):
                         pass
             seen = watch.stat()
-            return seen.closed_backlog > before or \
-                seen.backlog > len(lazy) * (32 << 10)
-        assert wait_for(pushed), watch.stat()
-        # Above the limit, the daemon ends clients in a later turn.
-        return wait_for(lambda: watch.stat().closed_backlog > before, 1)
+            return seen.closed_backlog > before or seen.backlog > 4 * MEBIBYTE
+        assert wait_for(is_decided), watch.stat()
+        return watch.stat().closed_backlog > before
 
 
 def kept(daemon):
