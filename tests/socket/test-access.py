@@ -7,7 +7,7 @@ import errno
 import tap
 from client import (ACK, ACKING, ARM, CANCEL, CLEAR, CONSUME, DROP, EXISTING,
                     HOUR, KEYED, MONOTONIC, OBSERVE, QUERY, REALTIME, REFRESH,
-                    SCAN, STAT, Connection, Record, arm, attach)
+                    SCAN, SIZE, STAT, Connection, Record, arm, attach)
 from daemon import Daemon
 from declared import (LOOK, PRODUCE, TAKE, NO_GROUP, APP, OTHER, GROUP,
                       THREADS, PEOPLE, be, files, hello, said)
@@ -41,7 +41,7 @@ def probe(path, name):
             reply = connection.request(request(op))
             seen[str(op)] = errno.errorcode.get(-reply.status, 0)
             if op == STAT and not reply.status:
-                connection.take(reply.period * 32)
+                connection.take(reply.period * SIZE)
             if op == SCAN and not reply.status and reply.id:
                 connection.reply()
         # One after the other in one piece: each gets its own answer.

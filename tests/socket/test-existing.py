@@ -7,8 +7,8 @@ import errno
 import time
 
 import tap
-from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CLEAR, CONSUME, DROP,
-                    EXISTING, EXPIRED, HELLO, HOUR, KEYED, MONOTONIC, NEVER,
+from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CLEAR, CONSUME, CREDIT,
+                    DROP, EXISTING, EXPIRED, HELLO, HOUR, KEYED, MONOTONIC, NEVER,
                     QUERY, QUEUES, REALTIME, REFRESH, SCAN, SIZE, STAT, Closed,
                     Connection, Record, arm, attach, hello, scaled, unpack_stat,
                     wait_for)
@@ -263,7 +263,7 @@ def ends(connection, record, number):
 
 def test_credit_and_a_second_hello_end_it(daemon):
     with looker(daemon.path) as one:
-        ends(one, Record(65, period=1), errno.EINVAL)
+        ends(one, Record(CREDIT, period=1), errno.EINVAL)
     with looker(daemon.path) as one:
         ends(one, hello(b"", EXISTING), errno.EPROTO)
 

@@ -6,7 +6,7 @@ import re
 import signal
 
 import tap
-from client import ACKING, CONSUME, DROP, HOUR, KEYED, Record, arm, attach
+from client import ACK, ACKING, CONSUME, DROP, HOUR, KEYED, Record, arm, attach
 from daemon import ENGINE, Daemon
 
 LINE = re.compile(r"(\d+) timers? ends? with the daemon: (.*)")
@@ -98,7 +98,7 @@ def test_what_was_delivered_and_not_acknowledged_counts():
                 assert queue.request(arm(0, number, id=number)).status == 0
             for _ in range(2):
                 queue.expiration()
-            assert queue.request(Record(4, id=1)).status == 0
+            assert queue.request(Record(ACK, id=1)).status == 0
         assert end(daemon) == (1, {"acked": 1})
     finally:
         daemon.remove()

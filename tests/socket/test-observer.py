@@ -11,7 +11,7 @@ import tap
 from client import (ACK, ACKING, CANCEL, CLEAR, CLOCK_SET, CONSUME, CREDIT,
                     DROP, EXISTING, EXPIRED, HOUR, KEYED, MISSED, MONOTONIC,
                     OBSERVE, QUERY, QUEUES, REALTIME, REDELIVERED, REFRESH,
-                    SCAN, SIZE, WAIT, Closed, Connection, Record, arm, attach,
+                    SCAN, SIZE, STAT, WAIT, Closed, Connection, Record, arm, attach,
                     hello, pack, scaled, unpack, wait_for)
 from daemon import Daemon, as_user
 from listing import listing, take_page
@@ -510,7 +510,7 @@ def test_drop_among_observers_that_ask():
                 many = [observe(daemon.path, "q") for _ in range(8)]
                 with daemon.halted():
                     for j, observer in enumerate(many):
-                        observer.send(*[Record((QUERY, SCAN, 67, QUEUES)[j % 4],
+                        observer.send(*[Record((QUERY, SCAN, STAT, QUEUES)[j % 4],
                                                id=0, period=5)] * 20)
                     queue.send(Record(DROP))
                 while queue.reply().status == -errno.EBUSY:
