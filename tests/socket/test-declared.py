@@ -258,6 +258,7 @@ def test_a_reload_adds_and_changes_and_forgets():
             at.write("goes", mode=770, group=GROUP, clock="monotonic")
             with Daemon(at.config(), threads=threads) as daemon:
                 number = rows(daemon)["stays"].number
+                assert rows(daemon)["goes"].access == 0o100770
                 assert be("group", hello, daemon.path, "goes") == 0
                 at.write("stays", mode=707, clock="monotonic", owner=OTHER)
                 at.write("comes", mode=700, clock="monotonic")
@@ -267,6 +268,8 @@ def test_a_reload_adds_and_changes_and_forgets():
                 assert {name: row.uid for name, row in seen.items()} == \
                     {"stays": OTHER, "goes": APP, "comes": APP}
                 assert seen["stays"].number == number
+                assert (seen["stays"].access, seen["goes"].access) == \
+                    (0o100707, 0o700), seen
                 assert be("owner", hello, daemon.path, "stays") == 0
                 assert said(daemon, "queue stays was uid %d's" % APP,
                             "uid %d's now" % OTHER), daemon.log()
