@@ -13,8 +13,7 @@ import threading
 import urllib.parse
 import urllib.request
 
-from client import wait_for
-from daemon import PROGRAM, ROOT
+from daemon import ROOT, Daemon
 
 CTL = os.path.join(ROOT, "build", "expiryctl")
 RULES = os.path.join(ROOT, "packaging/prometheus/expiry.rules.yml")
@@ -53,25 +52,14 @@ class Busy:
         self.dir = tempfile.mkdtemp(prefix="expiry-dashboard.")
         self.path = os.path.join(self.dir, "socket")
         self.ended = threading.Event()
-        self.start()
+        self.daemon = Daemon(path=self.path).__enter__()
         self.ctl("--queue", "lost", "arm", "+1h", "1")
         return self
 
-    def start(self):
-        self.daemon = subprocess.Popen([PROGRAM, "--socket", self.path],
-                                       stderr=subprocess.DEVNULL)
-        assert wait_for(lambda: not subprocess.run(
-            [CTL, "--socket", self.path, "status"], stdout=subprocess.DEVNULL,
-            stderr=subprocess.DEVNULL, check=False).returncode, LIMIT)
-
-    def end(self):
-        self.daemon.terminate()
-        self.daemon.wait(LIMIT)
-
     def restart(self):
         """Starts the next daemon, which has no queue `lost`."""
-        self.end()
-        self.start()
+        self.daemon.__exit__(None)
+        self.daemon = Daemon(path=self.path).__enter__()
         for queue in ("idle", "busy"):
             self.ctl("--queue", queue, "arm", "+1ms", "1")
         self.watch = subprocess.Popen([CTL, "--socket", self.path, "--queue", "busy", "watch"],
@@ -93,7 +81,7 @@ class Busy:
             self.load.join()
             self.watch.terminate()
             self.watch.wait(LIMIT)
-        self.end()
+        self.daemon.__exit__(None)
         shutil.rmtree(self.dir)
 
 

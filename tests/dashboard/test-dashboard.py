@@ -60,7 +60,7 @@ def test_each_alert_fires_for_what_it_is_about():
 
 def test_each_alert_has_a_unit_test():
     named = re.findall(r"alert: (\w+)", read(RULES))
-    fired = re.findall(r"alertname: (\w+)\n +exp_alerts", read(UNIT_TESTS))
+    fired = re.findall(r"alertname: (\w+)\n +exp_alerts:\n", read(UNIT_TESTS))
     assert named and set(named) == set(fired), set(named) ^ set(fired)
 
 
