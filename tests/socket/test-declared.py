@@ -207,8 +207,16 @@ def test_a_file_hides_those_of_its_name_further_on():
         at.write(".hidden", "nonsense\n")
         assert check(at).returncode == 0, check(at)
         with Daemon(at.config()) as daemon:
-            assert {name: row.uid for name, row in rows(daemon).items()} == \
-                {"a": 3, "b": 2, "c": 1, "d": 3}
+            owners = {"a": 3, "b": 2, "c": 1, "d": 3}
+
+            def seen():
+                return {name: row.uid for name, row in rows(daemon).items()}
+            assert seen() == owners
+            # A queue that is dropped is made again from the same file.
+            for name in owners:
+                with attach(daemon.path, name, clock=REALTIME) as queue:
+                    assert queue.request(Record(DROP)).status == 0
+                assert seen() == owners
 
 
 # In a mount namespace, so that the machine's own files stay as they are.
