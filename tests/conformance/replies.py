@@ -168,9 +168,10 @@ class Long:
         """One that is refused."""
         return False
 
-    def __init__(self, queue):
-        self.credit = queue.credit_out
-        self.delivered = queue.delivered
+    def __init__(self, queue=None):
+        if queue:
+            self.credit = queue.credit_out
+            self.delivered = queue.delivered
         self.done = False
         self.head = None
         self.units = []
@@ -272,7 +273,7 @@ class DaemonStat(Stat):
     """STAT on a connection without a queue."""
 
     def __init__(self):
-        self.done, self.head, self.units, self.left = False, None, [], 0
+        super().__init__(None, 0, False, False)
 
     def check(self, queue, now):
         body = b"".join(self.units)
@@ -286,7 +287,8 @@ class DaemonStat(Stat):
 
 
 class Queues(Long):
-    """One page of the list of queues. @seen: numbers of the pages before"""
+    """One page of the list of queues. @seen: numbers of the pages before;
+    @connections: of the model's queue, None = its row is not looked at"""
 
     def __init__(self, queue, seen, most, connections, consumer):
         super().__init__(queue)
@@ -329,7 +331,7 @@ class Queues(Long):
         if number in self.seen:
             return "each queue once"
         self.seen.add(number)
-        if name.decode() != queue.name or not name:
+        if self.connections is None or name.decode() != queue.name or not name:
             return None
         self.found += 1
         wanted = (os.getuid(), self.connections, self.consumer,
@@ -343,19 +345,10 @@ class Queues(Long):
 
 
 class AnyQueues(Queues):
-    """QUEUES on a connection without a queue: one page, rows not looked at."""
+    """QUEUES on a connection without a queue: one page."""
 
     def __init__(self, most):
-        self.done, self.head, self.units, self.left = False, None, [], 0
-        self.seen, self.most, self.cursor = set(), most, None
-
-    def row(self, queue, now):
-        body = b"".join(self.units)
-        number, *_ = LISTED_STAT.unpack_from(body, QUEUE_STAT_SIZE)
-        if number in self.seen:
-            return "each queue once"
-        self.seen.add(number)
-        return None
+        super().__init__(None, set(), most, None, False)
 
 
 class Drop:
