@@ -8,7 +8,7 @@ import signal
 import subprocess
 import time
 
-from root import Error, Root, enter_environment
+from root import Error, Root, enter_environment, read_log
 
 BOOT_S = 120
 
@@ -57,8 +57,8 @@ class Machine(Root):
                 if state in ("running", "degraded"):
                     return pid
             time.sleep(0.1)
-        with open(self.path + ".console", encoding="utf-8", errors="replace") as file:
-            raise Error("the machine does not start: %s" % file.read()[-1000:])
+        raise Error("the machine does not start: %s" %
+                    read_log(self.path + ".console")[-1000:])
 
     def __exit__(self, *_):
         # systemd-nspawn ends at once on this signal.

@@ -12,6 +12,7 @@ import time
 HERE = os.path.dirname(os.path.abspath(__file__))
 CHECKOUT = os.path.dirname(os.path.dirname(HERE))
 WORK = os.path.join(CHECKOUT, "build/targets")
+RELEASES = "bookworm trixie"
 
 # Makes a container's mounts. The shell stays as process 1 and reaps orphans.
 ENTER = """
@@ -108,8 +109,13 @@ class Root:
             ["unshare", "--mount", "--pid", "--ipc", "--uts", "--fork", "--kill-child",
              "sh", "-euc", ENTER, "sh", self.path, self.archives,
              "bash", "-c", "cd /src && " + command],
-            env=enter_environment(), stdin=subprocess.DEVNULL, stdout=output, stderr=subprocess.STDOUT,
-            start_new_session=True)
+            env=enter_environment(), stdin=subprocess.DEVNULL, stdout=output,
+            stderr=subprocess.STDOUT, start_new_session=True)
+
+
+def read_log(path):
+    with open(path, encoding="utf-8", errors="replace") as file:
+        return file.read()
 
 
 def wait(process, limit, progress=lambda seconds: None):
