@@ -27,8 +27,8 @@ ARGUMENTS = {"test-model": ["1", "60"]}
 # Programs that are likely to notice, by file; the others run afterwards.
 HEAP = ["test-bheap-sweep", "test-bheap"]
 FIRST = {
-    "index": ["test-index"],
-    "siphash": ["test-index"],
+    "index": ["test-index", "test-index-faults"],
+    "siphash": ["test-siphash"],
     "slots": ["test-slots", "test-model"],
     "deliver": ["test-timers-deliver", "test-timers-redelivery",
                 "test-timers-lateness", "test-timers-held", "test-model"],

@@ -1,0 +1,120 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* An index with its slots and pages, and the calls of its tests. */
+#include "support-index.h"
+
+void subject_init(struct subject *subject)
+{
+	const u64 seed[2] = { test_seed, ~test_seed };
+
+	memset(subject, 0, sizeof(*subject));
+	subject->random = test_seed;
+	test_pages_init(&subject->table[0], index_pages_max(LIMIT),
+			&subject->faults[0], test_seed);
+	test_pages_init(&subject->table[1], index_pages_max(LIMIT),
+			&subject->faults[1], test_seed + 1);
+	test_pages_init(&subject->run, slots_pages_max(LIMIT),
+			&subject->faults[2], test_seed + 2);
+	slots_init(&subject->slots, &subject->run.pages);
+	index_init(&subject->index, &subject->table[0].pages,
+		   &subject->table[1].pages, seed);
+}
+
+void subject_free(struct subject *subject)
+{
+	test_pages_free(&subject->table[0]);
+	test_pages_free(&subject->table[1]);
+	test_pages_free(&subject->run);
+}
+
+void subject_evict(struct subject *subject, u32 nr)
+{
+	test_pages_trim(&subject->table[0]);
+	test_pages_trim(&subject->table[1]);
+	test_pages_evict(&subject->table[0], nr);
+	test_pages_evict(&subject->table[1], nr);
+	test_pages_evict(&subject->run, nr);
+}
+
+int subject_try_add(struct subject *subject, u64 id, u32 hash)
+{
+	struct slot *slot = NULL;
+	u32 nr = slots_offer(&subject->slots, &slot);
+	int err;
+
+	assert_in_range(nr, 1, LIMIT);
+	err = index_prepare(&subject->index, hash);
+	if (err)
+		return err;
+	slots_take(&subject->slots, nr, slot);
+	slot->id = id;
+	slot->tag = SLOT_ARMED;
+	index_add(&subject->index, hash, nr);
+	subject->ids[nr] = id;
+	subject->hashes[nr] = hash;
+	subject->nr++;
+	subject->moving += subject->index.phase == INDEX_MOVING;
+	return 0;
+}
+
+void subject_add(struct subject *subject, u64 id, u32 hash)
+{
+	assert_int_equal(subject_try_add(subject, id, hash), 0);
+}
+
+void subject_add_id(struct subject *subject, u64 id)
+{
+	subject_add(subject, id, index_hash(&subject->index, id));
+}
+
+int subject_try_remove(struct subject *subject, u32 nr)
+{
+	int err = index_prepare_remove(&subject->index, subject->hashes[nr],
+				       nr);
+	struct slot *slot;
+
+	if (err)
+		return err;
+	index_remove(&subject->index, subject->hashes[nr], nr);
+	slot = slots_get(&subject->slots, nr);
+	assert_non_null(slot);
+	slots_put(&subject->slots, nr, slot);
+	subject->ids[nr] = 0;
+	subject->nr--;
+	subject->moving += subject->index.phase == INDEX_MOVING;
+	return 0;
+}
+
+void subject_find(struct subject *subject, u64 id, u32 hash, u32 nr)
+{
+	struct slot *slot = NULL;
+
+	assert_int_equal(index_find(&subject->index, &subject->slots, id, hash,
+				    &slot), nr);
+	if (nr)
+		assert_true(slot && slot->id == id);
+}
+
+void subject_find_all(struct subject *subject)
+{
+	u32 nr;
+
+	for (nr = 1; nr <= LIMIT; nr++)
+		if (subject->ids[nr])
+			subject_find(subject, subject->ids[nr],
+				     subject->hashes[nr], nr);
+}
+
+void subject_validate(struct subject *subject)
+{
+	assert_int_equal(index_validate(&subject->index, &subject->slots), 0);
+}
+
+u32 subject_any_slot(struct subject *subject)
+{
+	u32 nr;
+
+	do {
+		nr = 1 + test_below(&subject->random, LIMIT);
+	} while (!subject->ids[nr]);
+	return nr;
+}
