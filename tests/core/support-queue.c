@@ -4,6 +4,11 @@
 
 #include "support.h"
 
+const u32 test_modes[] = {
+	0, EXPIRY_MODE_KEYED, EXPIRY_MODE_ACK,
+	EXPIRY_MODE_KEYED | EXPIRY_MODE_ACK,
+};
+
 void test_queue_init(struct test_queue *queue, u32 mode, u64 limit, u64 seed)
 {
 	struct core_pages *pages[TIMERS_PAGES_NR];
@@ -87,6 +92,22 @@ struct expiry_record test_arm(struct test_queue *queue, u64 id,
 
 	test_submit(queue, &record, 0);
 	return record;
+}
+
+u64 *test_arm_many(struct test_queue *queue, u32 n, u64 from)
+{
+	u64 *ids = calloc(n, sizeof(*ids));
+	u64 random = test_seed;
+	u32 i;
+
+	assert_non_null(ids);
+	for (i = 0; i < n; i++) {
+		ids[i] = queue->config.mode & EXPIRY_MODE_KEYED ? i + 1 : 0;
+		ids[i] = test_arm(queue, ids[i], from +
+				  test_below(&random, SECOND), i, 0).id;
+		assert_true(ids[i] != 0);
+	}
+	return ids;
 }
 
 struct expiry_record test_refresh(struct test_queue *queue, u64 id,

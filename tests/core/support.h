@@ -81,6 +81,9 @@ struct test_queue {
 	struct test_pages runs[TIMERS_PAGES_NR];
 };
 
+/* The modes of a queue that the core knows. */
+extern const u32 test_modes[4];
+
 void test_queue_init(struct test_queue *queue, u32 mode, u64 limit, u64 seed);
 void test_queue_free(struct test_queue *queue);
 void test_queue_evict(struct test_queue *queue, u32 nr);
@@ -99,6 +102,11 @@ struct expiry_record test_arm(struct test_queue *queue, u64 id,
 struct expiry_record test_refresh(struct test_queue *queue, u64 id,
 				  u64 deadline_ns, u8 flags);
 struct expiry_record test_op(struct test_queue *queue, u8 op, u64 id);
+
+/* Arms @n timers with deadlines from @from on; returns their ids, which the caller
+ * frees.
+ */
+u64 *test_arm_many(struct test_queue *queue, u32 n, u64 from);
 
 /* Takes everything that is due at @now_ns and fits, in several calls if needed.
  */

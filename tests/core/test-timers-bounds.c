@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/* Bounds: nodes, pages, the work of a call, and the effects of a fault. */
+/* Bounds: nodes, pages, and the work of a call. */
 #include <stdlib.h>
 
 #include "life.h"
@@ -10,30 +10,11 @@
 #define NODES	BHEAP_NODES_PER_PAGE
 #define FAR	(1000 * SECOND)
 
-static const u32 modes[] = { 0, KEYED, ACK, KEYED | ACK };
-
 /* Twice the live nodes and a constant. */
 static void nodes_are_bounded(const struct test_queue *queue)
 {
 	assert_true(queue->timers.heap.nr <=
 		    2 * queue->timers.armed + 4 * NODES);
-}
-
-/* Arms @n timers with deadlines from @from on; returns their ids. */
-static u64 *arm_many(struct test_queue *queue, u32 n, u64 from)
-{
-	u64 *ids = calloc(n, sizeof(*ids));
-	u64 random = test_seed;
-	u32 i;
-
-	assert_non_null(ids);
-	for (i = 0; i < n; i++) {
-		ids[i] = queue->config.mode & KEYED ? i + 1 : 0;
-		ids[i] = test_arm(queue, ids[i], from +
-				  test_below(&random, SECOND), i, 0).id;
-		assert_true(ids[i] != 0);
-	}
-	return ids;
 }
 
 static void shuffle(u64 *ids, u32 n)
@@ -56,9 +37,9 @@ static void cancelled_timers_leave(void **state)
 	u64 *ids;
 
 	(void)state;
-	for (mode = 0; mode < ARRAY_SIZE(modes); mode++) {
-		test_queue_init(&queue, modes[mode], n, test_seed);
-		ids = arm_many(&queue, n, FAR);
+	for (mode = 0; mode < ARRAY_SIZE(test_modes); mode++) {
+		test_queue_init(&queue, test_modes[mode], n, test_seed);
+		ids = test_arm_many(&queue, n, FAR);
 		pages = queue.timers.heap.pages->nr;
 		if (mode % 2)
 			shuffle(ids, n);
@@ -89,7 +70,7 @@ static void refreshes_leave_nothing(void **state)
 
 	(void)state;
 	test_queue_init(&queue, 0, n, test_seed);
-	ids = arm_many(&queue, n, FAR);
+	ids = test_arm_many(&queue, n, FAR);
 	for (i = 0; i < 200000; i++) {
 		test_refresh(&queue, ids[test_below(&random, n)],
 			     FAR - i, 0);
@@ -141,7 +122,7 @@ static void a_sweep_begins_at_three_in_seven(void **state)
 	(void)state;
 	test_queue_init(&queue, 0, n, test_seed);
 	heap = &queue.timers.heap;
-	ids = arm_many(&queue, n, FAR);
+	ids = test_arm_many(&queue, n, FAR);
 	shuffle(ids, n);
 	do {
 		stale = heap->nr - queue.timers.armed;
@@ -169,7 +150,7 @@ static void prefetching_stays_inside(void **state)
 
 	(void)state;
 	test_queue_init(&queue, 0, 1, test_seed);
-	free(arm_many(&queue, 1, FAR));
+	free(test_arm_many(&queue, 1, FAR));
 	for (i = 0; i < ARRAY_SIZE(slots); i++) {
 		node.slot = slots[i];
 		life_ahead(&queue.timers, &node, BHEAP_FAR);
@@ -191,7 +172,7 @@ static void a_batch_sweeps_in_proportion(void **state)
 	(void)state;
 	assert_non_null(batch);
 	test_queue_init(&queue, 0, n, test_seed);
-	ids = arm_many(&queue, n, FAR);
+	ids = test_arm_many(&queue, n, FAR);
 	shuffle(ids, n);
 	for (i = 0; i < cancelled; i++)
 		test_op(&queue, EXPIRY_OP_CANCEL, ids[i]);
@@ -222,9 +203,9 @@ static void deliveries_sweep_too(void **state)
 	(void)state;
 	assert_non_null(records);
 	test_queue_init(&queue, 0, n, test_seed);
-	ids = arm_many(&queue, far, 2 * FAR);
-	free(arm_many(&queue, 100, FAR));
-	free(arm_many(&queue, due, 0));
+	ids = test_arm_many(&queue, far, 2 * FAR);
+	free(test_arm_many(&queue, 100, FAR));
+	free(test_arm_many(&queue, due, 0));
 	for (i = 0; i < far; i++)
 		test_op(&queue, EXPIRY_OP_CANCEL, ids[i]);
 	assert_true(queue.timers.heap.nr > 100 + due + far / 2);
@@ -247,15 +228,15 @@ static void churn_uses_no_more_pages(void **state)
 
 	(void)state;
 	for (mode = 0; mode < 2; mode++) {
-		test_queue_init(&queue, modes[mode], n, test_seed);
-		ids = arm_many(&queue, n, FAR);
+		test_queue_init(&queue, test_modes[mode], n, test_seed);
+		ids = test_arm_many(&queue, n, FAR);
 		pages = 0;
 		for (i = 0; i < 100000; i++) {
 			slot = test_below(&random, n);
 			test_op(&queue, EXPIRY_OP_CANCEL, ids[slot]);
-			if (modes[mode] & KEYED)
+			if (test_modes[mode] & KEYED)
 				ids[slot] = test_random(&random) | 1;
-			ids[slot] = test_arm(&queue, modes[mode] & KEYED ?
+			ids[slot] = test_arm(&queue, test_modes[mode] & KEYED ?
 					     ids[slot] : 0, FAR + i, 0, 0).id;
 			assert_true(ids[slot] != 0);
 			nodes_are_bounded(&queue);
@@ -278,12 +259,12 @@ static void room_for_the_limit(void **state)
 	u64 *ids;
 
 	(void)state;
-	for (mode = 0; mode < ARRAY_SIZE(modes); mode++) {
+	for (mode = 0; mode < ARRAY_SIZE(test_modes); mode++) {
 		for (l = 0; l < ARRAY_SIZE(limits); l++) {
-			test_queue_init(&queue, modes[mode], limits[l],
+			test_queue_init(&queue, test_modes[mode], limits[l],
 					test_seed);
-			ids = arm_many(&queue, limits[l], FAR);
-			assert_int_equal(test_arm(&queue, modes[mode] & KEYED ?
+			ids = test_arm_many(&queue, limits[l], FAR);
+			assert_int_equal(test_arm(&queue, test_modes[mode] & KEYED ?
 						  ~0U : 0, 1, 0, 0).status,
 					 -ENOSPC);
 			for (i = 0; i < limits[l]; i++)
@@ -305,11 +286,11 @@ static void drained_queues_have_no_pages(void **state)
 
 	(void)state;
 	assert_non_null(records);
-	for (mode = 0; mode < ARRAY_SIZE(modes); mode++) {
-		test_queue_init(&queue, modes[mode], n, test_seed);
-		free(arm_many(&queue, n, FAR));
+	for (mode = 0; mode < ARRAY_SIZE(test_modes); mode++) {
+		test_queue_init(&queue, test_modes[mode], n, test_seed);
+		free(test_arm_many(&queue, n, FAR));
 		assert_int_equal(test_deliver(&queue, records, n, 2 * FAR), n);
-		if (modes[mode] & ACK)
+		if (test_modes[mode] & ACK)
 			for (i = 0; i < n; i++)
 				assert_int_equal(test_op(&queue, EXPIRY_OP_ACK,
 							 records[i].id).status,
@@ -334,10 +315,10 @@ static void work_behind_cancelled_timers(void **state)
 
 	(void)state;
 	test_queue_init(&queue, 0, 2 * n, test_seed);
-	ids = arm_many(&queue, n, 0);
+	ids = test_arm_many(&queue, n, 0);
 	last = test_arm(&queue, 0, FAR, 7, 0).id;
 	/* As many live nodes follow, so that no sweep begins. */
-	free(arm_many(&queue, n - 1, 2 * FAR));
+	free(test_arm_many(&queue, n - 1, 2 * FAR));
 	for (i = 0; i < n / 2; i++)
 		test_refresh(&queue, ids[i], 3 * FAR, 0);
 	for (; i < n; i++)
@@ -380,8 +361,8 @@ static void pages_touched_by_a_request(void **state)
 
 	(void)state;
 	for (mode = 0; mode < 2; mode++) {
-		test_queue_init(&queue, modes[mode], 2 * n, test_seed);
-		ids = arm_many(&queue, n, FAR);
+		test_queue_init(&queue, test_modes[mode], 2 * n, test_seed);
+		ids = test_arm_many(&queue, n, FAR);
 		for (i = 0; i < 60; i++) {
 			record = (struct expiry_record) {
 				.op = ops[i % 4],
@@ -389,7 +370,7 @@ static void pages_touched_by_a_request(void **state)
 				.deadline_ns = test_below(&random, FAR),
 			};
 			if (record.op == EXPIRY_OP_ARM)
-				record.id = modes[mode] & KEYED ? ~(u64)i : 0;
+				record.id = test_modes[mode] & KEYED ? ~(u64)i : 0;
 			test_queue_evict_all(&queue);
 			before = queue.faults.ins;
 			assert_int_equal(test_submit(&queue, &record, 0), 0);
@@ -398,319 +379,6 @@ static void pages_touched_by_a_request(void **state)
 		test_queue_free(&queue);
 		free(ids);
 	}
-}
-
-/* Any missing page is reported to the caller, which may call again. */
-static void faults_in_settle(void **state)
-{
-	struct test_queue queue;
-	u32 k, failed = 1;
-	u64 *ids;
-	int ret;
-
-	(void)state;
-	for (k = 1; failed; k++) {
-		test_queue_init(&queue, 0, 60, test_seed);
-		ids = arm_many(&queue, 60, FAR);
-		test_settle(&queue);
-		test_refresh(&queue, ids[queue.timers.heap.first.slot - 1],
-			     2 * FAR, 0);
-		test_queue_evict_all(&queue);
-		queue.faults.fail_in = k;
-		queue.faults.for_good = true;
-		queue.faults.error = -EIO;
-		ret = timers_settle(&queue.timers, 10);
-		failed = queue.faults.failed;
-		assert_int_equal(ret, failed ? -EIO : 1);
-		queue.faults.fail_in = 0;
-		assert_int_equal(timers_settle(&queue.timers, 10), 1);
-		test_queue_free(&queue);
-		free(ids);
-	}
-	assert_true(k > 2);
-}
-
-/* A comparable state: the queue's contents, row by row. */
-struct picture {
-	struct expiry_record rows[64];
-	u32 nr;
-	u64 armed, unacked;
-};
-
-static struct picture picture_of(struct test_queue *queue)
-{
-	struct picture picture;
-
-	memset(&picture, 0, sizeof(picture));
-	picture.nr = test_list(queue, picture.rows, ARRAY_SIZE(picture.rows));
-	picture.armed = queue->timers.armed;
-	picture.unacked = queue->timers.unacked;
-	return picture;
-}
-
-/*
- * Makes a queue of forty timers, almost each with pages of its own, out of
- * memory. The page_in number @k fails, alone or with all after it. Returns
- * whether that many were needed.
- */
-static bool fault(u32 mode, struct expiry_record request, u32 k, bool for_good,
-		  int error)
-{
-	struct expiry_record reply, expired[8];
-	struct picture before, after;
-	struct test_queue queue;
-	u64 *ids;
-	int status;
-	bool failed;
-
-	test_queue_init(&queue, mode, 50, test_seed);
-	ids = arm_many(&queue, 40, FAR);
-	test_deliver(&queue, expired, 8, FAR + SECOND);
-	if (request.id == 1)
-		request.id = ids[39];
-	else if (request.id == 2)
-		request.id = mode & ACK ? expired[3].id : ids[1];
-	before = picture_of(&queue);
-
-	test_queue_evict_all(&queue);
-	queue.faults.fail_in = k;
-	queue.faults.for_good = for_good;
-	queue.faults.error = error;
-	reply = request;
-	status = test_submit(&queue, &reply, 0);
-	failed = queue.faults.failed;
-	queue.faults.fail_in = 0;
-	queue.faults.for_good = false;
-
-	assert_true(failed || !status);
-	if (status) {
-		assert_int_equal(status, error);
-		after = picture_of(&queue);
-		assert_memory_equal(&before, &after, sizeof(after));
-		reply.status = 0;
-		assert_memory_equal(&request, &reply, sizeof(reply));
-		assert_int_equal(timers_validate(&queue.timers), 0);
-		assert_int_equal(test_submit(&queue, &reply, 0), 0);
-	}
-	assert_int_equal(timers_validate(&queue.timers), 0);
-	test_queue_free(&queue);
-	free(ids);
-	return failed;
-}
-
-static void faults_change_nothing(void **state)
-{
-	static const int errors[] = { -ENOMEM, -EIO, -EAGAIN };
-	static const struct {
-		u32 mode;
-		struct expiry_record request;	/* id 1 armed, 2 unacked */
-	} cases[] = {
-		{ 0, { .op = EXPIRY_OP_ARM, .deadline_ns = 1 } },
-		{ 0, { .op = EXPIRY_OP_ARM, .deadline_ns = 2 * FAR } },
-		{ 0, { .op = EXPIRY_OP_REFRESH, .id = 1, .deadline_ns = 1 } },
-		{ 0, { .op = EXPIRY_OP_REFRESH, .id = 1,
-		       .deadline_ns = 2 * FAR } },
-		{ 0, { .op = EXPIRY_OP_CANCEL, .id = 1 } },
-		{ 0, { .op = EXPIRY_OP_QUERY, .id = 1 } },
-		{ ACK, { .op = EXPIRY_OP_ACK, .id = 2 } },
-		{ KEYED, { .op = EXPIRY_OP_ARM, .id = 99, .deadline_ns = 1 } },
-		{ KEYED, { .op = EXPIRY_OP_ARM, .id = 1, .deadline_ns = 1 } },
-		{ KEYED, { .op = EXPIRY_OP_CANCEL, .id = 1 } },
-		{ KEYED | ACK, { .op = EXPIRY_OP_ACK, .id = 2 } },
-		{ KEYED | ACK, { .op = EXPIRY_OP_ARM, .id = 2,
-				 .deadline_ns = 1 } },
-	};
-	u32 i, e, k, failures = 0;
-
-	(void)state;
-	for (i = 0; i < ARRAY_SIZE(cases); i++) {
-		for (e = 0; e < 2 * ARRAY_SIZE(errors); e++) {
-			k = 1;
-			while (fault(cases[i].mode, cases[i].request, k,
-				     e % 2, errors[e / 2]))
-				k++;
-			assert_true(k > 1);
-			failures += k - 1;
-		}
-	}
-	assert_true(failures > 100);
-}
-
-/* A delivery that fails has delivered exactly the records that it returns. */
-static void faults_in_deliveries(void **state)
-{
-	struct expiry_record records[40];
-	u32 mode, k, hold, nr, failures = 0;
-	struct test_queue queue;
-	int ret;
-
-	(void)state;
-	for (mode = 0; mode < ARRAY_SIZE(modes); mode++)
-		for (hold = 0; hold < 2; hold++)
-			for (k = 1; k < 40; k++) {
-				test_queue_init(&queue, modes[mode], 40,
-						test_seed);
-				free(arm_many(&queue, 40, 0));
-				test_queue_evict_all(&queue);
-				queue.faults.fail_in = k;
-				queue.faults.for_good = k % 2;
-				queue.faults.error = -EIO;
-				ret = timers_deliver(&queue.timers, records, 40,
-						     SECOND, hold);
-				failures += !!queue.faults.failed;
-				queue.faults.fail_in = 0;
-				nr = ret < 0 ? 0 : ret;
-				assert_true(ret >= 0 || ret == -EIO);
-				assert_int_equal(queue.timers.armed, 40 - nr);
-				assert_int_equal(timers_validate(&queue.timers),
-						 0);
-				nr += test_deliver(&queue, records, 40 - nr,
-						   SECOND);
-				assert_int_equal(nr, 40);
-				test_queue_free(&queue);
-			}
-	assert_true(failures > 4);
-}
-
-/* Timers that reached their reader are released though a page was missing at
- * first.
- */
-static void faults_in_release(void **state)
-{
-	struct expiry_record records[20];
-	struct test_queue queue;
-	u32 mode, k;
-
-	(void)state;
-	for (mode = 0; mode < 2; mode++) {
-		for (k = 1; k < 8; k++) {
-			test_queue_init(&queue, modes[mode], 20, test_seed);
-			free(arm_many(&queue, 20, 0));
-			assert_int_equal(timers_deliver(&queue.timers, records,
-							20, SECOND, true), 20);
-			test_queue_evict_all(&queue);
-			queue.faults.fail_in = k;
-			queue.faults.error = -ENOMEM;
-			timers_release(&queue.timers, records, 20);
-			queue.faults.fail_in = 0;
-			assert_int_equal(timers_release(&queue.timers, records,
-							20), 0);
-			assert_true(!timers_nr(&queue.timers));
-			test_queue_free(&queue);
-		}
-	}
-}
-
-static void a_scan_sees_each_once(void **state)
-{
-	u32 mode, i, n = 9000, calls, seen_twice = 0;
-	struct expiry_record rows[50], record;
-	struct test_queue queue;
-	u8 *seen = calloc(2 * n, 1);
-	u64 *ids, cursor, random = test_seed;
-	int ret;
-
-	(void)state;
-	assert_non_null(seen);
-	for (mode = 0; mode < ARRAY_SIZE(modes); mode++) {
-		memset(seen, 0, 2 * n);
-		test_queue_init(&queue, modes[mode], 2 * n, test_seed);
-		ids = arm_many(&queue, n, 0);
-		test_deliver(&queue, rows, 1, SECOND);
-		cursor = 0;
-		calls = 0;
-		do {
-			ret = timers_scan(&queue.timers, rows,
-					  1 + test_below(&random, 49), &cursor);
-			assert_in_range(ret, 0, 49);
-			for (i = 0; i < (u32)ret; i++) {
-				assert_true(rows[i].cookie < 2 * n);
-				seen_twice += seen[rows[i].cookie]++;
-			}
-			/* The odd ones come and go; the even ones stay,
-			 * refreshed.
-			 */
-			for (i = 0; i < 10; i++) {
-				u32 nr = test_below(&random, n);
-
-				if (nr % 2)
-					test_op(&queue, EXPIRY_OP_CANCEL,
-						ids[nr]);
-				else
-					test_refresh(&queue, ids[nr],
-						     test_random(&random), 0);
-			}
-			record = test_arm(&queue, modes[mode] & KEYED ?
-					  n + calls + 1 : 0, 5, n + calls, 0);
-			assert_int_equal(record.status, 0);
-			assert_true(calls++ < n);
-		} while (cursor);
-		assert_int_equal(seen_twice, 0);
-		for (i = 0; i < n; i += 2)
-			if (test_op(&queue, EXPIRY_OP_QUERY, ids[i]).status ==
-			    0)
-				assert_int_equal(seen[i], 1);
-		test_queue_free(&queue);
-		free(ids);
-	}
-	free(seen);
-}
-
-static void a_scan_does_bounded_work(void **state)
-{
-	u32 i, n = 20000, calls = 0, rows = 0;
-	struct expiry_record record;
-	struct test_queue queue;
-	u64 *ids, cursor = 0;
-
-	(void)state;
-	test_queue_init(&queue, 0, n, test_seed);
-	ids = arm_many(&queue, n, FAR);
-	for (i = 0; i + 1 < n; i++)
-		test_op(&queue, EXPIRY_OP_CANCEL, ids[i]);
-	assert_int_equal(timers_scan(&queue.timers, &record, 0, &cursor), 0);
-	do {
-		i = cursor;
-		rows += timers_scan(&queue.timers, &record, 1, &cursor);
-		assert_true(!cursor || cursor - i <= 4096);
-		calls++;
-	} while (cursor);
-	assert_int_equal(rows, 1);
-	assert_true(record.id == ids[n - 1]);
-	assert_in_range(calls, 4, 100);
-
-	/* An invented cursor ends the scan. */
-	cursor = ~0ULL;
-	assert_int_equal(timers_scan(&queue.timers, &record, 1, &cursor), 0);
-	assert_true(cursor == 0);
-	cursor = ~0ULL;
-	assert_int_equal(timers_rewind(&queue.timers, &cursor, 0), 0);
-	test_queue_free(&queue);
-	free(ids);
-}
-
-static void a_scan_with_faults(void **state)
-{
-	struct expiry_record rows[200];
-	struct test_queue queue;
-	u64 cursor = 0;
-	u32 nr = 0, k = 0;
-	int ret;
-
-	(void)state;
-	test_queue_init(&queue, 0, 200, test_seed);
-	free(arm_many(&queue, 200, FAR));
-	do {
-		test_queue_evict_all(&queue);
-		queue.faults.fail_in = 1 + k++ % 3;
-		queue.faults.error = -EAGAIN;
-		ret = timers_scan(&queue.timers, rows + nr, 200 - nr, &cursor);
-		assert_true(ret >= 0 || ret == -EAGAIN);
-		nr += ret > 0 ? ret : 0;
-	} while (ret < 0 || cursor);
-	assert_int_equal(nr, 200);
-	assert_true(queue.faults.failed > 0);
-	test_queue_free(&queue);
 }
 
 int main(int argc, char **argv)
@@ -728,13 +396,6 @@ int main(int argc, char **argv)
 		test_with_layouts(drained_queues_have_no_pages),
 		test_with_layouts(work_behind_cancelled_timers),
 		test_with_layouts(pages_touched_by_a_request),
-		test_with_layouts(faults_change_nothing),
-		test_with_layouts(faults_in_deliveries),
-		test_with_layouts(faults_in_settle),
-		test_with_layouts(faults_in_release),
-		test_with_layouts(a_scan_sees_each_once),
-		test_with_layouts(a_scan_does_bounded_work),
-		test_with_layouts(a_scan_with_faults),
 	};
 
 	test_arguments(argc, argv, 0);

@@ -11,8 +11,6 @@
 #define NOW	(1000 * SECOND)
 #define ROWS	16
 
-static const u32 modes[] = { 0, KEYED, ACK, KEYED | ACK };
-
 /* Names of ids for the tables below. */
 enum which {
 	ZERO,
@@ -255,14 +253,14 @@ static void every_op_flag_status_and_id(void **state)
 	u32 mode, op, n, nr;
 
 	(void)state;
-	for (mode = 0; mode < ARRAY_SIZE(modes); mode++) {
-		subject_init(&subject, modes[mode]);
+	for (mode = 0; mode < ARRAY_SIZE(test_modes); mode++) {
+		subject_init(&subject, test_modes[mode]);
 		nr = test_list(&subject.queue, rows, ROWS);
 		for (op = 0; op < ARRAY_SIZE(ops); op++) {
 			for (n = 0; n < 256 * 3 * WHICH_NR; n++) {
 				if (combination(&subject, ops[op], n)) {
 					subject_free(&subject);
-					subject_init(&subject, modes[mode]);
+					subject_init(&subject, test_modes[mode]);
 				} else if (n % 61 == 0) {
 					unchanged(&subject, rows, nr);
 				}
@@ -538,10 +536,10 @@ static void clear_forgets_all(void **state)
 	u32 i, nr;
 
 	(void)state;
-	for (i = 0; i < ARRAY_SIZE(modes); i++) {
-		subject_init(&subject, modes[i]);
+	for (i = 0; i < ARRAY_SIZE(test_modes); i++) {
+		subject_init(&subject, test_modes[i]);
 		nr = test_list(&subject.queue, rows, ROWS);
-		assert_int_equal(nr, modes[i] & ACK ? 3 : 2);
+		assert_int_equal(nr, test_modes[i] & ACK ? 3 : 2);
 		record = test_op(&subject.queue, EXPIRY_OP_CLEAR, 0);
 		assert_int_equal(record.status, 0);
 		assert_true(record.cookie == nr);

@@ -8,8 +8,6 @@
 #define ACK	EXPIRY_MODE_ACK
 #define KEYED	EXPIRY_MODE_KEYED
 
-static const u32 modes[] = { 0, KEYED, ACK, KEYED | ACK };
-
 /* Whatever was in the struct before. */
 static void setup_forgets_all(void **state)
 {
@@ -49,10 +47,10 @@ static void stat_tells_all(void **state)
 	u64 id[5], i;
 
 	(void)state;
-	for (mode = 0; mode < ARRAY_SIZE(modes); mode++) {
-		bool acking = modes[mode] & ACK, keyed = modes[mode] & KEYED;
+	for (mode = 0; mode < ARRAY_SIZE(test_modes); mode++) {
+		bool acking = test_modes[mode] & ACK, keyed = test_modes[mode] & KEYED;
 
-		test_queue_init(&queue, modes[mode], 5, test_seed);
+		test_queue_init(&queue, test_modes[mode], 5, test_seed);
 		for (i = 0; i < 5; i++)
 			id[i] = test_arm(&queue, keyed ? i + 1 : 0,
 					 10 * (i + 1), i, 0).id;
@@ -75,7 +73,7 @@ static void stat_tells_all(void **state)
 		assert_true(stat.armed == 2);
 		assert_true(stat.unacked == acking);
 		assert_true(stat.limit == 5);
-		assert_true(stat.mode == modes[mode]);
+		assert_true(stat.mode == test_modes[mode]);
 		assert_true(stat.nodes == queue.timers.heap.nr);
 		assert_in_range(stat.nodes, 2, 5);
 		assert_true(stat.pages_heap == queue.runs[0].pages.nr);
