@@ -40,6 +40,47 @@ static void siphash_is_siphash(void **state)
 	subject_free(&subject);
 }
 
+/* The same of several words, with CPython's keys 0 and of PYTHONHASHSEED=1. The words
+ * follow each other, but for the bits of @flip, which are changed in each.
+ */
+static void several_words_are_one_message(void **state)
+{
+	static const u64 keys[][2] = {
+		{ 0, 0 }, { 0xaed66ce184be2329, 0xebe9bbf1f1499052 },
+	};
+	static const struct {
+		u64 first, flip;
+		u32 nr;
+		u64 hashes[ARRAY_SIZE(keys)];	/* by key */
+	} known[] = {
+		{ 1, 0, 2,
+		  { 0xfb058313e6201d48, 0x8cf4c344e3f0da5a } },
+		{ 1, 0x123456789abcdef0, 2,
+		  { 0x1bfa5fa601c175d8, 0x33c71c726b8d72cb } },
+		{ 0, 0, 3,
+		  { 0xbdcbe075ce4e5465, 0xa406438ccb6fde90 } },
+		{ 0x123456789abcdef0, 0, 3,
+		  { 0xd1c1d2fc33def8c0, 0xaf32d27659cd3d66 } },
+		{ 1, 0, 8,
+		  { 0x62b6d05084d4af5c, 0x91b2d7aa754a1f57 } },
+		{ 0, 0, 31,
+		  { 0xf267c58d4a201bdf, 0x1b35901ada3f5a06 } },
+		{ 0, 0xfedcba9876543210, 31,
+		  { 0x3f362239192b9b1b, 0xbfbb912ee04befc5 } },
+	};
+	u64 words[31];
+	u32 i, j, k;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(known); i++) {
+		for (j = 0; j < known[i].nr; j++)
+			words[j] = (known[i].first + j) ^ known[i].flip;
+		for (k = 0; k < ARRAY_SIZE(keys); k++)
+			assert_true(siphash_words(words, known[i].nr, keys[k]) ==
+				    known[i].hashes[k]);
+	}
+}
+
 /* Both halves of the seed count: with any two that differ in one half, ids have
  * other hashes. Among 1000 ids, random 32-bit hashes give less than one equal
  * pair.
@@ -77,6 +118,7 @@ int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(siphash_is_siphash),
+		cmocka_unit_test(several_words_are_one_message),
 		cmocka_unit_test(the_seed_decides),
 	};
 
