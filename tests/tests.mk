@@ -189,8 +189,8 @@ SOCKET_TWO := $(filter-out $(SOCKET_ONCE),$(SOCKET_ANY))
 SOCKET_SLOW := $(filter-out $(addprefix tests/socket/test-,needless.py busy.py \
 	manager.py),$(SOCKET_TWO))
 LIB_CLIENTS := $(filter %/test-api %/test-existing %/test-handle \
-	%/test-observer %/test-reconnect %/test-replies %/test-stream \
-	%/test-timers,$(LIB_PROGRAMS)) \
+	%/test-observer %/test-reconnect %/test-reconnect-consume \
+	%/test-replies %/test-stream %/test-timers,$(LIB_PROGRAMS)) \
 	tests/lib/test-ctl.py tests/lib/test-metrics.py tests/lib/test-restart.py
 
 # What is about memory, and not about times, the slow engine or what the sanitizer
@@ -200,7 +200,8 @@ ASAN_SOCKET := $(filter-out $(addsuffix .py,$(addprefix tests/socket/test-,busy 
 	no-memory socket-file time-namespace)),$(SOCKET_TESTS))
 ASAN_LIB := $(patsubst $(B)/tests/lib/%,$(B)/asan/%,\
 	$(filter %/test-cuts %/test-existing %/test-handle %/test-observer \
-	%/test-reconnect %/test-replies %/test-stream %/test-timers,$(LIB_PROGRAMS)))
+	%/test-reconnect %/test-reconnect-consume %/test-replies %/test-stream \
+	%/test-timers,$(LIB_PROGRAMS)))
 
 .PHONY: check check-asan check-bench check-core check-core-sizes check-soak \
 	check-kernel check-layers check-lib check-socket check-threads \

@@ -41,6 +41,17 @@ bool greet_again(int fd)
 	return greet_queue(fd, EXPIRY_ENGINE_KERNEL, 0, 1000);
 }
 
+void answer(int fd, uint64_t cookie)
+{
+	struct expiry_record record;
+
+	if (!get(fd, &record, 1))
+		return;
+	script_expect(record.cookie == cookie, "requests are not in order");
+	script_expect(record.op != EXPIRY_OP_CREDIT, "credit before requests");
+	put(fd, &record, 1);
+}
+
 void echo_again(int fd)
 {
 	struct expiry_record record;

@@ -28,6 +28,9 @@ struct stat_reply {
 bool greet_queue(int fd, uint32_t engine, uint64_t uptime_ns, uint64_t arms);
 bool greet_again(int fd);
 
+/* Answers the next request, which must have this cookie. */
+void answer(int fd, uint64_t cookie);
+
 /* Scripts: as echo(), on a connection that is not the first; the connection ends
  * when it is greeted.
  */

@@ -1,33 +1,16 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * EXPIRY_OPEN_RECONNECT's handling of requests and expirations, with a fake
- * server whose connections break at the worst moments.
+ * EXPIRY_OPEN_RECONNECT's handling of requests, with a fake server whose
+ * connections break at the worst moments.
  */
 #include <errno.h>
 #include <poll.h>
-#include <semaphore.h>
 #include <string.h>
 #include <sys/epoll.h>
 #include <time.h>
 #include <unistd.h>
 
 #include "support-lasting.h"
-
-/* Take the next request, which is to have this cookie, and answer it. */
-static void answer(int fd, uint64_t cookie)
-{
-	struct expiry_record record;
-
-	if (!get(fd, &record, 1))
-		return;
-	script_expect(record.cookie == cookie, "requests are not in order");
-	script_expect(record.op != EXPIRY_OP_CREDIT, "credit before requests");
-	put(fd, &record, 1);
-}
-
-/* ------------------------------------------------------------------------
- * Requests
- */
 
 static void answer_two_and_a_half(int fd)
 {
@@ -282,149 +265,6 @@ static void in_doubt(void **state)
 	}
 }
 
-/* ------------------------------------------------------------------------
- * Consuming
- */
-
-static void expire_and_go(int fd)
-{
-	struct expiry_record credit, request;
-
-	greet(fd, 1000);
-	get(fd, &credit, 1);
-	script_expect(credit.op == EXPIRY_OP_CREDIT && credit.period_ms == 8,
-		      "the first credit");
-	get(fd, &request, 1);
-	put_event(fd, EXPIRY_OP_EXPIRED, 1);
-	put_event(fd, EXPIRY_OP_EXPIRED, 2);
-	put_event(fd, EXPIRY_OP_CLOCK_SET, 3);
-}
-
-/* Read credit until it is so much. */
-static void get_credit(int fd, uint32_t wanted)
-{
-	struct expiry_record record;
-	uint32_t sum = 0;
-
-	while (sum < wanted && get(fd, &record, 1))
-		if (record.op == EXPIRY_OP_CREDIT)
-			sum += record.period_ms;
-	script_expect(sum == wanted, "there is more credit");
-}
-
-static sem_t credited;
-
-static void expire_again(int fd)
-{
-	struct expiry_record record = { .op = EXPIRY_OP_EXPIRED };
-
-	greet_again(fd);
-	answer(fd, 77);
-	get(fd, &record, 1);
-	script_expect(record.op == EXPIRY_OP_CREDIT && record.period_ms == 8,
-		      "the credit is not as it was");
-	for (record.cookie = 1; record.cookie < 9; record.cookie++) {
-		record.op = EXPIRY_OP_EXPIRED;
-		record.flags = EXPIRY_F_REDELIVERED;
-		put(fd, &record, 1);
-	}
-	get_credit(fd, 8);
-	sem_post(&credited);
-	drain(fd);
-}
-
-/* Waits until the server has the credit that it waits for. */
-static void wait_for_credit(void)
-{
-	struct timespec end;
-
-	clock_gettime(CLOCK_REALTIME, &end);
-	end.tv_sec += WAIT_MS / 1000;
-	assert_int_equal(sem_timedwait(&credited, &end), 0);
-	sem_destroy(&credited);
-}
-
-static void steps_and_go(int fd)
-{
-	struct expiry_record record;
-
-	greet(fd, 1000);
-	get(fd, &record, 1);
-	get(fd, &record, 1);
-	put_event(fd, EXPIRY_OP_EXPIRED, 1);
-	put_event(fd, EXPIRY_OP_EXPIRED, 2);
-	put_event(fd, EXPIRY_OP_CLOCK_SET, 3);
-}
-
-static void step_again(int fd)
-{
-	struct expiry_record record;
-
-	greet_again(fd);
-	put_event(fd, EXPIRY_OP_CLOCK_SET, 4);
-	while (get(fd, &record, 1))
-		if (record.op != EXPIRY_OP_CREDIT)
-			put(fd, &record, 1);
-}
-
-/* A clock that was set before and after the break is one step, the later. */
-static void steps_on_two_connections_are_one(void **state)
-{
-	fake_script *const scripts[FAKE_SCRIPTS] = { steps_and_go, step_again };
-	struct expiry_record record = lasting_request(EXPIRY_OP_ARM, 77);
-	struct fake server;
-	struct expiry *h;
-
-	(void)state;
-	h = lasting_open(&server, scripts, KEYED | ACKING, WAIT_MS);
-	assert_int_equal(expiry_submit(h, &record, 1), 1);
-	assert_int_equal(lasting_count(h), 1);
-	assert_int_equal(expiry_pending(h), 1);
-	take(h, &record, 1);
-	assert_int_equal(record.op, EXPIRY_OP_CLOCK_SET);
-	assert_int_equal(record.cookie, 4);
-	lasting_end(&server, h);
-}
-
-static void go_before_the_answer(int fd)
-{
-	struct expiry_record records[2];
-
-	greet(fd, 1000);
-	get(fd, records, 2);
-}
-
-static void answer_and_wait_for_credit(int fd)
-{
-	struct expiry_record record;
-
-	greet_again(fd);
-	answer(fd, 77);
-	if (get(fd, &record, 1) && record.op == EXPIRY_OP_CREDIT)
-		sem_post(&credited);
-	drain(fd);
-}
-
-/* A call that ends on another connection has given the credit there: the program
- * may wait for expirations by the descriptor alone.
- */
-static void credit_follows_the_answer(void **state)
-{
-	fake_script *const scripts[FAKE_SCRIPTS] = {
-		go_before_the_answer, answer_and_wait_for_credit
-	};
-	struct expiry_record record = lasting_request(EXPIRY_OP_ARM, 77);
-	struct fake server;
-	struct expiry *h;
-
-	(void)state;
-	sem_init(&credited, 0, 0);
-	h = lasting_open(&server, scripts, KEYED | ACKING, WAIT_MS);
-	assert_int_equal(expiry_submit(h, &record, 1), 1);
-	wait_for_credit();
-	lasting_end(&server, h);
-}
-
 static void answer_one_and_go(int fd)
 {
 	struct expiry_record records[2];
@@ -561,131 +401,6 @@ static void relative_the_first_time(void **state)
 	lasting_end(&server, h);
 }
 
-/* Expirations of the handle come once, marked; credit is given anew, after the
- * repeated requests.
- */
-static void held_expirations_come_once(void **state)
-{
-	fake_script *const scripts[FAKE_SCRIPTS] = {
-		expire_and_go, expire_again
-	};
-	struct expiry_record record = lasting_request(EXPIRY_OP_ARM, 77), got[9];
-	struct fake server;
-	struct expiry *h;
-	int i;
-
-	(void)state;
-	sem_init(&credited, 0, 0);
-	h = lasting_open(&server, scripts, KEYED | ACKING, WAIT_MS);
-	assert_int_equal(expiry_submit(h, &record, 1), 1);
-	take(h, got, 9);
-	wait_for_credit();
-	assert_int_equal(got[0].op, EXPIRY_OP_CLOCK_SET);
-	for (i = 1; i < 9; i++) {
-		assert_int_equal(got[i].cookie, i);
-		assert_int_equal(got[i].flags, EXPIRY_F_REDELIVERED);
-	}
-	lasting_end(&server, h);
-}
-
-static void copy_and_go(int fd)
-{
-	struct expiry_record request;
-
-	greet(fd, 1000);
-	get(fd, &request, 1);
-	put_event(fd, EXPIRY_OP_EXPIRED, 1);
-	put_event(fd, EXPIRY_OP_CLOCK_SET, 2);
-	put_event(fd, EXPIRY_OP_MISSED, 3);
-}
-
-static void copy_again(int fd)
-{
-	struct expiry_record record;
-
-	greet_again(fd);
-	answer(fd, 77);
-	put_event(fd, EXPIRY_OP_EXPIRED, 4);
-	script_expect(!get(fd, &record, 1), "an observer gives no credit");
-}
-
-/* Copies that an observer held do not come again, so they are kept. */
-static void held_copies_stay(void **state)
-{
-	fake_script *const scripts[FAKE_SCRIPTS] = { copy_and_go, copy_again };
-	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 77);
-	struct expiry_record got[4];
-	struct fake server;
-	struct expiry *h;
-	int i;
-
-	(void)state;
-	h = lasting_open(&server, scripts, KEYED | EXPIRY_OPEN_OBSERVE,
-			 WAIT_MS);
-	assert_int_equal(expiry_submit(h, &record, 1), 1);
-	take(h, got, 4);
-	for (i = 0; i < 4; i++)
-		assert_int_equal(got[i].cookie, i + 1);
-	assert_int_equal(got[2].op, EXPIRY_OP_MISSED);
-	assert_int_equal(lasting_count(h), 1);
-	lasting_end(&server, h);
-}
-
-static void expect_two_acks(int fd)
-{
-	struct expiry_record credit;
-
-	greet_again(fd);
-	answer(fd, 1);
-	answer(fd, 2);
-	get(fd, &credit, 1);
-	/* Two were handed out; what is left of eight is more than half. */
-	script_expect(credit.op == EXPIRY_OP_CREDIT && credit.period_ms == 6,
-		      "the credit is not behind the acknowledgements");
-	put_event(fd, EXPIRY_OP_EXPIRED, 3);
-	drain(fd);
-}
-
-static void expire_two_and_go(int fd)
-{
-	struct expiry_record records[3];
-
-	greet(fd, 1000);
-	get(fd, records, 1);
-	put_event(fd, EXPIRY_OP_EXPIRED, 1);
-	put_event(fd, EXPIRY_OP_EXPIRED, 2);
-	get(fd, records, 2);
-}
-
-/* A consumer that only receives and acknowledges does not notice. */
-static void consumer_receives_on(void **state)
-{
-	fake_script *const scripts[FAKE_SCRIPTS] = {
-		expire_two_and_go, expect_two_acks
-	};
-	struct expiry_record got[2], acks[2];
-	struct fake server;
-	struct expiry *h;
-	int i, nr = 0;
-
-	(void)state;
-	h = lasting_open(&server, scripts, ACKING, WAIT_MS);
-	while (nr < 2) {
-		i = expiry_receive(h, got + nr, 2 - nr, WAIT_MS);
-		assert_true(i > 0);
-		nr += i;
-	}
-	for (i = 0; i < 2; i++) {
-		acks[i] = lasting_request(EXPIRY_OP_ACK, got[i].cookie);
-		assert_int_equal(acks[i].cookie, i + 1);
-	}
-	assert_int_equal(expiry_post(h, acks, 2), 2);
-	take(h, acks, 2);
-	assert_int_equal(expiry_receive(h, got, 2, WAIT_MS), 1);
-	assert_int_equal(got[0].cookie, 3);
-	lasting_end(&server, h);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -694,15 +409,10 @@ int main(void)
 		cmocka_unit_test(pause_does_not_move_deadlines),
 		cmocka_unit_test(pause_before_the_call),
 		cmocka_unit_test(in_doubt),
-		cmocka_unit_test(held_expirations_come_once),
-		cmocka_unit_test(held_copies_stay),
-		cmocka_unit_test(steps_on_two_connections_are_one),
-		cmocka_unit_test(credit_follows_the_answer),
 		cmocka_unit_test(answered_before_a_list_broke_off),
 		cmocka_unit_test(what_has_arrived_is_pending),
 		cmocka_unit_test(the_last_reply_before_the_end),
 		cmocka_unit_test(relative_the_first_time),
-		cmocka_unit_test(consumer_receives_on),
 	};
 
 	return cmocka_run_group_tests_name("reconnect", tests, NULL, NULL);
