@@ -5,7 +5,8 @@
  *
  *   sim.c         options, runs, shrinking
  *   world.c       the scheduler: which thread, completion or step is next
- *   ring.c        io_uring: the functions of liburing and the opcodes
+ *   ring.c        io_uring: queues, provided buffers, the functions of liburing
+ *   opcode.c      io_uring: the opcodes
  *   file.c        descriptors: sockets, eventfd, signalfd, timerfd; calls
  *   memory.c      allocations that fail
  *   thread.c      threads and semaphores
