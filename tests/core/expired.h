@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Expirations, one at a time, for the programs about deliveries. */
+/* Timers in turn and their expirations, for the programs about deliveries. */
 #ifndef TESTS_CORE_EXPIRED_H
 #define TESTS_CORE_EXPIRED_H
 
@@ -22,6 +22,16 @@ static inline u32 one(struct test_queue *queue, struct expiry_record *record,
 {
 	memset(record, 0xee, sizeof(*record));
 	return test_deliver(queue, record, 1, now_ns);
+}
+
+/* Arms @n timers, due one nanosecond after the other from @from_ns on. */
+static inline void arm_in_turn(struct test_queue *queue, u64 *ids, u32 n,
+			       u64 from_ns)
+{
+	u32 i;
+
+	for (i = 0; i < n; i++)
+		ids[i] = test_arm(queue, 0, from_ns + i, i, 0).id;
 }
 
 #endif /* TESTS_CORE_EXPIRED_H */

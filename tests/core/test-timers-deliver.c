@@ -184,8 +184,7 @@ static void stale_ones_hold_nothing_up(void **state)
 
 	(void)state;
 	test_queue_init(&queue, ACK, 8, test_seed);
-	for (i = 0; i < 8; i++)
-		id[i] = test_arm(&queue, 0, 10 + i, 0, 0).id;
+	arm_in_turn(&queue, id, 8, 10);
 	for (i = 0; i < 8; i++)
 		if (i % 2)
 			test_op(&queue, EXPIRY_OP_CANCEL, id[i]);
@@ -238,8 +237,7 @@ static void settled_on_the_truth(void **state)
 	test_queue_init(&queue, 0, n, test_seed);
 	test_settle(&queue);
 	assert_true(timers_next_ns(&queue.timers) == EXPIRY_NEVER);
-	for (i = 0; i < n; i++)
-		ids[i] = test_arm(&queue, 0, 100 + i, 0, 0).id;
+	arm_in_turn(&queue, ids, n, 100);
 	for (i = 0; i + 1 < n; i++) {
 		assert_true(timers_next_ns(&queue.timers) <= 100 + i);
 		if (i % 3)

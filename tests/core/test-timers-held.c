@@ -158,30 +158,46 @@ static void overtaken_while_held(void **state)
 	}
 }
 
-/* A delivery to be repeated is restored, for later than the timer was refreshed
- * to meanwhile. The node on top is stale, and settle must not return its
- * deadline.
+/* Restores a delivery to be repeated, for later than the timer was refreshed to
+ * meanwhile: the node on top is stale. Returns the timer's id.
  */
-static void settled_after_restore(void **state)
+static u64 restored_later_than_refreshed(struct test_queue *queue, u64 limit)
+{
+	struct expiry_record record;
+	u64 id;
+
+	test_queue_init(queue, ACK, limit, test_seed);
+	id = test_arm(queue, 0, 10 * MS, 0, 10).id;
+	assert_int_equal(one(queue, &record, 10 * MS), 1);
+	test_rewind(queue);
+	assert_int_equal(timers_deliver(&queue->timers, &record, 1, 10 * MS,
+					true), 1);
+	test_refresh(queue, id, 5 * MS, 0);
+	assert_int_equal(timers_restore(&queue->timers, &record, 1), 0);
+	return id;
+}
+
+/* Both the redelivery and what the timer was refreshed to are delivered. */
+static void both_come(struct test_queue *queue, u64 id)
 {
 	struct expiry_record records[2];
+
+	assert_int_equal(test_deliver(queue, records, 2, 10 * MS), 2);
+	expect(&records[0], id, 10 * MS, 10, EXPIRY_F_REDELIVERED);
+	expect(&records[1], id, 5 * MS, 10, 0);
+}
+
+/* Settle must not return the deadline of the stale node on top. */
+static void settled_after_restore(void **state)
+{
 	struct test_queue queue;
 	u64 id;
 
 	(void)state;
-	test_queue_init(&queue, ACK, 10, test_seed);
-	id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
-	assert_int_equal(one(&queue, records, 10 * MS), 1);
-	test_rewind(&queue);
-	assert_int_equal(timers_deliver(&queue.timers, records, 1, 10 * MS,
-					true), 1);
-	test_refresh(&queue, id, 5 * MS, 0);
-	assert_int_equal(timers_restore(&queue.timers, records, 1), 0);
+	id = restored_later_than_refreshed(&queue, 10);
 	test_settle(&queue);
 	assert_true(timers_next_ns(&queue.timers) == 10 * MS);
-	assert_int_equal(test_deliver(&queue, records, 2, 10 * MS), 2);
-	expect(&records[0], id, 10 * MS, 10, EXPIRY_F_REDELIVERED);
-	expect(&records[1], id, 5 * MS, 10, 0);
+	both_come(&queue, id);
 	test_queue_free(&queue);
 }
 
@@ -190,27 +206,17 @@ static void settled_after_restore(void **state)
  */
 static void swept_after_restore(void **state)
 {
-	struct expiry_record records[2];
 	struct test_queue queue;
 	u64 id;
 	u32 i;
 
 	(void)state;
-	test_queue_init(&queue, ACK, 10000, test_seed);
-	id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
-	assert_int_equal(one(&queue, records, 10 * MS), 1);
-	test_rewind(&queue);
-	assert_int_equal(timers_deliver(&queue.timers, records, 1, 10 * MS,
-					true), 1);
-	test_refresh(&queue, id, 5 * MS, 0);
-	assert_int_equal(timers_restore(&queue.timers, records, 1), 0);
+	id = restored_later_than_refreshed(&queue, 10000);
 	for (i = 0; i < 5000; i++)
 		test_op(&queue, EXPIRY_OP_CANCEL,
 			test_arm(&queue, 0, SECOND + i, 0, 0).id);
 	assert_true(queue.timers.stat.swept > 0);
-	assert_int_equal(test_deliver(&queue, records, 2, 10 * MS), 2);
-	expect(&records[0], id, 10 * MS, 10, EXPIRY_F_REDELIVERED);
-	expect(&records[1], id, 5 * MS, 10, 0);
+	both_come(&queue, id);
 	test_queue_free(&queue);
 }
 

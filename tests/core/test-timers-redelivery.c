@@ -34,12 +34,10 @@ static void rewound(void **state)
 	struct expiry_record record, records[3];
 	struct test_queue queue;
 	u64 id[4];
-	u32 i;
 
 	(void)state;
 	test_queue_init(&queue, ACK, 10, test_seed);
-	for (i = 0; i < 4; i++)
-		id[i] = test_arm(&queue, 0, 100 + i, i, 0).id;
+	arm_in_turn(&queue, id, 4, 100);
 	assert_int_equal(test_deliver(&queue, records, 3, 103), 3);
 	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, id[1]).status, 0);
 	test_rewind(&queue);
