@@ -15,6 +15,15 @@ void script_expect(bool truth, const char *what)
 		wrong = what;
 }
 
+void greet_and_get(int fd, uint32_t nr)
+{
+	struct expiry_record record;
+
+	greet(fd, 1000);
+	while (nr && get(fd, &record, 1))
+		nr--;
+}
+
 _Static_assert(sizeof(struct stat_reply) % RECORD == 0, "whole units");
 
 bool greet_queue(int fd, uint32_t engine, uint64_t uptime_ns, uint64_t arms)

@@ -23,6 +23,9 @@ struct stat_reply {
 	struct expiry_server_stat server;
 };
 
+/* Greets a connection, and takes @nr requests without an answer. */
+void greet_and_get(int fd, uint32_t nr);
+
 /* Greets a connection after the first: HELLO and STAT. False: the client went.
  */
 bool greet_queue(int fd, uint32_t engine, uint64_t uptime_ns, uint64_t arms);

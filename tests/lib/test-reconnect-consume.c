@@ -137,10 +137,7 @@ static void steps_on_two_connections_are_one(void **state)
 
 static void go_before_the_answer(int fd)
 {
-	struct expiry_record records[2];
-
-	greet(fd, 1000);
-	get(fd, records, 2);
+	greet_and_get(fd, 2);
 }
 
 static void answer_and_wait_for_credit(int fd)

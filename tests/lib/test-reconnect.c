@@ -124,10 +124,7 @@ static uint64_t in_an_hour(void)
 
 static void take_and_go(int fd)
 {
-	struct expiry_record records[2];
-
-	greet(fd, 1000);
-	get(fd, records, 2);
+	greet_and_get(fd, 2);
 	latest_ns = in_an_hour();
 	/* So long that a deadline from the second time is later. */
 	poll(NULL, 0, 5);
@@ -211,10 +208,7 @@ static void pause_before_the_call(void **state)
 
 static void take_five(int fd)
 {
-	struct expiry_record records[5];
-
-	greet(fd, 1000);
-	get(fd, records, 5);
+	greet_and_get(fd, 5);
 }
 
 static void expect_the_last(int fd)
