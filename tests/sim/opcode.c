@@ -14,10 +14,10 @@
 /* ------------------------------------------------------------------ sockets */
 
 /* An error that has nothing to do with the peer. Some end the connection. */
-static int injected(struct stream *stream, bool ends)
+static int injected(struct stream *stream)
 {
 	static const int harmless[] = { -EINTR, -EAGAIN };
-	static const int fatal[] = { -ENOMEM, -EIO, -ECONNRESET, -ENOBUFS };
+	static const int fatal[] = { -ENOMEM, -EIO, -ECONNRESET };
 
 	if (sim.phase != SIM_RUN || !stream->peer ||
 	    !rng_hits(&sim.kernel, sim.error))
@@ -25,7 +25,7 @@ static int injected(struct stream *stream, bool ends)
 	/* A refusal is sent once, and waits for nobody. */
 	if (!stream->peer->is_open)
 		stream->peer->may_end = true;
-	if (!ends || rng_hits(&sim.kernel, 700))
+	if (rng_hits(&sim.kernel, 700))
 		return harmless[rng_below(&sim.kernel, 2)];
 	stream->peer->may_end = true;
 	return fatal[rng_below(&sim.kernel, 3)];
@@ -56,7 +56,7 @@ static bool recv_once(struct ring *r, struct op *op)
 	size_t len = op->sqe.len;
 	int result;
 
-	result = injected(stream, true);
+	result = injected(stream);
 	if (result) {
 		op_done(r, op, result, 0);
 		return false;
@@ -133,7 +133,7 @@ static bool do_send(struct ring *r, struct op *op)
 	if (sum_of(op) != op->sum)
 		sim_fail("memory changed while it is being sent on %d",
 			 op->sqe.fd);
-	result = injected(stream, true);
+	result = injected(stream);
 	if (result) {
 		op_done(r, op, result, 0);
 		return true;

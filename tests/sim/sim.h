@@ -199,7 +199,6 @@ struct stream {
 	bool is_ended;
 	bool is_deaf;
 	bool is_reset;
-	bool is_closed;
 };
 
 struct stream *stream_of(int fd);
@@ -300,7 +299,6 @@ struct peer {
 extern struct peer **peers;
 extern uint32_t nr_peers;
 
-void peers_init(struct rng *rng);
 /* One step of the clients. */
 void peers_step(struct rng *rng);
 /* Everything that honest clients can do at once. Returns whether it was any. */
@@ -322,8 +320,9 @@ void topics_init(struct rng *rng);
 
 /* ------------------------------------------------------------------ engine.c */
 
-/* Returns a timer that is due and could be delivered to @peer, or 0. */
+/* At an idle moment: nothing is due that a client gives credit for. */
 void engine_check_idle(void);
+/* At the daemon's end: no queue is left. */
 void engine_check_ended(void);
 
 /* ------------------------------------------------------------------ inside.c */
