@@ -63,6 +63,19 @@ static uint32_t count_buffers(const struct buffer_queue *queue,
 	return nr;
 }
 
+/* Checks that a client is blocked only because its socket took a part. The socket's
+ * note is of no more use once the daemon knows of each send, and has not blocked.
+ */
+static void check_blocked(const struct client *client)
+{
+	struct stream *stream = stream_of(client->fd);
+
+	if (client->blocked)
+		check(stream->was_short);
+	else if (!client->sending)
+		stream->was_short = false;
+}
+
 static void check_client(const struct client *client, struct holdings *sum)
 {
 	uint64_t received = 0, replies = 0;
@@ -78,6 +91,7 @@ static void check_client(const struct client *client, struct holdings *sum)
 		check(client->ops);
 	if (client->receiving)
 		check(client->ops);
+	check_blocked(client);
 	if (client->state == CLIENT_DEAD) {
 		check(client->ops || client->queue == NULL ||
 		      client->queue->consumer != client);

@@ -120,6 +120,14 @@ static uint64_t sum_of(const struct op *op)
 	return sum;
 }
 
+/* Ends a send of @total bytes. */
+static void send_done(struct ring *r, struct op *op, int result, size_t total)
+{
+	if (result < (int)total)
+		stream_of(op->sqe.fd)->was_short = true;
+	op_done(r, op, result, 0);
+}
+
 /* Sends; returns false if it has to wait. */
 static bool do_send(struct ring *r, struct op *op)
 {
@@ -135,11 +143,11 @@ static bool do_send(struct ring *r, struct op *op)
 			 op->sqe.fd);
 	result = injected(stream);
 	if (result) {
-		op_done(r, op, result, 0);
+		send_done(r, op, result, total);
 		return true;
 	}
 	if (!stream->other || stream->other->is_deaf || stream->is_deaf) {
-		op_done(r, op, -EPIPE, 0);
+		send_done(r, op, -EPIPE, total);
 		return true;
 	}
 	len = min_u64(total, stream->other->max - stream->other->len);
@@ -149,7 +157,7 @@ static bool do_send(struct ring *r, struct op *op)
 	if (!len && !(op->sqe.msg_flags & MSG_DONTWAIT))
 		return false;
 	if (!len) {
-		op_done(r, op, -EAGAIN, 0);
+		send_done(r, op, -EAGAIN, total);
 		return true;
 	}
 	result = len;
@@ -162,7 +170,7 @@ static bool do_send(struct ring *r, struct op *op)
 	if ((size_t)result < total || (sim.phase == SIM_START &&
 				       !sim.has_quiet))
 		op->sqe.flags &= ~IOSQE_CQE_SKIP_SUCCESS;
-	op_done(r, op, result, 0);
+	send_done(r, op, result, total);
 	return true;
 }
 

@@ -187,6 +187,7 @@ bool rings_use(int fd);
  * @max: most of that
  * @is_ended: the other end sends no more; @is_deaf: this end receives no more
  * @is_reset: the other end closed without having read all
+ * @was_short: a send took less than all, which blocks the daemon's client
  */
 struct stream {
 	struct stream *other;
@@ -199,6 +200,7 @@ struct stream {
 	bool is_ended;
 	bool is_deaf;
 	bool is_reset;
+	bool was_short;
 };
 
 struct stream *stream_of(int fd);
