@@ -187,8 +187,10 @@ static int do_collect(struct engine_queue *queue, struct engine_io *io,
 	}
 	if (r > 0)
 		sim.expirations += r;
-	if (r > 0 && consumer)
+	if (r > 0 && consumer) {
 		peer_expect(consumer, io->records, r);
+		inside_copy(queue->owner, io->records, r);
+	}
 	return r;
 }
 

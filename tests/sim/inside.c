@@ -285,6 +285,19 @@ struct peer *inside_consumer(const void *owner)
 	       stream_of(queue->consumer->fd)->peer : NULL;
 }
 
+void inside_copy(const void *owner, const struct expiry_record *records,
+		 uint32_t nr)
+{
+	const struct queue *queue = owner;
+	const struct list *entry;
+
+	for (entry = queue->observers.next; entry != &queue->observers;
+	     entry = entry->next)
+		peer_expect(stream_of(container_of(entry, struct client,
+						   observer)->fd)->peer,
+			    records, nr);
+}
+
 const char *inside_name(const void *owner)
 {
 	const struct queue *queue = owner;

@@ -180,10 +180,27 @@ void peer_expect(struct peer *peer, const struct expiry_record *records,
 	peer->collected += nr;
 }
 
+/* An observer gets each delivery, or is told how many it does not get. */
+static void copied(struct peer *peer, const struct expiry_record *r)
+{
+	while (peer->nr_taken < peer->nr_expected &&
+	       memcmp(&peer->expected[peer->nr_taken], r, sizeof(*r))) {
+		if (!peer->missed)
+			peer_fail(peer, r, "a copy before it is left out");
+		peer->missed--;
+		peer->nr_taken++;
+	}
+	if (peer->nr_taken == peer->nr_expected)
+		peer_fail(peer, r, "a copy of what was not delivered");
+	peer->nr_taken++;
+}
+
 static void expired(struct peer *peer, const struct expiry_record *r)
 {
-	if (peer->hello.flags & EXPIRY_HELLO_OBSERVE)
+	if (peer->hello.flags & EXPIRY_HELLO_OBSERVE) {
+		copied(peer, r);
 		return;
+	}
 	if (!(peer->hello.flags & EXPIRY_HELLO_CONSUME))
 		peer_fail(peer, r, "an expiration for no consumer");
 	if (peer->nr_taken == peer->nr_expected ||
@@ -232,6 +249,11 @@ static void received(struct peer *peer, const struct expiry_record *r)
 		peer_fail(peer, r, "an expiration inside a reply");
 	if (r->op == EXPIRY_OP_EXPIRED)
 		expired(peer, r);
+	else if (r->op == EXPIRY_OP_MISSED &&
+		 !(peer->hello.flags & EXPIRY_HELLO_OBSERVE))
+		peer_fail(peer, r, "MISSED for no observer");
+	else if (r->op == EXPIRY_OP_MISSED)
+		peer->missed += r->cookie;
 	else if (r->op == EXPIRY_OP_CLOCK_SET &&
 		 (peer->hello.clock_id != CLOCK_REALTIME || !sim.clock_sets))
 		peer_fail(peer, r, "CLOCK_SET, but the clock was not");
@@ -480,7 +502,7 @@ void peers_check_idle(void)
 			continue;
 		if (peer->has_ended)
 			sim_fail("client %u has ended, and is not", peer->number);
-		if (peer->nr_taken < peer->nr_expected)
+		if (peer->nr_taken + peer->missed < peer->nr_expected)
 			sim_fail("client %u waits for an expiration",
 				 peer->number);
 		asked = peer->written / SIM_RECORD;

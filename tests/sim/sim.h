@@ -253,8 +253,9 @@ struct topic {
  * @requests: all of them, @nr of them; @answered: the next to be answered;
  *	@submitted: the last that the engine was given
  * @written: bytes of them that were written
- * @expected: expirations that the engine gave for it; @nr_taken received
- * @copies: first of the topic's deliveries that it is owed, observers
+ * @expected: expirations that the engine gave for it, or an observer's copies of
+ *	those; @nr_taken received, or left out and counted by MISSED
+ * @missed: counted by MISSED and not yet found left out
  * @given: credit in requests written as a whole
  * @collected: expirations that the engine gave for it
  * @may_end: the daemon may end it
@@ -290,6 +291,7 @@ struct peer {
 	uint32_t nr_expected;
 	uint32_t expected_max;
 	uint32_t nr_taken;
+	uint64_t missed;
 	uint64_t given;
 	uint64_t collected;
 
@@ -333,6 +335,9 @@ void engine_check_ended(void);
 void inside_check(struct io_uring *ring);
 /* Returns the client that is the consumer of the daemon's queue, or NULL. */
 struct peer *inside_consumer(const void *owner);
+/* Lets each observer of the daemon's queue expect a copy of what is delivered. */
+void inside_copy(const void *owner, const struct expiry_record *records,
+		 uint32_t nr);
 const char *inside_name(const void *owner);
 /* Fails unless nothing is charged or held, without clients. */
 void inside_check_empty(void);
