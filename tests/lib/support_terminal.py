@@ -27,7 +27,10 @@ def job_control(arguments, orders, reports):
     if not job:
         os.setpgid(0, 0)
         os.tcsetpgrp(0, os.getpid())
-        signal.signal(signal.SIGTTOU, signal.SIG_DFL)
+        # The test may have inherited some as ignored, as in nohup.
+        for number in (signal.SIGTTOU, signal.SIGHUP, signal.SIGINT,
+                       signal.SIGQUIT, signal.SIGTERM):
+            signal.signal(number, signal.SIG_DFL)
         os.execv(arguments[0], arguments)
     os.write(reports, b"pid %d\n" % job)
     while True:
