@@ -40,7 +40,6 @@ static void *map(size_t size)
 int buffers_init(struct buffers *buffers, struct loop *loop, uint32_t nr,
 		 uint32_t size)
 {
-	struct io_uring_buf_reg reg = { .bgid = BUFFER_GROUP };
 	uint32_t i;
 	int r;
 
@@ -56,9 +55,7 @@ int buffers_init(struct buffers *buffers, struct loop *loop, uint32_t nr,
 	if (!buffers->ring || !buffers->memory || !buffers->all)
 		return -ENOMEM;
 
-	reg.ring_addr = (uintptr_t)buffers->ring;
-	reg.ring_entries = buffers->nr_ring;
-	r = io_uring_register_buf_ring(&loop->ring, &reg, 0);
+	r = loop->ops->provide(loop, buffers->ring, buffers->nr_ring);
 	if (r < 0)
 		return r;
 	io_uring_buf_ring_init(buffers->ring);

@@ -22,8 +22,6 @@
  */
 #define BUFFER_HEADROOM	64
 
-#define BUFFER_GROUP	0	/* the only ring of provided buffers */
-
 enum buffer_kind {
 	BUFFER_RING,
 	BUFFER_SPARE,

@@ -198,7 +198,7 @@ static void client_receive(struct client *client)
 	if (!client->more)
 		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
 	sqe->flags |= IOSQE_BUFFER_SELECT;
-	sqe->buf_group = BUFFER_GROUP;
+	sqe->buf_group = LOOP_BUFFERS;
 	client->receiving = true;
 	client->recv_ending = false;
 	client->ops++;

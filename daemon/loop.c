@@ -8,23 +8,6 @@
 #include "daemon/loop.h"
 #include "daemon/util.h"
 
-#define LOOP_SQ_ENTRIES		4096
-#define LOOP_CQ_ENTRIES		16384
-
-/* Completions run in one turn; what is left comes first in the next. */
-#define LOOP_COMPLETIONS_MAX	8192
-
-/* The best setup of this kernel comes first: completions posted only on request
- * (6.1), without interrupting the thread (5.19), or the default.
- */
-static const uint32_t loop_setups[] = {
-	IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
-	IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_COOP_TASKRUN |
-		IORING_SETUP_TASKRUN_FLAG,
-	IORING_SETUP_COOP_TASKRUN | IORING_SETUP_TASKRUN_FLAG,
-	0,
-};
-
 static void loop_canceled(struct loop_op *op, int result, uint32_t flags)
 {
 	struct loop *loop = container_of(op, struct loop, cancel);
@@ -35,48 +18,49 @@ static void loop_canceled(struct loop_op *op, int result, uint32_t flags)
 		loop_fail(loop, "cancel", result);
 }
 
-int loop_init(struct loop *loop)
+int loop_init(struct loop *loop, const struct loop_ops *ops)
 {
-	struct io_uring_params params;
-	size_t i;
-	int r = -EINVAL;
+	int r;
 
-	*loop = (struct loop) {
-		.ring.ring_fd = -1,
-		.cancel.done = loop_canceled,
-	};
-	for (i = 0; i < ARRAY_SIZE(loop_setups) && r == -EINVAL; i++) {
-		params = (struct io_uring_params) {
-			.flags = loop_setups[i] | IORING_SETUP_CQSIZE |
-				 IORING_SETUP_SUBMIT_ALL | IORING_SETUP_CLAMP,
-			.cq_entries = LOOP_CQ_ENTRIES,
-		};
-		r = io_uring_queue_init_params(LOOP_SQ_ENTRIES, &loop->ring,
-					       &params);
-	}
-	if (r < 0) {
-		loop->ring.ring_fd = -1;
+	*loop = (struct loop) { .cancel.done = loop_canceled };
+	r = ops->init(loop);
+	if (r < 0)
 		return r;
-	}
-	loop->setup = params.flags;
-
-	/* Saves a look-up of the ring's file a turn; optional. */
-	io_uring_register_ring_fd(&loop->ring);
+	loop->ops = ops;
 	return 0;
 }
 
 void loop_deinit(struct loop *loop)
 {
-	if (loop->ring.ring_fd < 0)
+	if (!loop->ops)
 		return;
-	io_uring_queue_exit(&loop->ring);
-	loop->ring.ring_fd = -1;
+	loop->ops->deinit(loop);
+	loop->ops = NULL;
+}
+
+int loop_ring_init(struct loop *loop, uint32_t nr)
+{
+	struct io_uring_sq *sq = &loop->ring.sq;
+
+	sq->sqes = calloc(nr, sizeof(*sq->sqes));
+	if (!sq->sqes)
+		return -ENOMEM;
+	sq->khead = &sq->sqe_head;
+	sq->ring_entries = nr;
+	sq->ring_mask = nr - 1;
+	return 0;
+}
+
+void loop_ring_deinit(struct loop *loop)
+{
+	free(loop->ring.sq.sqes);
+	loop->ring.sq.sqes = NULL;
 }
 
 void loop_reserve(struct loop *loop, uint32_t nr)
 {
 	while (io_uring_sq_space_left(&loop->ring) < nr) {
-		int r = io_uring_submit(&loop->ring);
+		int r = loop->ops->submit(loop);
 
 		/* The ring is unusable, and the daemon cannot work without it.
 		 */
@@ -107,40 +91,28 @@ void loop_fail(struct loop *loop, const char *what, int error)
 	if (error >= 0)
 		error = -EPROTO;
 	if (!loop->error)
-		log_err("io_uring: %s: %s", what, strerror(-error));
+		log_err("%s: %s: %s", loop->ops->name, what,
+			strerror(-error));
 	loop->error = error;
+}
+
+void loop_submit(struct loop *loop)
+{
+	loop->ops->submit(loop);
+}
+
+void loop_turned(struct loop *loop)
+{
+	loop->now_known = 0;
+	loop->turns++;
+	loop->settled = !io_uring_sq_ready(&loop->ring);
 }
 
 int loop_turn(struct loop *loop, bool wait)
 {
-	struct io_uring_cqe *cqe;
-	unsigned int head, n = 0;
-	int r;
-
 	if (loop->error)
 		return loop->error;
-	if (wait && !io_uring_cq_ready(&loop->ring))
-		r = io_uring_submit_and_wait(&loop->ring, 1);
-	else
-		r = io_uring_submit_and_get_events(&loop->ring);
-	if (r < 0 && r != -EINTR && r != -EAGAIN && r != -EBUSY)
-		return r;
-
-	loop->now_known = 0;
-	loop->turns++;
-	loop->settled = !io_uring_sq_ready(&loop->ring);
-	io_uring_for_each_cqe(&loop->ring, head, cqe) {
-		struct loop_op *op = io_uring_cqe_get_data(cqe);
-
-		op->done(op, cqe->res, cqe->flags);
-		if (++n == LOOP_COMPLETIONS_MAX)
-			break;
-	}
-	io_uring_cq_advance(&loop->ring, n);
-	if (io_uring_cq_ready(&loop->ring) ||
-	    io_uring_cq_has_overflow(&loop->ring))
-		loop->settled = false;
-	return 0;
+	return loop->ops->turn(loop, wait);
 }
 
 int loop_clock(uint32_t clock_id)

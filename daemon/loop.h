@@ -1,7 +1,10 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The loop: one io_uring, one thread, one io_uring_enter() a turn; one more for
- * calls of the module, see server.c.
+ * The loop: requests to the kernel and their completions, in one thread.
+ *
+ * A struct io_uring_sqe describes a request, and a struct loop_ops carries it
+ * out. On io_uring a turn is one io_uring_enter(), and one more for calls of the
+ * module, see server.c.
  */
 #ifndef DAEMON_LOOP_H
 #define DAEMON_LOOP_H
@@ -23,29 +26,66 @@ struct loop_op {
 	void (*done)(struct loop_op *op, int result, uint32_t flags);
 };
 
+struct loop;
+
+/**
+ * struct loop_ops - what carries requests out
+ * @name: in the log
+ * @needs_probe: kernels differ in what it does, see probe.h
+ * @init: sets @loop->ring.sq up, where requests are prepared; -errno
+ * @deinit: drops pending requests without a completion
+ * @provide: takes the only ring of buffers, @nr of them, for receives with
+ *	IOSQE_BUFFER_SELECT; -errno
+ * @submit: starts prepared requests, as far as possible; runs no completion.
+ *	Returns -EINTR, -EAGAIN or -EBUSY where another try may do more.
+ * @turn: submits, waits for a completion if @wait, calls loop_turned(), then
+ *	runs at most LOOP_COMPLETIONS_MAX completions; clears @loop->settled if
+ *	some are left. Returns 0 or a fatal -errno.
+ */
+struct loop_ops {
+	const char *name;
+	bool needs_probe;
+	int (*init)(struct loop *loop);
+	void (*deinit)(struct loop *loop);
+	int (*provide)(struct loop *loop, struct io_uring_buf_ring *buffers,
+		       uint32_t nr);
+	int (*submit)(struct loop *loop);
+	int (*turn)(struct loop *loop, bool wait);
+};
+
+extern const struct loop_ops loop_uring;
+
+#define LOOP_SQ_ENTRIES		4096
+
+/* Completions run in one turn; what is left comes first in the next. */
+#define LOOP_COMPLETIONS_MAX	8192
+
+#define LOOP_BUFFERS	0	/* the group of the only ring of buffers */
+
 #define LOOP_CLOCKS	3	/* REALTIME, MONOTONIC, BOOTTIME */
 
 /**
  * struct loop - the loop
- * @ring: for the use of loop_sqe() and buffers.c only
+ * @ops: carries requests out; NULL: there is no loop
+ * @ring: for loop.c and @ops only
  * @now_ns: time on each clock, if @now_known
  * @now_known: bit n: @now_ns[n] is this turn's
  * @turns: number of turns
  * @settled: earlier requests are submitted, all completions handled
- * @setup: IORING_SETUP_* flags that this kernel took
  * @ahead_ns: each clock's lead, see time-namespace.h (const after start)
  * @has_offsets: some clock is not the host's (const after start)
  * @cancel: completes all requests that cancel another
  * @error: result of every further loop_turn(), 0 = none
  *
- * @settled is about the requests before this turn. @ahead_ns is the lead over
+ * Without io_uring only @ring.sq is in use. @settled is about the requests before
+ * this turn. @ahead_ns is the lead over
  * the clock of absolute timeouts.
  */
 struct loop {
+	const struct loop_ops *ops;
 	struct io_uring ring;
 	uint64_t now_ns[LOOP_CLOCKS];
 	uint32_t now_known;
-	uint32_t setup;
 	uint64_t turns;
 	bool settled;
 	bool has_offsets;
@@ -57,8 +97,18 @@ struct loop {
 /* Initializes the loop. Returns 0 or -errno. -EPERM, -ENOSYS: io_uring is
  * forbidden or absent; -ENOMEM.
  */
-int loop_init(struct loop *loop);
+int loop_init(struct loop *loop, const struct loop_ops *ops);
 void loop_deinit(struct loop *loop);
+
+/* For a struct loop_ops without io_uring: requests are prepared in plain memory,
+ * @nr (a power of two) of them. Those from @loop->ring.sq.sqe_head to sqe_tail
+ * are prepared; @submit moves sqe_head. -ENOMEM
+ */
+int loop_ring_init(struct loop *loop, uint32_t nr);
+void loop_ring_deinit(struct loop *loop);
+
+/* Begins the completions of a turn; for a struct loop_ops. */
+void loop_turned(struct loop *loop);
 
 /* Returns an entry to be prepared, which is submitted with this turn and
  * completes by @op. Never NULL: a full ring is submitted early.
@@ -69,6 +119,9 @@ struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op);
  * must be.
  */
 void loop_reserve(struct loop *loop, uint32_t nr);
+
+/* Starts what is prepared now, ahead of what is prepared later. */
+void loop_submit(struct loop *loop);
 
 /* Cancels @op's request; it completes with -ECANCELED, or normally if that is
  * too late.

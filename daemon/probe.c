@@ -47,8 +47,8 @@ static void probe_arm(struct loop *loop, struct probe *probe, int fd)
 	io_uring_prep_recv_multishot(sqe, fd, NULL, 0, 0);
 	sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
 	sqe->flags |= IOSQE_BUFFER_SELECT;
-	sqe->buf_group = BUFFER_GROUP;
-	io_uring_submit(&loop->ring);
+	sqe->buf_group = LOOP_BUFFERS;
+	loop_submit(loop);
 }
 
 /* Returns whether the end is reported. @early: the peer leaves before the

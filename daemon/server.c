@@ -114,7 +114,7 @@ static int server_engine(struct server *server)
 static int server_loop(struct server *server)
 {
 	const struct config *config = &server->config;
-	int r = loop_init(&server->loop);
+	int r = loop_init(&server->loop, &loop_uring);
 
 	if (r < 0) {
 		log_err("io_uring: %s%s", strerror(-r),
@@ -135,8 +135,10 @@ static int server_loop(struct server *server)
 			" (Linux 6.0 or later is needed)" : "");
 		return r;
 	}
-	server->multishot = probe_multishot(&server->loop, &server->buffers);
-	server->quiet = probe_quiet(&server->loop);
+	server->multishot = !server->loop.ops->needs_probe ||
+			    probe_multishot(&server->loop, &server->buffers);
+	server->quiet = !server->loop.ops->needs_probe ||
+			probe_quiet(&server->loop);
 	return 0;
 }
 
@@ -171,7 +173,6 @@ int server_init(struct server *server, struct shards *shards, uint32_t number,
 		.shards = shards,
 		.number = number,
 		.config = *config,
-		.loop.ring.ring_fd = -1,
 		.listener.fd = -1,
 		.listener.reserve = -1,
 		.listener.file.lock_fd = -1,
@@ -270,7 +271,7 @@ static uint32_t server_expire(struct server *server)
 		return left;
 	left = consumers_run(server, left);
 	clients_write(server);
-	io_uring_submit(&server->loop.ring);
+	loop_submit(&server->loop);
 	return left;
 }
 
@@ -328,11 +329,11 @@ int server_run(struct server *server)
 			service_turn(&server->service);
 	}
 	/* Submit the answers of this turn. */
-	io_uring_submit(&server->loop.ring);
+	loop_submit(&server->loop);
 	return 0;
 
 broken:
-	log_err("io_uring: %s", strerror(-r));
+	log_err("%s: %s", server->loop.ops->name, strerror(-r));
 	return r;
 }
 

@@ -58,6 +58,7 @@ LIKELY = {
     "daemon/listing": ["test-queues.py"],
     "daemon/log": ["test-journal.py", "test-service.py"],
     "daemon/loop": ["test-hello.py", "test-needless.py"],
+    "daemon/loop-uring": ["test-hello.py", "test-needless.py"],
     "daemon/loss": ["test-loss.py"],
     "daemon/mailbox": ["test-threads.py"],
     "daemon/main": ["test-service.py"],
