@@ -87,7 +87,7 @@ static inline struct buffer *buffer_pop(struct buffer_queue *queue)
  * @size: data bytes of each buffer
  * @nr_ring: number in the ring, a power of two
  * @nr_free: of these, available to the kernel
- * @nr_lent: of these, at an engine or other thread
+ * @nr_lent: of these, at an engine or other thread, or behind one
  * @returned: freed, not yet shown to the kernel
  * @private_size: bytes of private buffers
  * @private_most: their maximum since @trimmed_ns

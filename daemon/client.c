@@ -21,6 +21,7 @@
 static void client_received(struct loop_op *op, int result, uint32_t flags);
 static void client_sent(struct loop_op *op, int result, uint32_t flags);
 static bool client_privatize(struct client *client);
+static void client_bound_lent(struct client *client);
 
 /* -------------------------------------------------------------- life, death */
 
@@ -228,10 +229,7 @@ static void client_received(struct loop_op *op, int result, uint32_t flags)
 		buffer->received_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
 		buffer_push(&client->received, buffer);
 		client->nr_received++;
-		/* Requests can wait for the engine in private memory. */
-		if (client->busy && server->buffers.nr_free <
-				    buffers_reserve(&server->buffers))
-			client_privatize(client);
+		client_bound_lent(client);
 		client->more = (uint32_t)result == server->buffers.size;
 		if (!client->receiving && client->greedy && !client->more)
 			client->greedy = false;
@@ -487,6 +485,25 @@ void clients_sent(struct server *server)
 
 /* ------------------------------------------------------- what to do with it */
 
+static uint32_t client_ring_buffers(const struct client *client)
+{
+	const struct buffer *buffer;
+	uint32_t nr = 0;
+
+	for (buffer = client->received.first; buffer; buffer = buffer->next)
+		nr += buffer->kind == BUFFER_RING;
+	return nr;
+}
+
+/* Counts the ring's buffers that the client has while one is lent. */
+static void client_count_lent(struct client *client)
+{
+	uint32_t nr = client->lent ? client_ring_buffers(client) : 0;
+
+	client->server->buffers.nr_lent += nr - client->nr_lent;
+	client->nr_lent = nr;
+}
+
 /* Copies unprocessed bytes of a stalled client to private memory, except those
  * at the engine. They must not hold shared memory either.
  */
@@ -507,22 +524,36 @@ static bool client_privatize(struct client *client)
 		}
 		buffer_push(&client->received, copy ? copy : buffer);
 	}
+	client_count_lent(client);
 	return done;
+}
+
+/* Lets what is behind a lent buffer wait in private memory, if all clients have
+ * too many of the ring's.
+ */
+static void client_bound_lent(struct client *client)
+{
+	struct buffers *buffers = &client->server->buffers;
+
+	client_count_lent(client);
+	if (client->lent && buffers->nr_lent + buffers_reserve(buffers) >
+			    buffers->nr_ring)
+		client_privatize(client);
 }
 
 void client_lend(struct client *client)
 {
-	if (client->received.first->kind == BUFFER_RING)
-		client->server->buffers.nr_lent++;
 	client->busy = true;
+	client->lent = true;
 	client->ops++;
+	client_bound_lent(client);
 }
 
 void client_return(struct client *client)
 {
-	if (client->received.first->kind == BUFFER_RING)
-		client->server->buffers.nr_lent--;
+	client->lent = false;
 	client->ops--;
+	client_count_lent(client);
 }
 
 void client_ask(struct client *client, struct list *waiting)
@@ -651,7 +682,9 @@ void clients_turn(struct server *server)
 
 		client->starving = false;
 		client_update(client);
-		buffers--;
+		/* It may have to finish other buffers first. */
+		if (client->receiving)
+			buffers--;
 	}
 
 	for (entry = server->dead.next; entry != &server->dead; ) {

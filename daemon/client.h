@@ -67,6 +67,8 @@ enum client_state {
  * @carry: first @carry_len bytes of an incomplete record
  * @received: buffers of requests, @nr_received of them
  *
+ * @lent: the first is; @nr_lent are the ring's meanwhile
+ *
  * @batch: records of the first buffer at the engine, @busy
  * @batch_timers: timers charged for them beforehand
  * @batch_done: the batch is done, with @batch_result
@@ -106,6 +108,7 @@ struct client {
 	bool eof;
 	bool overdue;
 	bool busy;
+	bool lent;
 	bool batch_done;
 	bool sending;
 	bool blocked;
@@ -121,6 +124,7 @@ struct client {
 	struct loop_op recv;
 	struct buffer_queue received;
 	uint32_t nr_received;
+	uint32_t nr_lent;
 
 	struct engine_io batch;
 	uint32_t batch_timers;

@@ -78,8 +78,7 @@ extern const struct loop_ops loop_uring;
  * @error: result of every further loop_turn(), 0 = none
  *
  * Without io_uring only @ring.sq is in use. @settled is about the requests before
- * this turn. @ahead_ns is the lead over
- * the clock of absolute timeouts.
+ * this turn. @ahead_ns is the lead over the clock of absolute timeouts.
  */
 struct loop {
 	const struct loop_ops *ops;
