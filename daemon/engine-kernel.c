@@ -36,7 +36,7 @@ struct kernel {
 
 /**
  * struct kernel_queue - a queue
- * @fd: its file; -1 = freed, its poll pending
+ * @fd: its file, open while @poll is pending
  * @mode: EXPIRY_MODE_*
  * @clock_id: as configured
  * @past_ns: latest deadline already passed when set
@@ -44,6 +44,7 @@ struct kernel {
  * @poll_turn: the turn in which @poll was armed
  * @waiting: due() must be called
  * @polling: @poll is pending
+ * @freed: only @poll keeps it
  */
 struct kernel_queue {
 	struct engine_queue base;
@@ -57,6 +58,7 @@ struct kernel_queue {
 	uint32_t in_vain;
 	bool waiting;
 	bool polling;
+	bool freed;
 };
 
 static struct kernel_queue *kernel_queue(struct engine_queue *queue)
@@ -67,6 +69,12 @@ static struct kernel_queue *kernel_queue(struct engine_queue *queue)
 static struct kernel *kernel(struct engine *engine)
 {
 	return container_of(engine, struct kernel, base);
+}
+
+static void kernel_queue_end(struct kernel_queue *queue)
+{
+	close(queue->fd);
+	free(queue);
 }
 
 static void poll_done(struct loop_op *op, int result, uint32_t flags)
@@ -81,8 +89,8 @@ static void poll_done(struct loop_op *op, int result, uint32_t flags)
 	/* The poll has waited for an event: the read before it was empty. */
 	if (queue->base.engine->loop->turns - queue->poll_turn > 1)
 		queue->in_vain = 0;
-	if (queue->fd < 0) {
-		free(queue);
+	if (queue->freed) {
+		kernel_queue_end(queue);
 	} else if (queue->waiting) {
 		queue->waiting = false;
 		queue->base.due(&queue->base);
@@ -166,12 +174,14 @@ static void kernel_queue_free(struct engine_queue *base)
 	if (!base)
 		return;
 	queue = kernel_queue(base);
+	/* Keep the file open while it is watched: the service manager may have
+	 * it, too.
+	 */
+	queue->freed = true;
 	if (queue->polling)
 		loop_cancel(base->engine->loop, &queue->poll);
-	close(queue->fd);
-	queue->fd = -1;
-	if (!queue->polling)
-		free(queue);
+	else
+		kernel_queue_end(queue);
 }
 
 /* Updates the count after a batch. The reply does not show an ARM that replaced
@@ -422,7 +432,8 @@ static void kernel_close(struct engine *base)
 	engine = kernel(base);
 	/* Freed, but the ring ended before their polls. */
 	while ((entry = list_pop(&engine->queues)))
-		free(container_of(entry, struct kernel_queue, all));
+		kernel_queue_end(container_of(entry, struct kernel_queue,
+					      all));
 	free(engine->device);
 	free(engine);
 }
