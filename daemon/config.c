@@ -67,6 +67,7 @@ static const struct config_key config_keys[] = {
 	TEXT(socket, EXPIRY_SOCKET_DEFAULT, true),
 	TEXT(device, "/dev/expiry", true),
 	TEXT(engine, "auto", true),
+	TEXT(loop, "auto", true),
 	TEXT(layout, "sorted", false),
 	TEXT(log_level, "info", false),
 	TEXT(queue_files, CONFIG_QUEUE_FILES, false),
@@ -181,6 +182,9 @@ const char *config_set(struct config *config, const char *name,
 		if (!strcmp(name, "engine") && strcmp(value, "auto") &&
 		    strcmp(value, "kernel") && strcmp(value, "embedded"))
 			return "is not auto, kernel or embedded";
+		if (!strcmp(name, "loop") && strcmp(value, "auto") &&
+		    strcmp(value, "io_uring") && strcmp(value, "epoll"))
+			return "is not auto, io_uring or epoll";
 		if (!strcmp(name, "layout") && strcmp(value, "sorted") &&
 		    strcmp(value, "subtree"))
 			return "is not sorted or subtree";

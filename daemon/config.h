@@ -19,6 +19,7 @@ struct config {
 	char socket[sizeof(((struct sockaddr_un *)NULL)->sun_path)];
 	char device[CONFIG_PATH_MAX];
 	char engine[16];
+	char loop[16];
 	char layout[16];
 	char log_level[16];
 	char queue_files[CONFIG_PATH_MAX];

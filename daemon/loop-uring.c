@@ -4,6 +4,7 @@
 
 #include "daemon/loop.h"
 #include "daemon/util.h"
+#include "expiry/wire.h"
 
 #define LOOP_CQ_ENTRIES		16384
 
@@ -93,6 +94,7 @@ static int uring_turn(struct loop *loop, bool wait)
 
 const struct loop_ops loop_uring = {
 	.name = "io_uring",
+	.kind = EXPIRY_LOOP_IO_URING,
 	.needs_probe = true,
 	.init = uring_init,
 	.deinit = uring_deinit,

@@ -15,8 +15,44 @@
 #include <time.h>
 
 /**
+ * struct loop_request - what the epoll loop has to know of a request
+ * @next: the next that has completed
+ * @addr: as of the SQE; likewise @fd, @len, @opcode and @flags
+ * @deadline_ns: when it times out, on the clock of number @clock
+ * @result: of the completion that has to be run; likewise @cqe_flags
+ * @position: in the heap of timeouts, 0 = not there
+ * @pending: it will complete
+ * @completed: its completion has to be run; if it is @pending as well, another
+ *	comes after that
+ * @canceled: @pending ends with that completion
+ * @multishot: it completes for each buffer
+ * @select: it takes the next buffer
+ * @watched: its file is probably registered by epoll
+ */
+struct loop_request {
+	struct loop_op *next;
+	uint64_t addr;
+	uint64_t deadline_ns;
+	int32_t fd;
+	uint32_t len;
+	uint32_t flags;
+	int32_t result;
+	uint32_t cqe_flags;
+	uint32_t position;
+	uint8_t opcode;
+	uint8_t clock;
+	bool pending;
+	bool completed;
+	bool canceled;
+	bool multishot;
+	bool select;
+	bool watched;
+};
+
+/**
  * struct loop_op - a pending completion
  * @done: called once for each completion, in their order
+ * @request: for the epoll loop only; zero at first
  *
  * @done should only record the event; the work is done later in the turn.
  * Embedded in its owner, which must stay until the last completion (the one
@@ -24,13 +60,15 @@
  */
 struct loop_op {
 	void (*done)(struct loop_op *op, int result, uint32_t flags);
+	struct loop_request request;
 };
 
 struct loop;
+struct epoll_loop;
 
 /**
  * struct loop_ops - what carries requests out
- * @name: in the log
+ * @name: in the log; @kind: EXPIRY_LOOP_*
  * @needs_probe: kernels differ in what it does, see probe.h
  * @init: sets @loop->ring.sq up, where requests are prepared; -errno
  * @deinit: drops pending requests without a completion
@@ -44,6 +82,7 @@ struct loop;
  */
 struct loop_ops {
 	const char *name;
+	uint32_t kind;
 	bool needs_probe;
 	int (*init)(struct loop *loop);
 	void (*deinit)(struct loop *loop);
@@ -53,7 +92,8 @@ struct loop_ops {
 	int (*turn)(struct loop *loop, bool wait);
 };
 
-extern const struct loop_ops loop_uring;
+extern const struct loop_ops loop_uring;	/* where it is allowed */
+extern const struct loop_ops loop_epoll;	/* anywhere */
 
 #define LOOP_SQ_ENTRIES		4096
 
@@ -68,6 +108,7 @@ extern const struct loop_ops loop_uring;
  * struct loop - the loop
  * @ops: carries requests out; NULL: there is no loop
  * @ring: for loop.c and @ops only
+ * @epoll: for loop-epoll.c only
  * @now_ns: time on each clock, if @now_known
  * @now_known: bit n: @now_ns[n] is this turn's
  * @turns: number of turns
@@ -83,6 +124,7 @@ extern const struct loop_ops loop_uring;
 struct loop {
 	const struct loop_ops *ops;
 	struct io_uring ring;
+	struct epoll_loop *epoll;
 	uint64_t now_ns[LOOP_CLOCKS];
 	uint32_t now_known;
 	uint64_t turns;
@@ -93,8 +135,8 @@ struct loop {
 	int error;
 };
 
-/* Initializes the loop. Returns 0 or -errno. -EPERM, -ENOSYS: io_uring is
- * forbidden or absent; -ENOMEM.
+/* Initializes the loop. Returns 0 or -errno. -EPERM, -EACCES, -ENOSYS:
+ * io_uring is forbidden or absent; -ENOMEM.
  */
 int loop_init(struct loop *loop, const struct loop_ops *ops);
 void loop_deinit(struct loop *loop);

@@ -19,11 +19,11 @@
 
 #define CONFIG_DEFAULT	"/etc/expiry/expiryd.conf"
 
-/* Descriptors beside those of clients: the ring, the log, the socket, ... and
+/* Descriptors beside those of clients: the loop, the log, the socket, ... and
  * each thread's.
  */
 #define FILES_OWN	32
-#define FILES_THREAD	4
+#define FILES_THREAD	8
 
 #define EXIT_USAGE	2
 
@@ -33,6 +33,7 @@ enum option_key {
 	OPTION_DEVICE,
 	OPTION_ENGINE,
 	OPTION_HELP,
+	OPTION_LOOP,
 	OPTION_SOCKET,
 	OPTION_THREADS,
 	OPTION_VERSION,
@@ -44,6 +45,7 @@ static const struct option options[] = {
 	{ "device", required_argument, NULL, OPTION_DEVICE },
 	{ "engine", required_argument, NULL, OPTION_ENGINE },
 	{ "help", no_argument, NULL, OPTION_HELP },
+	{ "loop", required_argument, NULL, OPTION_LOOP },
 	{ "socket", required_argument, NULL, OPTION_SOCKET },
 	{ "threads", required_argument, NULL, OPTION_THREADS },
 	{ "version", no_argument, NULL, OPTION_VERSION },
@@ -52,8 +54,8 @@ static const struct option options[] = {
 
 static const char usage[] =
 	"Usage: expiryd [--socket PATH] [--engine auto|kernel|embedded]\n"
-	"               [--device PATH] [--threads N] [--config FILE]\n"
-	"               [--check-config]\n"
+	"               [--device PATH] [--loop auto|io_uring|epoll] [--threads N]\n"
+	"               [--config FILE] [--check-config]\n"
 	"\n"
 	"Serve queues of timers to local programs.\n"
 	"\n"
@@ -62,6 +64,8 @@ static const char usage[] =
 	"  --engine ENGINE  where queues are kept: kernel (the module), embedded (this\n"
 	"                   process), or auto, which is kernel where the device opens\n"
 	"  --device PATH    the module's device (/dev/expiry)\n"
+	"  --loop LOOP      how it waits: io_uring, epoll, or auto, which is epoll where\n"
+	"                   io_uring is refused\n"
 	"  --threads N      number of threads, 1 to 64 (1)\n"
 	"  --config FILE    read settings (" CONFIG_DEFAULT ", if there is one)\n"
 	"  --check-config   check the settings and exit\n"
@@ -70,7 +74,8 @@ static const char usage[] =
 
 /**
  * struct settings - the command line
- * @socket: NULL = as configured; likewise @engine, @device, @threads
+ * @socket: NULL = as configured; likewise @engine, @device, @loop,
+ *	@threads
  * @file: the configuration; NULL = the default one
  * @check: check the configuration, and do not serve
  */
@@ -78,6 +83,7 @@ static struct settings {
 	const char *socket;
 	const char *engine;
 	const char *device;
+	const char *loop;
 	const char *threads;
 	const char *file;
 	bool check;
@@ -105,6 +111,9 @@ static int parse_argv(int argc, char **argv)
 		case OPTION_HELP:
 			fputs(usage, stdout);
 			return 1;
+		case OPTION_LOOP:
+			settings.loop = optarg;
+			break;
 		case OPTION_SOCKET:
 			settings.socket = optarg;
 			break;
@@ -180,6 +189,7 @@ static int configure(struct config *config)
 	if (override(config, "socket", settings.socket) ||
 	    override(config, "engine", settings.engine) ||
 	    override(config, "device", settings.device) ||
+	    override(config, "loop", settings.loop) ||
 	    override(config, "threads", settings.threads))
 		return -EINVAL;
 	r = config_resolve(config);

@@ -204,6 +204,7 @@ static void fill_server_stat(const struct client *client,
 		.consumers = queue && queue->consumer,
 		.credit = queue ? queue->credit : 0,
 		.producers = queue ? queue->clients : 0,
+		.loop = server->loop.ops->kind,
 		.uptime_ns = loop_now(&server->loop, CLOCK_BOOTTIME) -
 			     shards->started_ns,
 		.queues = share_read(&shards->queues),

@@ -111,20 +111,57 @@ static int server_engine(struct server *server)
 	return r;
 }
 
+static bool is_refused(int error)
+{
+	return error == -EPERM || error == -EACCES || error == -ENOSYS;
+}
+
+static int loop_failed(const struct loop_ops *ops, int error)
+{
+	log_err("%s: %s%s", ops->name, strerror(-error), is_refused(error) ?
+		" (see the sysctl kernel.io_uring_disabled; in a container, its seccomp profile)" :
+		error == -ENOMEM ?
+		" (is the limit of locked memory, ulimit -l, too low?)" : "");
+	return error;
+}
+
+/* auto: selects epoll where io_uring is refused. Logs if it does. */
+static int loop_first(struct server *server)
+{
+	static const struct log_about started = { .id = LOG_STARTED };
+	const struct config *config = &server->config;
+	int r;
+
+	if (strcmp(config->loop, "epoll")) {
+		r = loop_init(&server->loop, &loop_uring);
+		if (!r)
+			return 0;
+		if (!is_refused(r) || !strcmp(config->loop, "io_uring"))
+			return loop_failed(&loop_uring, r);
+		log_at(LOG_LEVEL_INFO, &started, "loop epoll: io_uring: %s",
+		       strerror(-r));
+	}
+	r = loop_init(&server->loop, &loop_epoll);
+	return r < 0 ? loop_failed(&loop_epoll, r) : 0;
+}
+
 static int server_loop(struct server *server)
 {
 	const struct config *config = &server->config;
-	int r = loop_init(&server->loop, &loop_uring);
+	struct shards *shards = server->shards;
+	int r;
 
-	if (r < 0) {
-		log_err("io_uring: %s%s", strerror(-r),
-			r == -EPERM || r == -ENOSYS ?
-			" (see the sysctl kernel.io_uring_disabled; in a container, its seccomp profile)" :
-			r == -ENOMEM ?
-			" (is the limit of locked memory, ulimit -l, too low?)" :
-			"");
-		return r;
+	/* The other threads have the first one's kind. */
+	if (server->number) {
+		r = loop_init(&server->loop, shards->loop);
+		if (r < 0)
+			loop_failed(shards->loop, r);
+	} else {
+		r = loop_first(server);
+		shards->loop = server->loop.ops;
 	}
+	if (r < 0)
+		return r;
 	r = time_namespace_probe(&server->loop);
 	if (r < 0)
 		return r;

@@ -26,11 +26,13 @@
 
 struct declarations;
 struct engine_ops;
+struct loop_ops;
 struct server;
 
 /**
  * struct shards - all servers
  * @servers: @nr of them (const once all have begun)
+ * @loop: of all threads (const)
  * @ops: of the engine that the first server opened (const)
  * @started_ns: CLOCK_BOOTTIME (const)
  * @accounts: of all users; likewise @connections, @queues
@@ -51,6 +53,7 @@ struct server;
 struct shards {
 	struct server *servers[THREADS_MAX];
 	uint32_t nr;
+	const struct loop_ops *loop;
 	const struct engine_ops *ops;
 	uint64_t started_ns;
 	struct accounts accounts;

@@ -155,7 +155,8 @@ static int probe_clock(struct loop *loop, clockid_t clock_id, int64_t offset_ns,
 	int64_t size_ns = known ? llabs(offset_ns) : OFFSET_UNKNOWN_NS;
 	int r;
 
-	if (!size_ns)
+	/* Timers of the epoll loop are on the clocks of this namespace. */
+	if (!size_ns || !loop->ops->needs_probe)
 		return 0;
 	if (size_ns < OFFSET_PROBED_NS) {
 		*ahead_ns = offset_ns;

@@ -172,7 +172,7 @@ $(B)/asan/%: $(B)/obj/asan/tests/lib/%.o \
 		-lcmocka -lpthread
 
 CALLS := $(B)/tests/socket/count-calls.so $(B)/tests/socket/fail-calls.so \
-	$(B)/tests/socket/step-clock.so
+	$(B)/tests/socket/refuse-uring.so $(B)/tests/socket/step-clock.so
 
 # For any number of threads: all but the tests of several; and what of the
 # library's is a daemon's client.
@@ -181,7 +181,7 @@ SOCKET_ANY := $(filter-out %/test-threads.py,$(SOCKET_TESTS))
 # What is about start, settings and log is tried once in check-socket, and with more
 # threads in check-threads.
 SOCKET_ONCE := $(addsuffix .py,$(addprefix tests/socket/test-,config config-bounds \
-	declared journal log memory no-memory seeds service socket-file start \
+	declared journal log loop memory no-memory seeds service socket-file start \
 	time-namespace))
 SOCKET_TWO := $(filter-out $(SOCKET_ONCE),$(SOCKET_ANY))
 # On an engine that answers later: not what counts system calls a batch, or has a
@@ -204,7 +204,7 @@ ASAN_LIB := $(patsubst $(B)/tests/lib/%,$(B)/asan/%,\
 	%/test-timers,$(LIB_PROGRAMS)))
 
 .PHONY: check check-asan check-bench check-core check-core-sizes check-soak \
-	check-kernel check-layers check-lib check-socket check-threads \
+	check-epoll check-kernel check-layers check-lib check-socket check-threads \
 	check-runner check-start check-user
 
 # Tests wait more than they compute: the kernel of check-uml is built beside them.
@@ -226,7 +226,7 @@ check-start:
 	@mkdir -p $(dir $(RESULTS))
 	@rm -f $(RESULTS)
 
-check-user: check-runner check-core check-bench check-sim check-lib check-socket check-asan ## the tests that need no module
+check-user: check-runner check-core check-bench check-sim check-lib check-socket check-epoll check-asan ## the tests that need no module
 
 check-runner: ## the test runner notices what fails
 	@$(RUN_TESTS) tests/run-selftest
@@ -259,6 +259,11 @@ check-socket: all $(CALLS) \
 		$(RUN_TESTS) --prefix 'slow: ' $(SOCKET_SLOW)) & slow=$$!; \
 	wait $$two && status=0 || status=1; wait $$slow || status=1; \
 	exit $$status
+
+# And its clients of the library, whose tests are in check-lib otherwise.
+check-epoll: all $(LIB_PROGRAMS) $(CALLS) $(B)/slow/expiryd ## daemon and clients on the epoll loop
+	@EXPIRY_LOOP=epoll; export EXPIRY_LOOP; \
+		$(RUN_TESTS) --jobs 2 --prefix 'epoll: ' $(SOCKET_TWO) $(LIB_CLIENTS)
 
 # What was freed is kept for long, but not so much of it that memory is measured
 # as the daemon's.

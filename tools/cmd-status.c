@@ -20,6 +20,17 @@ static const char *engine_text(uint32_t engine)
 	return "unknown";
 }
 
+static const char *loop_text(uint32_t loop)
+{
+	switch (loop) {
+	case EXPIRY_LOOP_IO_URING:
+		return "io_uring";
+	case EXPIRY_LOOP_EPOLL:
+		return "epoll";
+	}
+	return "unknown";
+}
+
 /* Returns the module's state, which may explain an embedded engine. */
 static enum module_state module_here(void)
 {
@@ -42,6 +53,8 @@ static void print_server(const struct ctl *ctl,
 	       embedded ? ": queues live in the daemon and end with it" :
 	       server->engine == EXPIRY_ENGINE_KERNEL ?
 	       ": queues live in the kernel module" : "");
+	if (server->loop == EXPIRY_LOOP_EPOLL)
+		puts("  loop         epoll: io_uring is refused or not wanted here");
 	if (embedded)
 		printf("  module       %s\n", module_advice(module_here()));
 	if (embedded && server->timers)
@@ -118,6 +131,7 @@ static void server_json(struct json *json,
 	json_text(json, "engine", engine_text(server->engine));
 	json_text(json, "module", server->engine == EXPIRY_ENGINE_KERNEL ?
 		  "loaded" : module_word(module_here()));
+	json_text(json, "loop", loop_text(server->loop));
 	json_u64(json, "uptime_ns", server->uptime_ns);
 	json_u64(json, "queues", server->queues);
 	json_u64(json, "connections", server->connections);

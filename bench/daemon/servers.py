@@ -59,6 +59,7 @@ def command(name, folder, socket):
     if name in ("expiryd", "bare"):
         return [BUILD / "bare" if name == "bare" else expiryd[0], "--engine",
                 os.environ.get("EXPIRY_ENGINE", "embedded"),
+                "--loop", os.environ.get("EXPIRY_LOOP", "auto"),
                 "--config", expiryd[1], "--socket", socket]
     if name == "echo":
         return [BUILD / "echo", "--config", "/dev/null", "--socket", socket]

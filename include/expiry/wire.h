@@ -59,6 +59,9 @@ struct expiry_hello {
 #define EXPIRY_ENGINE_EMBEDDED	1	/* queues live and die with the daemon */
 #define EXPIRY_ENGINE_KERNEL	2	/* queues live in the kernel module */
 
+#define EXPIRY_LOOP_IO_URING	1
+#define EXPIRY_LOOP_EPOLL	2	/* more system calls, where io_uring is refused */
+
 #define EXPIRY_SERVER_BUCKETS	40
 
 /**
@@ -78,6 +81,7 @@ struct expiry_hello {
  * @refused_credit: times that a consumer's credit was cut to its limit
  * @closed_backlog: connections ended for unread memory at its limit
  * @backlog: bytes of that memory now
+ * @loop: EXPIRY_LOOP_*
  * @turn_ns: turns of the daemon's loop, by their time
  * @batch: batches of requests, by their number of requests
  * @request_ns: requests, by the time until their answers
@@ -122,7 +126,8 @@ struct expiry_server_stat {
 	__u64 refused_credit;
 	__u64 closed_backlog;
 	__u64 backlog;
-	__u64 reserved[1];
+	__u32 loop;
+	__u32 reserved;
 	__u64 turn_ns[EXPIRY_SERVER_BUCKETS];
 	__u64 batch[EXPIRY_SERVER_BUCKETS];
 	__u64 request_ns[EXPIRY_SERVER_BUCKETS];

@@ -24,6 +24,13 @@ static char directory[] = "/tmp/expiry-test-XXXXXX";
 static char address[64];
 static pid_t daemon_pid;
 
+static const char *server_loop(void)
+{
+	const char *given = getenv("EXPIRY_LOOP");
+
+	return given ? given : "auto";
+}
+
 const char *server_engine(void)
 {
 	const char *given = getenv("EXPIRY_ENGINE");
@@ -101,7 +108,8 @@ const char *server_start(void)
 			_exit(127);
 		dup2(STDERR_FILENO, STDOUT_FILENO);
 		execl(path, "expiryd", "--engine", server_engine(),
-		      "--threads", server_threads(), "--socket",
+		      "--threads", server_threads(),
+		      "--loop", server_loop(), "--socket",
 		      address + strlen("unix:"), (char *)NULL);
 		fprintf(stderr, "# %s: %s\n", path, strerror(errno));
 		_exit(127);

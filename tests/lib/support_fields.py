@@ -80,6 +80,7 @@ refused_busy        | 21113                | refused_busy counter    | Requests 
 refused_credit      | 21214                | refused_credit counter  | Credit requests cut to the limit. | status refused_credit
 closed_backlog      | 21315                | closed_backlog counter  | Connections closed for too many unread bytes. | status closed_backlog
 backlog             | 21416                | backlog_bytes gauge     | Memory of bytes that clients have not read. | status backlog
+loop                | 1                    | - a word                | | -
 turn_ns             | 7 * n + 1 if n < 30 else 2 | turn_seconds times | Turns of the loop, without waiting. | stats turn_ns
 batch               | 1000 - 25 * n        | batch_requests sizes    | Requests processed in one batch. | stats batch
 request_ns          | 3 * n * n + 5        | request_seconds times   | Time from receiving requests to passing their replies to the kernel. | stats request_ns

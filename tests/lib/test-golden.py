@@ -24,6 +24,7 @@ from client import (ACKING, ARM, BOOTTIME, CANCEL, CLOCK_SET,  # noqa: E402
                     Record)
 
 KERNEL, EMBEDDED = 2, 1
+EPOLL = 2
 SECOND = 10**9
 DAY = 86400 * SECOND
 NO_GROUP = 2**32 - 1
@@ -51,14 +52,15 @@ def test_status():
     nothing = STAT.zeros(), SERVER.zeros()
     nothing[0].update(next_ns=NEVER, clock_id=BOOTTIME, mode=KEYED | ACKING,
                       now_ns=NOW[BOOTTIME])
-    nothing[1].update(engine=EMBEDDED, next_ns=NEVER)
+    nothing[1].update(engine=EMBEDDED, loop=EPOLL, next_ns=NEVER)
     with Server(BOOTTIME, KEYED | ACKING, stats=[stats(*nothing)]) as server:
         text += session(server, ("status", *LEASES),
                         ("--json", "status", *LEASES))
-    # Too many queues; due timers; an unknown engine.
+    # Too many queues; due timers; an unknown engine and loop.
     other = {"next_ns": NOW[MONOTONIC] - 1, "now_ns": NOW[MONOTONIC],
              "clock_id": MONOTONIC, "mode": 0}
-    with Server(MONOTONIC, stats=[stats(other, {"engine": 3, "next_ns": 0})]) \
+    with Server(MONOTONIC, stats=[stats(
+            other, {"engine": 3, "loop": 3, "next_ns": 0})]) \
             as server:
         text += session(server, ("status", *LEASES),
                         ("--json", "status", *LEASES))

@@ -68,17 +68,17 @@ def hello(name=b"", flags=0, clock=MONOTONIC, version=VERSION):
 
 # struct expiry_stat up to its lateness histogram, then struct
 # expiry_server_stat without what is reserved.
-STAT_BODY = struct.Struct("=20QII2Q8x40Q" "4I13Q")
+STAT_BODY = struct.Struct("=20QII2Q8x40Q" "4I13QI")
 # Newer fields follow it and the histograms.
 STAT_TOTALS = struct.Struct("=8Q")
-STAT_TOTALS_AT = STAT_BODY.size + 8 + 3 * 40 * 8
+STAT_TOTALS_AT = STAT_BODY.size + 4 + 3 * 40 * 8
 Stat = collections.namedtuple("Stat", (
     "now next armed unacked limit nodes pages_heap pages_slots pages_index "
     "pages_resident arms refreshes cancels acks delivered redelivered refused "
     "refused_limit clock_sets lateness_max clock mode past held lateness "
     "engine consumers credit producers uptime queues connections records "
     "expirations refused_connections refused_queues refused_timers "
-    "closed_protocol refused_busy refused_credit closed_backlog backlog "
+    "closed_protocol refused_busy refused_credit closed_backlog backlog loop "
     "timers_all next_all lateness_max_all closed_hello log_dropped "
     "log_left_out refused_observers copies_missed"))
 

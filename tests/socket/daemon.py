@@ -22,6 +22,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))))
 PROGRAM = os.environ.get("EXPIRYD", os.path.join(ROOT, "build", "expiryd"))
 ENGINE = os.environ.get("EXPIRY_ENGINE", "embedded")
+LOOP = os.environ.get("EXPIRY_LOOP", "auto")
 THREADS = int(os.environ.get("EXPIRY_THREADS", "1"))
 
 # Time that the tested engine takes for each batch, 0 = none.
@@ -67,7 +68,7 @@ class Daemon:
                  path=None, stored=(), environment=None, journal=False,
                  user=None, hang=False, threads=THREADS, files=None,
                  program=PROGRAM, stderr=None, umask=-1,
-                 given=("engine", "threads", "socket")):
+                 given=("engine", "loop", "threads", "socket"), loop=LOOP):
         self.started = time.monotonic()
         self.folder = tempfile.mkdtemp(prefix="expiryd-")
         os.chmod(self.folder, 0o755)
@@ -86,6 +87,8 @@ class Daemon:
         command = [program]
         if "engine" in given:
             command += ["--engine", engine]
+        if "loop" in given:
+            command += ["--loop", loop]
         if "threads" in given and threads is not None:
             command += ["--threads", str(threads)]
         if "socket" in given and listen is None:

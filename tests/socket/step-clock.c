@@ -10,6 +10,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 #include <sys/stat.h>
+#include <sys/syscall.h>
 #include <sys/timerfd.h>
 #include <unistd.h>
 
@@ -18,8 +19,9 @@ int timerfd_create(int clock, int flags)
 	static atomic_int nr;
 	char path[256];
 
-	(void)clock;
-	(void)flags;
+	/* The loop's own are never read. */
+	if (!(flags & TFD_NONBLOCK))
+		return syscall(SYS_timerfd_create, clock, flags);
 	snprintf(path, sizeof(path), "%s%d", getenv("EXPIRY_STEP_CLOCK"), nr++);
 	if (mkfifo(path, 0600))
 		return -1;
@@ -32,9 +34,8 @@ int timerfd_settime(int fd, int flags, const struct itimerspec *at,
 {
 	char bytes[64];
 
-	(void)flags;
-	(void)at;
-	(void)before;
+	if (!(flags & TFD_TIMER_CANCEL_ON_SET))
+		return syscall(SYS_timerfd_settime, fd, flags, at, before);
 	if (read(fd, bytes, sizeof(bytes)) <= 0)
 		return 0;
 	errno = ECANCELED;

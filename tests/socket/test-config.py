@@ -276,7 +276,7 @@ def largest_batch(daemon):
         def counts():
             head = queue.request(Record(STAT))
             return batches.unpack_from(queue.take(head.period * SIZE),
-                                       STAT_BODY.size + 8 + batches.size)
+                                       STAT_BODY.size + 4 + batches.size)
         before = counts()
         with daemon.halted():
             queue.send(*[arm(HOUR)] * 1000)
@@ -368,6 +368,11 @@ def named(text):
 NOWHERE = "device = /nonexistent/%s\n"
 MISSING = "embedded: /nonexistent/%s: No such file or directory"
 
+def loop(daemon):
+    with attach(daemon.path) as connection:
+        return connection.stat().loop
+
+
 ROWS = {
     "socket": Row({named("one"): ["one"], named("two"): ["two"]}, answers,
                   given=("engine", "threads")),
@@ -379,6 +384,8 @@ ROWS = {
     "engine": Row({"auto": MISSING % "a", "embedded":
                    "embedded: as configured"}, first_line, NOWHERE % "a",
                   ("socket", "threads")),
+    "loop": Row({"io_uring": 1, "epoll": 2}, loop,
+                given=("engine", "threads", "socket")),
     "threads": Row({"1": 1, "3": 3}, threads, given=("engine", "socket")),
     # Of sorted pages one is for what was armed last, one for the sweep.
     "layout": Row({"sorted": range(5, 9), "subtree": range(2, 5)},

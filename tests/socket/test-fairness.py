@@ -39,7 +39,7 @@ def turns(connection):
     """How many there were so far."""
     head = connection.request(Record(STAT))
     return sum(BUCKETS.unpack_from(connection.take(head.period * SIZE),
-                                   STAT_BODY.size + 8))
+                                   STAT_BODY.size + 4))
 
 
 def read_replies(connection, request, count):

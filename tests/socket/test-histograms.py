@@ -13,7 +13,7 @@ from daemon import ENGINE, SLOW_MS, Daemon
 
 BUCKETS = 40
 HISTOGRAMS = struct.Struct("=%dQ" % (3 * BUCKETS))
-RESERVED = 1 * 8
+RESERVED = 4
 
 
 def histograms(connection):

@@ -19,7 +19,7 @@ def histograms(connection):
     """Of turns and of requests."""
     head = connection.request(Record(STAT))
     counts = HISTOGRAMS.unpack_from(connection.take(head.period * SIZE),
-                                    STAT_BODY.size + 8)
+                                    STAT_BODY.size + 4)
     return counts[:40], counts[80:]
 
 

@@ -2,7 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Nothing needless in the steady state: one io_uring_enter() a turn and no other
 system call, however many connections are ready; no memory asked for or given
-back."""
+back. With the epoll loop a turn is one epoll_wait(), and each message one more
+call."""
 
 import collections
 import mmap
@@ -17,7 +18,7 @@ import time
 import tap
 from client import (CANCEL, CONSUME, HOUR, REFRESH, SIZE, WAIT, arm,
                     attach, pack, scaled, wait_for)
-from daemon import ENGINE, ROOT, THREADS, Daemon
+from daemon import ENGINE, LOOP, ROOT, THREADS, Daemon
 from strace import Trace
 
 BATCH = 512
@@ -29,6 +30,9 @@ CALLS = ("malloc", "calloc", "realloc", "free", "aligned_alloc", "mmap",
 # timers are due it is another to read them.
 TURNS = 1 if ENGINE == "embedded" else 2
 TURNS_DUE = 1 if ENGINE == "embedded" else 3
+
+# What begins a turn.
+TURN = "epoll_wait" if LOOP == "epoll" else "io_uring_enter"
 
 # The daemon tells the service manager how it is that often, in a few calls. Only
 # on a slow machine does a test take so long.
@@ -95,9 +99,15 @@ class SystemCalls(Trace):
         self.calls.pop(CLOCK, None)
         self.statuses = int((time.monotonic() - self.started) // STATUS_S)
 
-    def check(self, most):
-        """Nothing but turns and statuses, and no more than @most turns."""
-        turns = self.calls.pop("io_uring_enter", 0)
+    def check(self, most, received, sent):
+        """Nothing but turns and statuses, no more than @most turns, and with epoll
+        no more than these messages, each in one piece."""
+        turns = self.calls.pop(TURN, 0)
+        if LOOP == "epoll":
+            number = self.calls.pop("recvfrom")
+            assert number <= received, "%d received" % number
+            number = self.calls.pop("sendto")
+            assert number <= sent, "%d sent" % number
         others = sum(self.calls.values())
         assert others <= self.statuses * STATUS_CALLS, dict(self.calls)
         most += self.statuses * STATUS_CALLS
@@ -113,7 +123,8 @@ def test_a_batch_takes_one_system_call():
             for _ in range(batches // 3):
                 traffic.life()
         # Now and then work is left over for another turn.
-        trace.check(TURNS * (batches + batches // 10 + 5))
+        trace.check(TURNS * (batches + batches // 10 + 5),
+                    2 * batches, batches)
 
 
 def test_a_batch_takes_one_system_call_in_each_thread():
@@ -127,7 +138,8 @@ def test_a_batch_takes_one_system_call_in_each_thread():
             for connection in connections:
                 for _ in range(batches // 3):
                     Traffic(connection).life()
-        trace.check(number * TURNS * (batches + batches // 10 + 5))
+        trace.check(number * TURNS * (batches + batches // 10 + 5),
+                    2 * number * batches, number * batches)
         for connection in connections:
             connection.close()
 
@@ -150,7 +162,7 @@ def test_many_connections_share_a_turn():
         # Being stopped ends one; some kernels hand out what is ready in a few
         # parts. What matters is that it is not one for each connection. Their
         # queues are spread over the threads.
-        trace.check(6 * TURNS * rounds * THREADS)
+        trace.check(6 * TURNS * rounds * THREADS, 64 * rounds, 64 * rounds)
         for connection in connections:
             connection.close()
 
@@ -194,7 +206,8 @@ def test_expirations_take_one_system_call_a_buffer():
                 traffic.trip(due)
                 consumer.take(BATCH * SIZE)
         # One to take the batch, one to look for more of what is due.
-        trace.check(TURNS_DUE * (3 * count // BATCH + 5))
+        trace.check(TURNS_DUE * (3 * count // BATCH + 5),
+                    2 * count // BATCH, 2 * count // BATCH)
 
 
 def test_at_rest_there_is_no_system_call():
