@@ -180,7 +180,7 @@ void peer_expect(struct peer *peer, const struct expiry_record *records,
 	peer->collected += nr;
 }
 
-/* An observer gets each delivery, or is told how many it does not get. */
+/* An observer gets each delivery, or a MISSED record with the number left out. */
 static void copied(struct peer *peer, const struct expiry_record *r)
 {
 	while (peer->nr_taken < peer->nr_expected &&
