@@ -186,7 +186,7 @@ SOCKET_ONCE := $(addsuffix .py,$(addprefix tests/socket/test-,config config-boun
 SOCKET_TWO := $(filter-out $(SOCKET_ONCE),$(SOCKET_ANY))
 # On an engine that answers later: not what counts system calls a batch, or has a
 # daemon with such an engine of its own.
-SOCKET_SLOW := $(filter-out $(addprefix tests/socket/test-,needless.py busy.py \
+SOCKET_SLOW := $(filter-out $(addprefix tests/socket/test-,overload.py steady-state.py \
 	manager.py),$(SOCKET_TWO))
 LIB_CLIENTS := $(filter %/test-api %/test-existing %/test-handle \
 	%/test-observer %/test-reconnect %/test-reconnect-consume \
@@ -195,9 +195,9 @@ LIB_CLIENTS := $(filter %/test-api %/test-existing %/test-handle \
 
 # What is about memory, and not about times, the slow engine or what the sanitizer
 # does itself, in two minutes.
-ASAN_SOCKET := $(filter-out $(addsuffix .py,$(addprefix tests/socket/test-,busy \
-	config-bounds histograms lateness log manager measures memory needless \
-	no-memory socket-file time-namespace)),$(SOCKET_TESTS))
+ASAN_SOCKET := $(filter-out $(addsuffix .py,$(addprefix tests/socket/test-,\
+	config-bounds histograms lateness log manager measures memory no-memory \
+	overload socket-file steady-state time-namespace)),$(SOCKET_TESTS))
 ASAN_LIB := $(patsubst $(B)/tests/lib/%,$(B)/asan/%,\
 	$(filter %/test-cuts %/test-existing %/test-handle %/test-observer \
 	%/test-reconnect %/test-reconnect-consume %/test-replies %/test-stream \
@@ -284,4 +284,4 @@ check-threads: all $(LIB_PROGRAMS) $(CALLS) \
 		EXPIRY_TEST_SHADOW=4; \
 		export EXPIRYD EXPIRY_THREADS EXPIRY_TEST_SHADOW; \
 		$(RUN_TESTS) --timeout 300 --prefix 'tsan: ' \
-			$(filter-out %/test-needless.py,$(SOCKET_TESTS)) $(LIB_CLIENTS)
+			$(filter-out %/test-steady-state.py,$(SOCKET_TESTS)) $(LIB_CLIENTS)

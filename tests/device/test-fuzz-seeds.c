@@ -13,7 +13,7 @@
 
 #include "../fuzz/device/report.h"
 #include "../fuzz/device/threads.h"
-#include "../fuzz/device/world.h"
+#include "../fuzz/device/state.h"
 
 #define SKIPPED	4
 

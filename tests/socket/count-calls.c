@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Preloaded into the daemon by test-needless.py: counts its calls for memory in
+ * Preloaded into the daemon by test-steady-state.py: counts its calls for memory in
  * a file that both have mapped, EXPIRY_COUNT_CALLS, so that the daemon itself
  * need not know of it.
  */

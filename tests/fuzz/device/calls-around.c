@@ -13,7 +13,7 @@
 #include <sys/wait.h>
 
 #include "calls.h"
-#include "judge.h"
+#include "oracle.h"
 #include "report.h"
 #include "values.h"
 

@@ -6,7 +6,7 @@
 #include <sys/uio.h>
 
 #include "calls.h"
-#include "judge.h"
+#include "oracle.h"
 #include "report.h"
 #include "values.h"
 

@@ -9,7 +9,7 @@
 #include <sys/uio.h>
 
 #include "calls.h"
-#include "judge.h"
+#include "oracle.h"
 #include "values.h"
 
 #define WAIT_MS_MAX	2	/* for a completion */

@@ -3,7 +3,7 @@
 #ifndef FUZZ_DEVICE_CALLS_H
 #define FUZZ_DEVICE_CALLS_H
 
-#include "world.h"
+#include "state.h"
 
 /* Makes one call. */
 void call_run(struct worker *worker, const struct call *call);

@@ -10,7 +10,7 @@
 #include <sys/stat.h>
 #include <sys/swap.h>
 
-#include "world.h"
+#include "state.h"
 
 #define CGROUP		"/sys/fs/cgroup"
 #define GROUP		CGROUP "/expiry-fuzz"

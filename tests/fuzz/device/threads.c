@@ -15,7 +15,7 @@
 #include <sys/time.h>
 
 #include "calls.h"
-#include "judge.h"
+#include "oracle.h"
 #include "report.h"
 #include "threads.h"
 

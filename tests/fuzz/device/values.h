@@ -8,7 +8,7 @@
 #include <stddef.h>
 #include <stdint.h>
 
-#include "world.h"
+#include "state.h"
 
 #define NSEC_PER_SEC	1000000000ULL
 

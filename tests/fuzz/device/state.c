@@ -10,7 +10,7 @@
 
 #include "report.h"
 #include "values.h"
-#include "world.h"
+#include "state.h"
 
 struct world world;
 struct options options = { .device = "/dev/expiry" };

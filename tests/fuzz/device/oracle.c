@@ -4,7 +4,7 @@
 #include <time.h>
 #include <sys/ioctl.h>
 
-#include "judge.h"
+#include "oracle.h"
 #include "report.h"
 #include "values.h"
 

@@ -6,7 +6,7 @@
 #ifndef FUZZ_DEVICE_JUDGE_H
 #define FUZZ_DEVICE_JUDGE_H
 
-#include "world.h"
+#include "state.h"
 
 enum rule {
 	RULE_OPEN,
