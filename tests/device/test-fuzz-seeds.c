@@ -58,7 +58,7 @@ int main(void)
 		return SKIPPED;
 	}
 	options.settime = settime && !strcmp(settime, "1");
-	world_init();
+	state_init();
 	threads_start(NULL);
 	printf("1..%d\n", nr);
 	for (i = 0; i < nr; i++)

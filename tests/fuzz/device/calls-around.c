@@ -77,12 +77,12 @@ void call_open(struct worker *worker, const struct call *call,
 		       flags[call->what % ARRAY_SIZE(flags)]);
 
 	(void)worker;
-	judge_call(RULE_OPEN, new);
+	oracle_call(RULE_OPEN, new);
 	if (new < 0)
 		return;
 	if (fd >= 0)
-		world.closes = true;
-	fd = __atomic_exchange_n(&world.fd[queue], new, __ATOMIC_RELAXED);
+		state.closes = true;
+	fd = __atomic_exchange_n(&state.fd[queue], new, __ATOMIC_RELAXED);
 	if (fd >= 0)
 		close(fd);
 }
@@ -92,8 +92,8 @@ void call_close(struct worker *worker, const struct call *call,
 {
 	(void)worker;
 	(void)call;
-	world.closes = true;
-	fd = __atomic_exchange_n(&world.fd[queue], -1, __ATOMIC_RELAXED);
+	state.closes = true;
+	fd = __atomic_exchange_n(&state.fd[queue], -1, __ATOMIC_RELAXED);
 	if (fd >= 0)
 		close(fd);
 }
@@ -108,10 +108,10 @@ void call_dup(struct worker *worker, const struct call *call,
 	(void)worker;
 	if (new < 0)
 		return;
-	world.closes = true;
-	world.mode[other] = world.mode[queue];
-	world.clock_id[other] = world.clock_id[queue];
-	fd = __atomic_exchange_n(&world.fd[other], new, __ATOMIC_RELAXED);
+	state.closes = true;
+	state.mode[other] = state.mode[queue];
+	state.clock_id[other] = state.clock_id[queue];
+	fd = __atomic_exchange_n(&state.fd[other], new, __ATOMIC_RELAXED);
 	if (fd >= 0)
 		close(fd);
 }
@@ -144,7 +144,7 @@ void call_fcntl(struct worker *worker, const struct call *call,
 		lseek(fd, call->count, call->more % 6);
 		break;
 	case 7:
-		if (fsync(fd) == 0 && !world.closes)
+		if (fsync(fd) == 0 && !state.closes)
 			finding("fsync succeeds");
 		break;
 	}
@@ -174,17 +174,17 @@ void call_memory(struct worker *worker, const struct call *call,
 		PROT_NONE, PROT_READ, PROT_READ | PROT_WRITE, PROT_WRITE,
 	};
 	unsigned int region = call_how(call) & 1 ? worker->number :
-		call->what % world.threads;
-	uint8_t *page = world.user[region] + call->count % REGION_PAGES * PAGE;
+		call->what % state.threads;
+	uint8_t *page = state.user[region] + call->count % REGION_PAGES * PAGE;
 	size_t size = PAGE * (1 + call->more % 2);
 
 	(void)queue;
 	(void)fd;
-	world.memory_touched[region] = true;
+	state.memory_touched[region] = true;
 	switch (call->when % 6) {
 	case 0:
 	case 1:
-		world_unmap(page);
+		state_unmap(page);
 		break;
 	case 2:
 	case 3:
@@ -194,7 +194,7 @@ void call_memory(struct worker *worker, const struct call *call,
 		madvise(page, size, call->seed & 1 ? MADV_DONTNEED : MADV_PAGEOUT);
 		break;
 	case 5:
-		world_remap(region);
+		state_remap(region);
 		break;
 	}
 }
@@ -235,10 +235,10 @@ void call_machine(struct worker *worker, const struct call *call,
 		write_text("/proc/sys/vm/drop_caches", "2");
 		break;
 	case 1:
-		if (__atomic_exchange_n(&world.time_set, true, __ATOMIC_RELAXED))
+		if (__atomic_exchange_n(&state.time_set, true, __ATOMIC_RELAXED))
 			break;
 		clock_gettime(CLOCK_REALTIME, &now);
-		world.offset_ns = (int64_t)((int8_t)call->more * NSEC_PER_SEC);
+		state.offset_ns = (int64_t)((int8_t)call->more * NSEC_PER_SEC);
 		now.tv_sec += (int8_t)call->more;
 		clock_settime(CLOCK_REALTIME, &now);
 		break;

@@ -15,7 +15,7 @@
 /* Only this thread writes to its memory and arms timers now. */
 static bool is_alone(const struct worker *worker)
 {
-	return world.alone && !worker->flying && !world.rings_closed;
+	return state.alone && !worker->flying && !state.rings_closed;
 }
 
 void call_submit(struct worker *worker, const struct call *call,
@@ -43,7 +43,7 @@ void call_submit(struct worker *worker, const struct call *call,
 	if (call_how(call) == 15)
 		batch.flags = 1U << call->seed % 32;
 	ret = ioctl(fd, EXPIRY_IOC_SUBMIT, &batch);
-	judge_call(RULE_SUBMIT, ret);
+	oracle_call(RULE_SUBMIT, ret);
 	if (ret < 0 || !records)
 		return;
 	if (ret > (int)count) {
@@ -53,12 +53,12 @@ void call_submit(struct worker *worker, const struct call *call,
 	for (i = 0; i < (uint32_t)ret && i < IDS; i++)
 		if (records[i].op == EXPIRY_OP_ARM && !records[i].status)
 			id_remember(queue, records[i].id);
-	if (!alone || world.memory_touched[0])
+	if (!alone || state.memory_touched[0])
 		return;
-	judge_replies(asked, records, ret);
-	if (!world.faults && ret < (int)count &&
+	oracle_replies(asked, records, ret);
+	if (!state.faults && ret < (int)count &&
 	    (uintptr_t)place.user + count * RECORD <=
-	    (uintptr_t)world.user[worker->number] + READ_ONLY_PAGE * PAGE)
+	    (uintptr_t)state.user[worker->number] + READ_ONLY_PAGE * PAGE)
 		finding("SUBMIT ends early, with nothing in its way");
 }
 
@@ -76,18 +76,18 @@ void call_submit_raw(struct worker *worker, const struct call *call,
 	(void)queue;
 	if (place.mine && place.room >= sizeof(batch))
 		memcpy(place.mine, &batch, sizeof(batch));
-	judge_call(RULE_SUBMIT, ioctl(fd, EXPIRY_IOC_SUBMIT, place.user));
+	oracle_call(RULE_SUBMIT, ioctl(fd, EXPIRY_IOC_SUBMIT, place.user));
 }
 
 static void read_done(struct worker *worker, unsigned int queue,
 		      const struct place *place, ssize_t ret)
 {
-	judge_call(RULE_READ, ret);
+	oracle_call(RULE_READ, ret);
 	if (ret <= 0 || !place->mine || !is_alone(worker))
 		return;
 	if (ret % RECORD)
 		finding("a read of %zd bytes", ret);
-	judge_read(queue, (void *)place->mine, ret / RECORD, true);
+	oracle_read(queue, (void *)place->mine, ret / RECORD, true);
 }
 
 void call_read(struct worker *worker, const struct call *call,
@@ -120,7 +120,7 @@ void call_readv(struct worker *worker, const struct call *call,
 		      call->what & 0x40 ? 0 : -1,
 		      call->what & 0x80 ? RWF_NOWAIT : 0);
 	if (ret < 0 && errno != ESPIPE)
-		judge_errno(RULE_READ, errno);
+		oracle_errno(RULE_READ, errno);
 	if (ret > 0 && ret % RECORD)
 		finding("a readv of %zd bytes", ret);
 }
@@ -129,7 +129,7 @@ void call_pread(struct worker *worker, const struct call *call,
 		unsigned int queue, int fd)
 {
 	(void)queue;
-	judge_call(RULE_PREAD,
+	oracle_call(RULE_PREAD,
 		   pread(fd, place_of(worker->number, call->place).user,
 			 size_of(call->count), (int8_t)call->what));
 }
@@ -138,7 +138,7 @@ void call_write(struct worker *worker, const struct call *call,
 		unsigned int queue, int fd)
 {
 	(void)queue;
-	judge_call(RULE_WRITE, write(fd, world.user[worker->number],
+	oracle_call(RULE_WRITE, write(fd, state.user[worker->number],
 				     size_of(call->count) % REGION));
 }
 
@@ -148,7 +148,7 @@ void call_stat(struct worker *worker, const struct call *call,
 	struct place place = place_of(worker->number, call->place);
 
 	(void)queue;
-	judge_call(RULE_STAT, ioctl(fd, EXPIRY_IOC_STAT, place.user));
+	oracle_call(RULE_STAT, ioctl(fd, EXPIRY_IOC_STAT, place.user));
 }
 
 /* From the start, or from any place, until the end or not. */
@@ -170,7 +170,7 @@ void call_scan(struct worker *worker, const struct call *call,
 			call->seed;
 	do {
 		ret = ioctl(fd, EXPIRY_IOC_SCAN, &scan);
-		judge_call(RULE_SCAN, ret);
+		oracle_call(RULE_SCAN, ret);
 	} while (ret >= 0 && scan.cursor && --steps);
 }
 
@@ -179,7 +179,7 @@ void call_rewind(struct worker *worker, const struct call *call,
 {
 	(void)worker;
 	(void)queue;
-	judge_call(RULE_REWIND, ioctl(fd, EXPIRY_IOC_REWIND, (long)call->what));
+	oracle_call(RULE_REWIND, ioctl(fd, EXPIRY_IOC_REWIND, (long)call->what));
 }
 
 void call_config(struct worker *worker, const struct call *call,
@@ -199,15 +199,15 @@ void call_config(struct worker *worker, const struct call *call,
 	if (call_how(call) == 15)
 		config.reserved = call->seed;
 	if (!place.mine || place.room < sizeof(config)) {
-		judge_call(RULE_CONFIG, ioctl(fd, EXPIRY_IOC_CONFIG, place.user));
+		oracle_call(RULE_CONFIG, ioctl(fd, EXPIRY_IOC_CONFIG, place.user));
 		return;
 	}
 	memcpy(place.mine, &config, sizeof(config));
 	ret = ioctl(fd, EXPIRY_IOC_CONFIG, place.user);
-	judge_call(RULE_CONFIG, ret);
+	oracle_call(RULE_CONFIG, ret);
 	if (!ret) {
-		world.mode[queue] = config.mode;
-		world.clock_id[queue] = config.clock_id;
+		state.mode[queue] = config.mode;
+		state.clock_id[queue] = config.clock_id;
 	}
 }
 
@@ -218,7 +218,7 @@ void call_layout(struct worker *worker, const struct call *call,
 
 	(void)worker;
 	(void)queue;
-	judge_call(RULE_LAYOUT,
+	oracle_call(RULE_LAYOUT,
 		   ioctl(fd, EXPIRY_IOC_LAYOUT,
 			 layouts[call->what % ARRAY_SIZE(layouts)]));
 }
@@ -243,7 +243,7 @@ void call_other_ioctl(struct worker *worker, const struct call *call,
 	default:	/* another device's */
 		cmd = 0x54000000U | call->more << 8 | call->what;
 	}
-	judge_call(RULE_OTHER_IOCTL,
+	oracle_call(RULE_OTHER_IOCTL,
 		   ioctl(fd, cmd, place_of(worker->number, call->place).user));
 }
 
@@ -258,10 +258,10 @@ void call_mmap(struct worker *worker, const struct call *call,
 	(void)queue;
 	if (address == MAP_FAILED) {
 		if (errno != EACCES)
-			judge_errno(RULE_MMAP, errno);
+			oracle_errno(RULE_MMAP, errno);
 		return;
 	}
 	munmap(address, PAGE * (call->count & 7));
-	if (!world.closes)
+	if (!state.closes)
 		finding("the device can be mapped");
 }

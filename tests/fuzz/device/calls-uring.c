@@ -154,7 +154,7 @@ void call_uring_poll(struct worker *worker, const struct call *call,
 		if (call->seed % 16)
 			sqe->opcode = IORING_OP_NOP;
 		else
-			world.closes = true;
+			state.closes = true;
 		break;
 	default:
 		sqe = entry(worker, call, IORING_OP_POLL_ADD, fd, TAG_OTHER);
@@ -189,10 +189,10 @@ static void completed(const struct io_uring_cqe *cqe)
 
 	/* io_uring has errors of its own for a faulty entry. */
 	if (cqe->user_data == TAG_CMD)
-		judge_errno(RULE_URING_CMD, err == EBADF || err == ENOBUFS ? 0 : err);
+		oracle_errno(RULE_URING_CMD, err == EBADF || err == ENOBUFS ? 0 : err);
 	else if (cqe->user_data == TAG_READ && err != EBADF && err != ENOBUFS &&
 		 err != ESPIPE)
-		judge_errno(RULE_URING_READ, err);
+		oracle_errno(RULE_URING_READ, err);
 }
 
 /* Not uring_wait(): deferred task work makes the ring readable. */

@@ -54,7 +54,7 @@ static void run_failing(struct worker *worker, const struct call *call,
 	sigset_t all, before;
 
 	worker->fail_nth = 0;
-	world.faults = true;
+	state.faults = true;
 	fcntl(fd, F_SETFL, O_NONBLOCK);
 	sigfillset(&all);
 	pthread_sigmask(SIG_SETMASK, &all, &before);
@@ -74,7 +74,7 @@ void call_run(struct worker *worker, const struct call *call)
 	if (fd < 0 && calls[kind].run != call_open && call->seed % 16)
 		return;
 	if (fd < 0)
-		world.closes = true;
+		state.closes = true;
 	if (options.trace)
 		printf("# thread %u, queue %u: %s\n", worker->number, queue,
 		       calls[kind].name);

@@ -40,8 +40,8 @@ bool corpus_save(const char *dir, const void *data, size_t size);
 /* Copies to @dir the fewest that cover every edge covered, at most @most. */
 void corpus_cover(const char *dir, unsigned int most);
 
-/* Makes another program from the existing ones. @state: of the random numbers
+/* Makes another program from the existing ones. @prng: of the random numbers
  */
-size_t corpus_mutate(void *data, uint32_t *state);
+size_t corpus_mutate(void *data, uint32_t *prng);
 
 #endif /* FUZZ_DEVICE_CORPUS_H */

@@ -137,12 +137,12 @@ static void run_corpus(void)
 static void fuzz(bool guided)
 {
 	uint8_t data[PROGRAM_MAX];
-	uint32_t state = args.seed;
+	uint32_t prng = args.seed;
 	unsigned int new;
 	size_t size;
 
 	while (elapsed() < args.seconds) {
-		size = corpus_mutate(data, &state);
+		size = corpus_mutate(data, &prng);
 		new = execute(data, size, NULL, NULL);
 		if (guided && new && corpus_add(data, size) && args.nr_dirs)
 			corpus_save(args.dirs[0], data, size);
@@ -289,7 +289,7 @@ int main(int argc, char **argv)
 	       options.settime && machine_fail_init() ? ", failing allocations" : "");
 	fflush(stdout);
 
-	world_init();
+	state_init();
 	threads_start(cover_thread);
 	started_ns = clock_ns(CLOCK_MONOTONIC);
 	run_corpus();

@@ -13,39 +13,39 @@
 
 static const uint8_t interesting[] = { 0, 1, 2, 4, 15, 16, 31, 32, 127, 128, 240, 255 };
 
-static void bytes_by_chance(void *data, size_t size, uint32_t *state)
+static void bytes_by_chance(void *data, size_t size, uint32_t *prng)
 {
 	uint8_t *byte = data;
 
 	while (size--)
-		*byte++ = draw(state) >> 11;
+		*byte++ = draw(prng) >> 11;
 }
 
-static unsigned int fresh(struct program *program, uint32_t *state)
+static unsigned int fresh(struct program *program, uint32_t *prng)
 {
-	unsigned int nr = 1 + draw(state) % CALLS_MAX;
+	unsigned int nr = 1 + draw(prng) % CALLS_MAX;
 
 	bytes_by_chance(program, sizeof(program->head) +
-			nr * sizeof(program->calls[0]), state);
+			nr * sizeof(program->calls[0]), prng);
 	return nr;
 }
 
-static void change_field(struct call *call, uint32_t *state)
+static void change_field(struct call *call, uint32_t *prng)
 {
-	uint8_t *byte = (uint8_t *)call + draw(state) % sizeof(*call);
+	uint8_t *byte = (uint8_t *)call + draw(prng) % sizeof(*call);
 
-	switch (draw(state) % 4) {
+	switch (draw(prng) % 4) {
 	case 0:
-		*byte ^= 1U << draw(state) % 8;
+		*byte ^= 1U << draw(prng) % 8;
 		break;
 	case 1:
-		*byte = draw(state) >> 9;
+		*byte = draw(prng) >> 9;
 		break;
 	case 2:
-		*byte += draw(state) % 9 - 4;
+		*byte += draw(prng) % 9 - 4;
 		break;
 	default:
-		*byte = interesting[draw(state) % ARRAY_SIZE(interesting)];
+		*byte = interesting[draw(prng) % ARRAY_SIZE(interesting)];
 	}
 }
 
@@ -63,19 +63,19 @@ static unsigned int insert(struct program *program, unsigned int nr,
 }
 
 static unsigned int change(struct program *program, unsigned int nr,
-			   uint32_t *state)
+			   uint32_t *prng)
 {
-	const struct input *other = corpus[draw(state) % corpus_nr];
-	unsigned int at = draw(state) % nr, from, count;
+	const struct input *other = corpus[draw(prng) % corpus_nr];
+	unsigned int at = draw(prng) % nr, from, count;
 	struct program donor;
 	struct call call;
 
-	switch (draw(state) % 12) {
+	switch (draw(prng) % 12) {
 	case 0:
-		bytes_by_chance(&call, sizeof(call), state);
+		bytes_by_chance(&call, sizeof(call), prng);
 		return insert(program, nr, at, &call, 1);
 	case 1:
-		call = program->calls[draw(state) % nr];
+		call = program->calls[draw(prng) % nr];
 		return insert(program, nr, at, &call, 1);
 	case 2:
 		if (nr == 1)
@@ -84,7 +84,7 @@ static unsigned int change(struct program *program, unsigned int nr,
 			(nr - at - 1) * sizeof(call));
 		return nr - 1;
 	case 3:
-		from = draw(state) % nr;
+		from = draw(prng) % nr;
 		call = program->calls[at];
 		program->calls[at] = program->calls[from];
 		program->calls[from] = call;
@@ -96,46 +96,46 @@ static unsigned int change(struct program *program, unsigned int nr,
 		count = program_calls(other->size);
 		if (!count)
 			break;
-		from = draw(state) % count;
-		count = 1 + draw(state) % (count - from);
+		from = draw(prng) % count;
+		count = 1 + draw(prng) % (count - from);
 		/* Between, or from there on. */
-		return insert(program, draw(state) & 1 ? nr : at, at,
+		return insert(program, draw(prng) & 1 ? nr : at, at,
 			      &donor.calls[from], count);
 	case 6:
 		bytes_by_chance((uint8_t *)&program->head +
-				draw(state) % sizeof(program->head), 1, state);
+				draw(prng) % sizeof(program->head), 1, prng);
 		break;
 	case 7:
-		program->calls[at].kind = draw(state) >> 7;
+		program->calls[at].kind = draw(prng) >> 7;
 		break;
 	case 8:
-		program->calls[at].where = draw(state) >> 7;
+		program->calls[at].where = draw(prng) >> 7;
 		break;
 	default:
-		change_field(&program->calls[at], state);
+		change_field(&program->calls[at], prng);
 	}
 	return nr;
 }
 
-size_t corpus_mutate(void *data, uint32_t *state)
+size_t corpus_mutate(void *data, uint32_t *prng)
 {
 	struct program program = { 0 };
 	const struct input *input;
 	unsigned int nr, changes;
 
-	if (!corpus_nr || draw(state) % FRESH == 0) {
-		nr = fresh(&program, state);
+	if (!corpus_nr || draw(prng) % FRESH == 0) {
+		nr = fresh(&program, prng);
 	} else {
 		/* The later half needed the most steps. */
-		input = corpus[draw(state) & 1 ? draw(state) % corpus_nr :
-			       corpus_nr - 1 - draw(state) % (corpus_nr / 2 + 1)];
+		input = corpus[draw(prng) & 1 ? draw(prng) % corpus_nr :
+			       corpus_nr - 1 - draw(prng) % (corpus_nr / 2 + 1)];
 		memcpy(&program, input->data, input->size);
 		nr = program_calls(input->size);
-		changes = 1 + draw(state) % CHANGES_MAX;
+		changes = 1 + draw(prng) % CHANGES_MAX;
 		if (!nr)
-			nr = fresh(&program, state);
+			nr = fresh(&program, prng);
 		while (changes--)
-			nr = change(&program, nr, state);
+			nr = change(&program, nr, prng);
 	}
 	memcpy(data, &program, sizeof(program.head) +
 	       nr * sizeof(program.calls[0]));

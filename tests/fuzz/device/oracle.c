@@ -57,23 +57,23 @@ static bool is_shortage(enum rule rule, int err)
 	}
 }
 
-void judge_errno(enum rule rule, int err)
+void oracle_errno(enum rule rule, int err)
 {
 	unsigned int i;
 
 	/* A closed number may be another file's by now. */
-	if (!err || world.closes)
+	if (!err || state.closes)
 		return;
 	for (i = 0; i < ERRNOS_MAX && rules[rule].errnos[i]; i++)
 		if (rules[rule].errnos[i] == err)
 			return;
-	if (world.faults && is_shortage(rule, err))
+	if (state.faults && is_shortage(rule, err))
 		return;
 	finding("%s ends with errno %d (%s), of which nothing is said",
 		rules[rule].name, err, strerror(err));
 }
 
-void judge_replies(const struct expiry_record *asked,
+void oracle_replies(const struct expiry_record *asked,
 		   const struct expiry_record *replies, uint32_t count)
 {
 	struct expiry_record refused;
@@ -95,7 +95,7 @@ void judge_replies(const struct expiry_record *asked,
 				replies[i].op);
 			return;
 		}
-		judge_errno(RULE_STATUS, -replies[i].status);
+		oracle_errno(RULE_STATUS, -replies[i].status);
 		refused = asked[i];
 		refused.status = replies[i].status;
 		if (memcmp(&refused, &replies[i], sizeof(refused)))
@@ -104,10 +104,10 @@ void judge_replies(const struct expiry_record *asked,
 	}
 }
 
-void judge_read(unsigned int queue, const struct expiry_record *records,
+void oracle_read(unsigned int queue, const struct expiry_record *records,
 		uint32_t count, bool in_order)
 {
-	int clock_id = world.clock_id[queue];
+	int clock_id = state.clock_id[queue];
 	uint64_t now_ns = clock_ns(clock_id), last_ns = 0;
 	const struct expiry_record *record;
 
@@ -125,7 +125,7 @@ void judge_read(unsigned int queue, const struct expiry_record *records,
 			return;
 		}
 		if (record->deadline_ns > now_ns &&
-		    !(clock_id == CLOCK_REALTIME && world.time_set))
+		    !(clock_id == CLOCK_REALTIME && state.time_set))
 			finding("delivered before its deadline");
 		if (in_order && record->deadline_ns < last_ns)
 			finding("a read out of order of deadline");
@@ -138,12 +138,12 @@ static int stat_of(int fd, struct expiry_stat *stat)
 	memset(stat, 0, sizeof(*stat));
 	if (!ioctl(fd, EXPIRY_IOC_STAT, stat))
 		return 0;
-	judge_errno(RULE_STAT, errno);
+	oracle_errno(RULE_STAT, errno);
 	return -errno;
 }
 
 /* Due timers become readable, sooner or later. */
-static void judge_due(unsigned int queue, int fd)
+static void oracle_due(unsigned int queue, int fd)
 {
 	struct pollfd pollfd = { .fd = fd, .events = POLLIN };
 	struct expiry_record records[SCAN_ROWS];
@@ -160,9 +160,9 @@ static void judge_due(unsigned int queue, int fd)
 			continue;
 		ret = read(fd, records, sizeof(records));
 		if (ret < 0)
-			judge_errno(RULE_READ, errno);
+			oracle_errno(RULE_READ, errno);
 		if (ret > 0) {
-			judge_read(queue, records, ret / RECORD, false);
+			oracle_read(queue, records, ret / RECORD, false);
 			return;
 		}
 	}
@@ -192,7 +192,7 @@ static int scan_all(int fd, struct rows *rows)
 	do {
 		ret = ioctl(fd, EXPIRY_IOC_SCAN, &scan);
 		if (ret < 0) {
-			judge_errno(RULE_SCAN, errno);
+			oracle_errno(RULE_SCAN, errno);
 			return -errno;
 		}
 		for (i = 0; i < ret; i++) {
@@ -208,7 +208,7 @@ static int scan_all(int fd, struct rows *rows)
 
 /* Checks that listed timers are the counted ones, and that CLEAR removes all.
  */
-static void judge_rows(int fd)
+static void oracle_rows(int fd)
 {
 	struct expiry_record clear = { .op = EXPIRY_OP_CLEAR };
 	struct expiry_batch batch = { .addr = (uintptr_t)&clear, .count = 1 };
@@ -231,7 +231,7 @@ static void judge_rows(int fd)
 	    stat.nodes > 2 * stat.armed + NODES_SPARE)
 		finding("%llu nodes for %llu timers", stat.nodes, stat.armed);
 	if (ioctl(fd, EXPIRY_IOC_SUBMIT, &batch) != 1 || clear.status) {
-		if (!world.faults)
+		if (!state.faults)
 			finding("CLEAR is refused with %d", clear.status);
 		return;
 	}
@@ -244,27 +244,27 @@ static void judge_rows(int fd)
 		finding("something is left after CLEAR");
 }
 
-void judge_queues(void)
+void oracle_queues(void)
 {
 	struct expiry_stat stat;
 	unsigned int i;
 	int err;
 
 	for (i = 0; i < QUEUES; i++) {
-		struct pollfd pollfd = { .fd = world.fd[i], .events = POLLIN };
+		struct pollfd pollfd = { .fd = state.fd[i], .events = POLLIN };
 
-		if (world.fd[i] < 0)
+		if (state.fd[i] < 0)
 			continue;
-		err = stat_of(world.fd[i], &stat);
+		err = stat_of(state.fd[i], &stat);
 		if (err == -ENOTCONN && poll(&pollfd, 1, 0) >= 0 &&
 		    pollfd.revents != POLLERR)
 			finding("a queue without a clock polls %#x",
 				pollfd.revents);
 		if (err)
 			continue;
-		world.mode[i] = stat.mode;
-		world.clock_id[i] = stat.clock_id;
-		judge_due(i, world.fd[i]);
-		judge_rows(world.fd[i]);
+		state.mode[i] = stat.mode;
+		state.clock_id[i] = stat.clock_id;
+		oracle_due(i, state.fd[i]);
+		oracle_rows(state.fd[i]);
 	}
 }

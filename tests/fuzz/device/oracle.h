@@ -3,8 +3,8 @@
  * The oracle: rules that hold for every program. They cover the errors of a
  * call, the records of a reader, and the consistency of a queue not in use.
  */
-#ifndef FUZZ_DEVICE_JUDGE_H
-#define FUZZ_DEVICE_JUDGE_H
+#ifndef FUZZ_DEVICE_ORACLE_H
+#define FUZZ_DEVICE_ORACLE_H
 
 #include "state.h"
 
@@ -27,23 +27,23 @@ enum rule {
 };
 
 /* @err: the errno of a call, 0 = it succeeded */
-void judge_errno(enum rule rule, int err);
+void oracle_errno(enum rule rule, int err);
 
 /* @ret: what the call returned */
-static inline void judge_call(enum rule rule, long ret)
+static inline void oracle_call(enum rule rule, long ret)
 {
-	judge_errno(rule, ret < 0 ? errno : 0);
+	oracle_errno(rule, ret < 0 ? errno : 0);
 }
 
 /* @asked: the batch as it was sent; @replies: as it came back, processed */
-void judge_replies(const struct expiry_record *asked,
+void oracle_replies(const struct expiry_record *asked,
 		   const struct expiry_record *replies, uint32_t count);
 
 /* Checks the records of one read() of @queue. */
-void judge_read(unsigned int queue, const struct expiry_record *records,
+void oracle_read(unsigned int queue, const struct expiry_record *records,
 		uint32_t count, bool in_order);
 
 /* Checks the queues after a program, when its threads have ended. */
-void judge_queues(void);
+void oracle_queues(void);
 
-#endif /* FUZZ_DEVICE_JUDGE_H */
+#endif /* FUZZ_DEVICE_ORACLE_H */

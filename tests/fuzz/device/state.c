@@ -12,7 +12,7 @@
 #include "values.h"
 #include "state.h"
 
-struct world world;
+struct state state;
 struct options options = { .device = "/dev/expiry" };
 
 static int memory_fd;
@@ -74,7 +74,7 @@ void params_set(uint8_t choice)
 	if (!choice || !options.settime)
 		return;
 	snprintf(path, sizeof(path), PARAMS "%s", params[choice].name);
-	__atomic_store_n(&world.params_changed, true, __ATOMIC_RELAXED);
+	__atomic_store_n(&state.params_changed, true, __ATOMIC_RELAXED);
 	write_text(path, params[choice].value);
 }
 
@@ -89,7 +89,7 @@ static void params_restore(void)
 		snprintf(path, sizeof(path), PARAMS "%s", params_before[i].name);
 		write_text(path, params_before[i].value);
 	}
-	world.params_changed = false;
+	state.params_changed = false;
 }
 
 /* Returns the module's use count. */
@@ -107,24 +107,24 @@ static int module_refcnt(void)
 }
 
 /* No mapping is left, nor will other memory take its place. */
-void world_unmap(void *page)
+void state_unmap(void *page)
 {
 	mmap(page, PAGE, PROT_NONE, MAP_PRIVATE | MAP_ANONYMOUS | MAP_FIXED, -1, 0);
 }
 
 /* Maps all memory of a thread again, except the parts that are never mapped. */
-void world_remap(unsigned int thread)
+void state_remap(unsigned int thread)
 {
-	uint8_t *user = world.user[thread];
+	uint8_t *user = state.user[thread];
 
 	if (mmap(user, REGION, PROT_READ | PROT_WRITE, MAP_SHARED | MAP_FIXED,
 		 memory_fd, thread * REGION) == MAP_FAILED)
 		die("mmap");
 	mprotect(user + READ_ONLY_PAGE * PAGE, PAGE, PROT_READ);
-	world_unmap(user + HOLE_PAGE * PAGE);
+	state_unmap(user + HOLE_PAGE * PAGE);
 }
 
-void world_init(void)
+void state_init(void)
 {
 	size_t all = THREADS * REGION;
 	uint8_t *users;
@@ -133,21 +133,21 @@ void world_init(void)
 	memory_fd = memfd_create("fuzz-device", MFD_CLOEXEC);
 	if (memory_fd < 0 || ftruncate(memory_fd, all))
 		die("memfd_create");
-	world.mine = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED,
+	state.mine = mmap(NULL, all, PROT_READ | PROT_WRITE, MAP_SHARED,
 			  memory_fd, 0);
 	/* An unmapped page around each region. */
 	users = mmap(NULL, all + (THREADS + 1) * PAGE, PROT_NONE,
 		     MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
-	if (world.mine == MAP_FAILED || users == MAP_FAILED)
+	if (state.mine == MAP_FAILED || users == MAP_FAILED)
 		die("mmap");
 	for (i = 0; i < THREADS; i++) {
-		world.user[i] = users + PAGE + i * (REGION + PAGE);
-		world.workers[i].number = i;
-		world.workers[i].epoll = -1;
-		world_remap(i);
+		state.user[i] = users + PAGE + i * (REGION + PAGE);
+		state.workers[i].number = i;
+		state.workers[i].epoll = -1;
+		state_remap(i);
 	}
 	for (i = 0; i < QUEUES; i++)
-		world.fd[i] = -1;
+		state.fd[i] = -1;
 	params_read();
 	refcnt_before = module_refcnt();
 }
@@ -162,50 +162,50 @@ static void queue_begin(unsigned int queue, const struct queue_head *head)
 	};
 	const struct call fill = { .when = head->fill, .more = 1 | 16 |
 				   (head->limit & 8), .seed = head->limit };
-	struct expiry_record *records = (void *)world.mine;
-	struct expiry_batch batch = { .addr = (uintptr_t)world.user[0] };
+	struct expiry_record *records = (void *)state.mine;
+	struct expiry_batch batch = { .addr = (uintptr_t)state.user[0] };
 
-	world.mode[queue] = config.mode;
-	world.clock_id[queue] = config.clock_id;
-	world.nr_ids[queue] = 0;
-	memset(world.ids[queue], 0, sizeof(world.ids[queue]));
+	state.mode[queue] = config.mode;
+	state.clock_id[queue] = config.clock_id;
+	state.nr_ids[queue] = 0;
+	memset(state.ids[queue], 0, sizeof(state.ids[queue]));
 	if (head->setup & SETUP_CLOSED)
 		return;
-	world.fd[queue] = open(options.device, O_RDWR | O_CLOEXEC |
+	state.fd[queue] = open(options.device, O_RDWR | O_CLOEXEC |
 			       (head->setup & SETUP_BLOCKS ? 0 : O_NONBLOCK));
-	if (world.fd[queue] < 0 || head->setup & SETUP_RAW)
+	if (state.fd[queue] < 0 || head->setup & SETUP_RAW)
 		return;
 	if (head->setup & SETUP_SUBTREE)
-		ioctl(world.fd[queue], EXPIRY_IOC_LAYOUT, EXPIRY_LAYOUT_SUBTREE);
-	if (ioctl(world.fd[queue], EXPIRY_IOC_CONFIG, &config))
+		ioctl(state.fd[queue], EXPIRY_IOC_LAYOUT, EXPIRY_LAYOUT_SUBTREE);
+	if (ioctl(state.fd[queue], EXPIRY_IOC_CONFIG, &config))
 		return;
 	batch.count = count_of(head->fill) % (REGION / RECORD * 3 / 4);
 	if (head->fill % 3 == 0 || !batch.count)
 		return;
 	records_fill(records, batch.count, queue, &fill);
-	if (ioctl(world.fd[queue], EXPIRY_IOC_SUBMIT, &batch) <= 0)
+	if (ioctl(state.fd[queue], EXPIRY_IOC_SUBMIT, &batch) <= 0)
 		return;
 	for (batch.flags = 0; batch.flags < IDS; batch.flags++)
 		id_remember(queue, records[batch.flags % batch.count].id);
 }
 
 /**
- * world_begin - set everything up by a program's head
+ * state_begin - set everything up by a program's head
  * @head: the head
  * @threads: of the program
  */
-void world_begin(const struct program_head *head, unsigned int threads)
+void state_begin(const struct program_head *head, unsigned int threads)
 {
 	unsigned int i;
 
-	world.threads = threads;
-	world.alone = threads == 1;
-	world.faults = false;
-	world.closes = false;
+	state.threads = threads;
+	state.alone = threads == 1;
+	state.faults = false;
+	state.closes = false;
 	for (i = 0; i < THREADS; i++) {
-		if (world.memory_touched[i])
-			world_remap(i);
-		world.memory_touched[i] = false;
+		if (state.memory_touched[i])
+			state_remap(i);
+		state.memory_touched[i] = false;
 	}
 	params_set(head->params);
 	for (i = 0; i < QUEUES; i++)
@@ -217,10 +217,10 @@ static void time_restore(void)
 	struct timespec now;
 
 	clock_gettime(CLOCK_REALTIME, &now);
-	now.tv_sec -= world.offset_ns / (int64_t)NSEC_PER_SEC;
+	now.tv_sec -= state.offset_ns / (int64_t)NSEC_PER_SEC;
 	clock_settime(CLOCK_REALTIME, &now);
-	world.offset_ns = 0;
-	world.time_set = false;
+	state.offset_ns = 0;
+	state.time_set = false;
 }
 
 /*
@@ -232,7 +232,7 @@ void ring_close(struct worker *worker)
 	uring_fini(&worker->ring);
 	worker->has_ring = false;
 	if (worker->flying) {
-		world.rings_closed = true;
+		state.rings_closed = true;
 		worker->ending[worker->nr_ending++] = worker->ring_end;
 	} else {
 		close(worker->ring_end);
@@ -256,16 +256,16 @@ static void wait_until_freed(int ring_end)
 }
 
 /**
- * world_quiesce - end the rings' remaining work, after the threads
+ * state_quiesce - end the rings' remaining work, after the threads
  *
  * From here on only the caller uses the queues.
  */
-void world_quiesce(void)
+void state_quiesce(void)
 {
 	unsigned int i;
 
 	for (i = 0; i < THREADS; i++) {
-		struct worker *worker = &world.workers[i];
+		struct worker *worker = &state.workers[i];
 
 		if (worker->has_ring && worker->flying)
 			ring_close(worker);
@@ -287,14 +287,14 @@ static void wait_until_unused(void)
 }
 
 /**
- * world_end - close everything but idle rings, and undo all changes
+ * state_end - close everything but idle rings, and undo all changes
  */
-void world_end(void)
+void state_end(void)
 {
 	unsigned int i;
 
 	for (i = 0; i < THREADS; i++) {
-		struct worker *worker = &world.workers[i];
+		struct worker *worker = &state.workers[i];
 
 		if (worker->epoll >= 0)
 			close(worker->epoll);
@@ -304,15 +304,15 @@ void world_end(void)
 		worker->ring.queued = 0;
 	}
 	for (i = 0; i < QUEUES; i++) {
-		if (world.fd[i] >= 0)
-			close(world.fd[i]);
-		world.fd[i] = -1;
+		if (state.fd[i] >= 0)
+			close(state.fd[i]);
+		state.fd[i] = -1;
 	}
-	if (world.rings_closed)
+	if (state.rings_closed)
 		wait_until_unused();
-	world.rings_closed = false;
-	if (world.params_changed)
+	state.rings_closed = false;
+	if (state.params_changed)
 		params_restore();
-	if (world.time_set)
+	if (state.time_set)
 		time_restore();
 }

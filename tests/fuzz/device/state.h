@@ -3,8 +3,8 @@
  * State of a program's calls: queues, memory, the module's parameters. One for
  * the whole process; made anew before each program.
  */
-#ifndef FUZZ_DEVICE_WORLD_H
-#define FUZZ_DEVICE_WORLD_H
+#ifndef FUZZ_DEVICE_STATE_H
+#define FUZZ_DEVICE_STATE_H
 
 #include <stdbool.h>
 #include <linux/expiry.h>
@@ -52,7 +52,7 @@ struct worker {
 };
 
 /**
- * struct world - the whole state
+ * struct state - the queues, memory and threads of a program
  * @fd: the queues, -1 where there is none
  * @mode: EXPIRY_MODE_* of each
  * @clock_id: of each
@@ -72,7 +72,7 @@ struct worker {
  *
  * Pages of @user may be unmapped, as are those before and behind it.
  */
-struct world {
+struct state {
 	int fd[QUEUES];
 	uint32_t mode[QUEUES];
 	int clock_id[QUEUES];
@@ -92,7 +92,7 @@ struct world {
 	struct worker workers[THREADS];
 };
 
-extern struct world world;
+extern struct state state;
 
 /**
  * struct options - abilities of this machine
@@ -112,13 +112,13 @@ struct options {
 
 extern struct options options;
 
-void world_init(void);
-void world_begin(const struct program_head *head, unsigned int threads);
-void world_quiesce(void);
-void world_end(void);
+void state_init(void);
+void state_begin(const struct program_head *head, unsigned int threads);
+void state_quiesce(void);
+void state_end(void);
 void ring_close(struct worker *worker);
-void world_remap(unsigned int thread);
-void world_unmap(void *page);
+void state_remap(unsigned int thread);
+void state_unmap(void *page);
 void params_set(uint8_t choice);
 
 bool machine_reclaim_init(void);
@@ -127,7 +127,7 @@ bool machine_fail_init(void);
 /* Returns a queue's fd for use; it may be closed at any time. */
 static inline int queue_fd(unsigned int queue)
 {
-	return __atomic_load_n(&world.fd[queue], __ATOMIC_RELAXED);
+	return __atomic_load_n(&state.fd[queue], __ATOMIC_RELAXED);
 }
 
-#endif /* FUZZ_DEVICE_WORLD_H */
+#endif /* FUZZ_DEVICE_STATE_H */

@@ -40,8 +40,8 @@ static void calls_of(unsigned int thread)
 	unsigned int i;
 
 	for (i = 0; i < nr_calls; i++)
-		if (call_thread(&program.calls[i], world.threads) == thread)
-			call_run(&world.workers[thread], &program.calls[i]);
+		if (call_thread(&program.calls[i], state.threads) == thread)
+			call_run(&state.workers[thread], &program.calls[i]);
 }
 
 /* The last thread has not all rights of root. */
@@ -139,7 +139,7 @@ void program_run(const void *data, size_t size)
 	nr = program.head.threads % THREADS + 1;
 
 	__atomic_store_n(&ticks, 0, __ATOMIC_RELAXED);
-	world_begin(&program.head, nr);
+	state_begin(&program.head, nr);
 	for (i = 1; i < nr; i++) {
 		__atomic_store_n(&threads[i].busy, true, __ATOMIC_RELEASE);
 		sem_post(&threads[i].begin);
@@ -148,7 +148,7 @@ void program_run(const void *data, size_t size)
 	for (i = 1; i < nr; i++)
 		while (sem_wait(&threads[i].end))
 			;
-	world_quiesce();
-	judge_queues();
-	world_end();
+	state_quiesce();
+	oracle_queues();
+	state_end();
 }

@@ -92,14 +92,14 @@ uint64_t clock_ns(int clock_id)
 }
 
 /* Random numbers that are the same each time. */
-uint32_t draw(uint32_t *state)
+uint32_t draw(uint32_t *prng)
 {
-	uint32_t x = *state ? *state : 0x9e3779b9;
+	uint32_t x = *prng ? *prng : 0x9e3779b9;
 
 	x ^= x << 13;
 	x ^= x >> 17;
 	x ^= x << 5;
-	*state = x;
+	*prng = x;
 	return x;
 }
 
@@ -107,8 +107,8 @@ static struct place in_region(unsigned int thread, size_t offset)
 {
 	offset %= REGION;
 	return (struct place) {
-		.user = world.user[thread] + offset,
-		.mine = world.mine + thread * REGION + offset,
+		.user = state.user[thread] + offset,
+		.mine = state.mine + thread * REGION + offset,
 		.room = REGION - offset,
 	};
 }
@@ -174,10 +174,10 @@ uint64_t deadline_of(uint8_t choice, int clock_id, uint8_t *flags)
 
 void id_remember(unsigned int queue, uint64_t id)
 {
-	unsigned int nr = __atomic_fetch_add(&world.nr_ids[queue], 1,
+	unsigned int nr = __atomic_fetch_add(&state.nr_ids[queue], 1,
 					     __ATOMIC_RELAXED);
 
-	__atomic_store_n(&world.ids[queue][nr % IDS], id, __ATOMIC_RELAXED);
+	__atomic_store_n(&state.ids[queue][nr % IDS], id, __ATOMIC_RELAXED);
 }
 
 /* Returns a timer's id: mostly of a present or former one. */
@@ -188,9 +188,9 @@ uint64_t id_of(unsigned int queue, uint8_t choice)
 	if (choice >= 250)
 		return choice == 255 ? ~0ULL : choice == 254 ? 0 :
 			1ULL << (choice - 250) * 16;
-	if (world.mode[queue] & EXPIRY_MODE_KEYED)
+	if (state.mode[queue] & EXPIRY_MODE_KEYED)
 		return 1 + choice % 40;
-	id = __atomic_load_n(&world.ids[queue][choice % IDS], __ATOMIC_RELAXED);
+	id = __atomic_load_n(&state.ids[queue][choice % IDS], __ATOMIC_RELAXED);
 	if (choice >= 240)
 		id ^= choice & 1 ? 1ULL << 32 : 1;
 	return id;
@@ -215,7 +215,7 @@ static uint64_t id_in_row(unsigned int queue, const struct call *call, uint32_t 
 {
 	uint64_t id = 1 + i + (call->more >> 5) * 128;
 
-	if (world.mode[queue] & EXPIRY_MODE_KEYED)
+	if (state.mode[queue] & EXPIRY_MODE_KEYED)
 		return id;
 	return (id_of(queue, call->seed % IDS) & ~0xffffffffULL) | id;
 }
@@ -226,7 +226,7 @@ static struct expiry_record good_record(uint8_t op, unsigned int queue,
 					uint32_t chance)
 {
 	struct expiry_record record = { .op = op, .cookie = chance };
-	bool keyed = world.mode[queue] & EXPIRY_MODE_KEYED;
+	bool keyed = state.mode[queue] & EXPIRY_MODE_KEYED;
 
 	if (op != EXPIRY_OP_CLEAR && (op != EXPIRY_OP_ARM || keyed))
 		record.id = call->more & 16 ? id_in_row(queue, call, i) :
@@ -236,7 +236,7 @@ static struct expiry_record good_record(uint8_t op, unsigned int queue,
 	/* All the same, or each a different one. */
 	record.deadline_ns = deadline_of(call->when + (call->more & 1 ?
 						       chance >> 8 & 0xf8 : 0),
-					 world.clock_id[queue], &record.flags);
+					 state.clock_id[queue], &record.flags);
 	if (call->more & 2)
 		record.flags |= EXPIRY_F_LATER;
 	if (call->more & 4 && keyed && op == EXPIRY_OP_ARM)
@@ -259,21 +259,21 @@ static struct expiry_record good_record(uint8_t op, unsigned int queue,
 void records_fill(struct expiry_record *records, uint32_t count,
 		  unsigned int queue, const struct call *call)
 {
-	uint32_t state = call->seed * 0x01000193U + 1;
+	uint32_t prng = call->seed * 0x01000193U + 1;
 	uint8_t op = FROM(ops, call->what & 15), *byte;
 	uint32_t i;
 
 	for (i = 0; i < count; i++) {
 		if (call->what & 0x10)
-			op = ops[draw(&state) % OPS_MIXED];
-		records[i] = good_record(op, queue, call, i, draw(&state));
+			op = ops[draw(&prng) % OPS_MIXED];
+		records[i] = good_record(op, queue, call, i, draw(&prng));
 		if ((call->what & 0x60) != 0x40)
 			continue;
 		for (byte = (void *)&records[i]; byte < (uint8_t *)&records[i + 1]; byte++)
-			*byte = draw(&state) >> 16;
+			*byte = draw(&prng) >> 16;
 	}
 	if (call->what & 0x20 && count) {
-		byte = (void *)&records[draw(&state) % count];
-		byte[draw(&state) % RECORD] ^= draw(&state) >> 16;
+		byte = (void *)&records[draw(&prng) % count];
+		byte[draw(&prng) % RECORD] ^= draw(&prng) >> 16;
 	}
 }

@@ -37,7 +37,7 @@ void id_remember(unsigned int queue, uint64_t id);
 
 uint32_t clock_of(uint8_t choice);
 uint64_t clock_ns(int clock_id);
-uint32_t draw(uint32_t *state);
+uint32_t draw(uint32_t *prng);
 
 void records_fill(struct expiry_record *records, uint32_t count,
 		  unsigned int queue, const struct call *call);
