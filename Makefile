@@ -42,7 +42,7 @@ SYSTEMD_LIBS = $(shell pkg-config --libs libsystemd)
 CORE := $(wildcard core/*.c)
 DAEMON := $(wildcard daemon/*.c)
 LIB := $(wildcard lib/*.c)
-TOOLS := $(wildcard tools/*.c)
+TOOLS := $(wildcard tools/*.c tools/*/*.c)
 
 # Objects: build/obj/<flavour>/<source>.o, so that flavours never mix.
 objects = $(2:%.c=$(B)/obj/$(1)/%.o)

@@ -64,11 +64,11 @@ $(B)/tests/lib/%: $(B)/obj/plain/tests/lib/%.o \
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
 		-Wl,-rpath,'$$ORIGIN/../..' -lcmocka -lpthread
 
-PARSE_TIME := $(addprefix tools/,digits.c parse-span.c parse-time.c timestamp.c)
+PARSE_TIME := $(addprefix tools/input/,digits.c parse-span.c parse-time.c timestamp.c)
 
 # expiryctl's parsers take what anybody writes: under the sanitizers.
 $(B)/tests/lib/test-parse: $(call objects,p12,tests/lib/test-parse.c \
-		tools/lines.c tools/parse-line.c $(PARSE_TIME))
+		tools/input/lines.c tools/input/parse-line.c $(PARSE_TIME))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
@@ -103,12 +103,12 @@ $(B)/slow/expiryd: $(call objects,slow,daemon/engine-embedded.c) \
 
 $(B)/tests/lib/test-local-time $(B)/tests/lib/test-timestamp: \
 		$(B)/tests/lib/%: $(B)/obj/p12/tests/lib/%.o \
-		$(call objects,p12,tools/local-time.c $(PARSE_TIME))
+		$(call objects,p12,tools/input/local-time.c $(PARSE_TIME))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
 $(B)/tests/lib/test-span-text: $(call objects,p12,tests/lib/test-span-text.c \
-		tools/span.c $(PARSE_TIME))
+		tools/output/span.c $(PARSE_TIME))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 

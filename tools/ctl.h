@@ -11,9 +11,9 @@
 #include <stdio.h>
 #include <expiry/expiry.h>
 
-#include "json.h"
-#include "parse-time.h"
-#include "span.h"
+#include "tools/output/json.h"
+#include "tools/input/parse-time.h"
+#include "tools/output/span.h"
 
 #define EXIT_REFUSED	1
 #define EXIT_USAGE	2
@@ -77,7 +77,7 @@ struct ctl {
 };
 
 /**
- * struct command - one subcommand, in tools/cmd-NAME.c
+ * struct command - one subcommand, in tools/commands/NAME.c
  * @name: name on the command line
  * @args: arguments in the usage line
  * @summary: one line
@@ -148,7 +148,7 @@ uint32_t ctl_clock(const struct ctl *ctl);
 int ctl_deadline(const struct ctl *ctl, const struct deadline *deadline,
 		 const char **why);
 
-/* arguments.c: arguments of several commands. The parsers return 0, or EXIT_USAGE
+/* input/arguments.c: arguments of several commands. The parsers return 0, or EXIT_USAGE
  * with the reason printed.
  */
 int ctl_parse_deadline(const char *text, struct deadline *deadline);
@@ -189,7 +189,7 @@ int ctl_remade(const char *name);
  */
 int ctl_contradiction(const struct ctl *ctl, const struct expiry_queue *row);
 
-/* print.c: the output's format */
+/* output/print.c: the output's format */
 
 #define TIME_TEXT	40	/* bytes for any time on a clock */
 

@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "parse-line.h"
-#include "queues.h"
+#include "tools/input/parse-line.h"
+#include "tools/queue-list.h"
 
 static const struct command *const commands[] = {
 	&cmd_status,

@@ -8,7 +8,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "http.h"
+#include "tools/http.h"
 
 /* Most bytes that are read and discarded after an answer. */
 #define DRAIN_MAX	65536

@@ -4,7 +4,7 @@
 #include <string.h>
 #include <unistd.h>
 
-#include "module.h"
+#include "tools/module.h"
 
 #define PATH	512
 

@@ -2,7 +2,7 @@
 #include <inttypes.h>
 #include <stdio.h>
 
-#include "process.h"
+#include "tools/process.h"
 
 bool process_name(char *text, uint32_t pid)
 {

@@ -13,8 +13,8 @@
 #include <unistd.h>
 #include <fcntl.h>
 
-#include "process.h"
-#include "queues.h"
+#include "tools/process.h"
+#include "tools/queue-list.h"
 
 #define NAME_TEXT	80	/* bytes for a user, group or process */
 

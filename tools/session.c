@@ -6,7 +6,7 @@
 #include <stdarg.h>
 #include <time.h>
 
-#include "queues.h"
+#include "tools/queue-list.h"
 
 /* Default of ctl->timeout_ms. */
 #define TIMEOUT_MS	60000

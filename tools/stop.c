@@ -6,7 +6,7 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
-#include "stop.h"
+#include "tools/stop.h"
 
 /* Redirects SIGINT and SIGTERM to a descriptor. Returns the descriptor, or -errno. */
 static int stop_open(void)

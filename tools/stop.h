@@ -5,7 +5,7 @@
 #ifndef TOOLS_STOP_H
 #define TOOLS_STOP_H
 
-#include "ctl.h"
+#include "tools/ctl.h"
 
 /* Prints the head of expirations, and calls @take(@state) until *@left is 0, or SIGINT
  * or SIGTERM arrives. @take() prints received records, and returns their number or

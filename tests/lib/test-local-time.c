@@ -14,7 +14,7 @@
 #include <unistd.h>
 #include <cmocka.h>
 
-#include "tools/local-time.h"
+#include "tools/input/local-time.h"
 
 /* Middle Europe, by its rule: no zone files are needed. */
 #define ZONE	"CET-1CEST,M3.5.0,M10.5.0/3"

@@ -13,9 +13,9 @@
 #include <cmocka.h>
 
 #include <linux/expiry.h>
-#include "tools/lines.h"
-#include "tools/parse-line.h"
-#include "tools/parse-time.h"
+#include "tools/input/lines.h"
+#include "tools/input/parse-line.h"
+#include "tools/input/parse-time.h"
 
 #define S	1000000000ULL
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof(*(a)))

@@ -348,7 +348,8 @@ CONVERSION = re.compile(r"%(?:\.\*|0\d|z)?[sucdo]")
 
 def formats():
     """Returns all formats of ctl_error() and ctl_usage()."""
-    for path in sorted(glob.glob(os.path.join(ROOT, "tools", "*.c"))):
+    for path in sorted(glob.glob(os.path.join(ROOT, "tools", "**", "*.c"),
+                                 recursive=True)):
         with open(path, encoding="utf-8") as file:
             for literals in CALL.findall(file.read()):
                 yield "".join(text or kind

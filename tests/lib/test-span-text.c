@@ -12,8 +12,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "tools/parse-span.h"
-#include "tools/span.h"
+#include "tools/input/parse-span.h"
+#include "tools/output/span.h"
 
 #define MS	1000000ULL
 #define S	(1000 * MS)

@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include <linux/expiry.h>
-#include "tools/parse-time.h"
+#include "tools/input/parse-time.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof(*(a)))
 

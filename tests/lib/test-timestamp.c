@@ -14,7 +14,7 @@
 #include <time.h>
 #include <cmocka.h>
 
-#include "tools/local-time.h"
+#include "tools/input/local-time.h"
 
 #define EXPRESSIONS	200
 #define EXPRESSION_MAX	96

@@ -1,0 +1,172 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The output's format.
+ */
+#include <inttypes.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "tools/ctl.h"
+
+const char *time_text(char *text, uint64_t ns, uint32_t clock_id, int digits)
+{
+	time_t seconds = ns / NSEC_PER_SEC;
+	uint64_t decimals = ns % NSEC_PER_SEC;
+	char date[24];
+	struct tm tm;
+	int i;
+
+	if (ns == EXPIRY_NEVER)
+		return "never";
+	for (i = digits; i < 9; i++)
+		decimals /= 10;
+	if (clock_id == CLOCK_REALTIME) {
+		/* 2^64 ns end in the year 2554: four digits are enough. */
+		gmtime_r(&seconds, &tm);
+		strftime(date, sizeof(date), "%Y-%m-%dT%H:%M:%S", &tm);
+		snprintf(text, TIME_TEXT, "%s.%0*" PRIu64 "Z", date, digits,
+			 decimals);
+	} else {
+		snprintf(text, TIME_TEXT, "@%" PRIu64 ".%0*" PRIu64,
+			 (uint64_t)seconds, digits, decimals);
+	}
+	return text;
+}
+
+const char *clock_name(uint32_t clock_id)
+{
+	switch (clock_id) {
+	case CLOCK_REALTIME:
+		return "realtime";
+	case CLOCK_MONOTONIC:
+		return "monotonic";
+	case CLOCK_BOOTTIME:
+		return "boottime";
+	}
+	return "unknown";
+}
+
+static void print_head(const struct ctl *ctl, const char *distance)
+{
+	if (!ctl->json && isatty(STDOUT_FILENO))
+		printf("%s%-20s  %-24s  %12s  %10s  %s%s\n", bold(ctl), "ID",
+		       "DEADLINE", distance, "PERIOD", "COOKIE", plain(ctl));
+}
+
+void print_timer_head(const struct ctl *ctl)
+{
+	print_head(ctl, "IN");
+}
+
+void print_expired_head(const struct ctl *ctl)
+{
+	print_head(ctl, "LATE");
+}
+
+const char *distance_text(char *text, uint64_t ns, uint64_t now_ns)
+{
+	char span[SPAN_TEXT];
+
+	if (ns == EXPIRY_NEVER)
+		return "-";
+	if (ns >= now_ns)
+		return span_text(text, ns - now_ns);
+	snprintf(text, DISTANCE_TEXT, "late %s", span_text(span, now_ns - ns));
+	return text;
+}
+
+static void print_row(const struct ctl *ctl, const struct expiry_record *timer,
+		      const char *distance, const char *note)
+{
+	char when[TIME_TEXT], period[SPAN_TEXT];
+
+	printf("%-20" PRIu64 "  %-24s  %12s  %10s  %" PRIu64 "%s%s\n",
+	       (uint64_t)timer->id,
+	       time_text(when, timer->deadline_ns, ctl_clock(ctl), 3),
+	       distance,
+	       timer->period_ms ?
+	       span_text(period, timer->period_ms * 1000000ULL) : "-",
+	       (uint64_t)timer->cookie,
+	       *note ? "  " : "", note);
+}
+
+void print_timer(const struct ctl *ctl, const struct expiry_record *timer,
+		 uint64_t now_ns, const char *note)
+{
+	char distance[DISTANCE_TEXT];
+	struct json json;
+
+	if (!ctl->json) {
+		print_row(ctl, timer,
+			  distance_text(distance, timer->deadline_ns, now_ns),
+			  note);
+		return;
+	}
+	json_begin(&json);
+	json_timer(&json, ctl, timer);
+	json_end(&json);
+}
+
+void print_expired(const struct ctl *ctl, const struct expiry_record *event,
+		   uint64_t now_ns)
+{
+	bool again = event->flags & EXPIRY_F_REDELIVERED;
+	char late[DISTANCE_TEXT], span[SPAN_TEXT];
+	uint64_t ns = event->deadline_ns;
+	struct json json;
+
+	if (ctl->json) {
+		json_begin(&json);
+		json_text(&json, "event", "expired");
+		json_timer(&json, ctl, event);
+		json_s64(&json, "late_ns", now_ns - ns);
+		json_bool(&json, "redelivered", again);
+		json_end(&json);
+		return;
+	}
+	/* The deadline may be in the future again if the clock was set back. */
+	snprintf(late, sizeof(late), "late %s",
+		 span_text(span, ns < now_ns ? now_ns - ns : 0));
+	print_row(ctl, event, late, again ? "redelivered" : "");
+}
+
+void print_clock_set(const struct ctl *ctl, const struct expiry_record *event)
+{
+	char text[TIME_TEXT];
+	struct json json;
+
+	if (ctl->json) {
+		json_begin(&json);
+		json_text(&json, "event", "clock-set");
+		json_time(&json, "now", event->deadline_ns, ctl_clock(ctl));
+		json_end(&json);
+	} else {
+		printf("%sthe clock was set: it is now %s%s\n", yellow(ctl),
+		       time_text(text, event->deadline_ns, ctl_clock(ctl), 3),
+		       plain(ctl));
+	}
+}
+
+void json_timer(struct json *json, const struct ctl *ctl,
+		const struct expiry_record *timer)
+{
+	json_u64(json, "id", timer->id);
+	json_time(json, "deadline", timer->deadline_ns, ctl_clock(ctl));
+	json_u64(json, "cookie", timer->cookie);
+	json_u32(json, "period_ms", timer->period_ms);
+}
+
+const char *bold(const struct ctl *ctl)
+{
+	return ctl->colour ? "\033[1m" : "";
+}
+
+const char *yellow(const struct ctl *ctl)
+{
+	return ctl->colour ? "\033[33m" : "";
+}
+
+const char *plain(const struct ctl *ctl)
+{
+	return ctl->colour ? "\033[0m" : "";
+}
