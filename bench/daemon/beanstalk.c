@@ -10,7 +10,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "bench/daemon/subject.h"
+#include "bench/daemon/driver.h"
 
 #define REQUESTS_MAX	1000000U
 #define REQUEST_BYTES	64U

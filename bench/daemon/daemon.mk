@@ -4,14 +4,14 @@
 # bench/README.md.
 
 BENCH_DAEMON := $(B)/bench/daemon
-BENCH_SUBJECT := bench/daemon/subject.c bench/daemon/traffic.c
+BENCH_DRIVER := bench/daemon/driver.c bench/daemon/traffic.c
 
 # What is measured beside it, where the packages are there.
 BENCH_PEERS := redis beanstalk local-timerfd \
 	$(if $(wildcard /usr/include/event2/event.h),local-libevent) \
 	$(if $(wildcard /usr/include/ev.h),local-libev)
 BENCH_DAEMON_PROGRAMS := $(addprefix $(BENCH_DAEMON)/,echo expiry overload \
-	punctual honest hostile spread visitors $(BENCH_PEERS))
+	lateness victim abuser scaling churn $(BENCH_PEERS))
 
 $(BENCH_DAEMON_PROGRAMS): $(BENCH_DAEMON)/%:
 	@mkdir -p $(@D)
@@ -22,18 +22,18 @@ $(BENCH_DAEMON)/echo: $(call objects,plain,bench/daemon/echo.c \
 	$(filter-out daemon/engine-%.c,$(DAEMON)))
 $(BENCH_DAEMON)/echo: LIBS = $(URING_LIBS) $(SYSTEMD_LIBS)
 
-$(addprefix $(BENCH_DAEMON)/,expiry overload punctual honest hostile spread \
-	visitors): $(BENCH_DAEMON)/%: \
+$(addprefix $(BENCH_DAEMON)/,expiry overload lateness victim abuser scaling \
+	churn): $(BENCH_DAEMON)/%: \
 	$(B)/obj/plain/bench/daemon/%.o $(call objects,plain, \
-	bench/daemon/wire.c bench/mix.c $(BENCH_SUBJECT))
-$(BENCH_DAEMON)/overload: $(call objects,plain,bench/daemon/watch.c)
+	bench/daemon/wire.c bench/mix.c $(BENCH_DRIVER))
+$(BENCH_DAEMON)/overload: $(call objects,plain,bench/daemon/waiter.c)
 
 $(BENCH_DAEMON)/redis $(BENCH_DAEMON)/beanstalk: $(BENCH_DAEMON)/%: \
-	$(B)/obj/plain/bench/daemon/%.o $(call objects,plain,$(BENCH_SUBJECT))
+	$(B)/obj/plain/bench/daemon/%.o $(call objects,plain,$(BENCH_DRIVER))
 
 $(addprefix $(BENCH_DAEMON)/,local-timerfd local-libevent local-libev): \
 	$(BENCH_DAEMON)/%: $(B)/obj/plain/bench/daemon/%.o \
-	$(call objects,plain,bench/daemon/local.c $(BENCH_SUBJECT))
+	$(call objects,plain,bench/daemon/local.c $(BENCH_DRIVER))
 $(BENCH_DAEMON)/local-libevent: LIBS = -levent
 $(BENCH_DAEMON)/local-libev: LIBS = -lev -lm
 
@@ -50,14 +50,14 @@ $(BENCH_DAEMON)/bare: $(call objects,bare,$(DAEMON) $(CORE))
 
 .PHONY: bench bench-instruments bench-lateness bench-overload \
 	bench-connections bench-hostile bench-threads
-bench-lateness: all $(BENCH_DAEMON)/punctual ## how late expirations come, beside a timerfd's
+bench-lateness: all $(BENCH_DAEMON)/lateness ## how late expirations come, beside a timerfd's
 	@bench/daemon/run --lateness
 
-bench-connections: all $(addprefix $(BENCH_DAEMON)/,expiry visitors) ## one client beside 15,000 idle ones, and ten million that come and go
+bench-connections: all $(addprefix $(BENCH_DAEMON)/,expiry churn) ## one client beside 15,000 idle ones, and ten million that come and go
 	@bench/daemon/connections-run
 
-bench-hostile: all $(addprefix $(BENCH_DAEMON)/,honest hostile) ## an honest client beside hostile ones
-	@bench/daemon/hostile-run
+bench-hostile: all $(addprefix $(BENCH_DAEMON)/,victim abuser) ## an honest client beside hostile ones
+	@bench/daemon/isolation-run
 
 bench-instruments: all $(BENCH_DAEMON)/bare $(BENCH_DAEMON)/expiry ## what the histograms cost that are always on
 	@bench/daemon/instruments
@@ -65,7 +65,7 @@ bench-instruments: all $(BENCH_DAEMON)/bare $(BENCH_DAEMON)/expiry ## what the h
 bench-overload: all $(BENCH_DAEMON)/overload ## goodput and punctuality from half to ten times its capacity
 	@bench/daemon/overload-run
 
-bench-threads: all $(addprefix $(BENCH_DAEMON)/,echo expiry spread) ## two threads of the daemon beside one, two queues and one
+bench-threads: all $(addprefix $(BENCH_DAEMON)/,echo expiry scaling) ## two threads of the daemon beside one, two queues and one
 	@bench/daemon/threads-run
 
 bench: all $(BENCH_DAEMON_PROGRAMS) $(B)/bench/core ## the daemon beside an echo, Redis, beanstalkd, libevent and libev

@@ -8,7 +8,7 @@
 
 #include "bench/bench.h"
 #include "bench/mix.h"
-#include "bench/daemon/subject.h"
+#include "bench/daemon/driver.h"
 #include "bench/daemon/wire.h"
 
 #define QUEUE		"bench"

@@ -3,7 +3,7 @@
 
 #include "bench/bench.h"
 #include "bench/daemon/local.h"
-#include "bench/daemon/subject.h"
+#include "bench/daemon/driver.h"
 
 static struct ev_loop *loop;
 static ev_timer *timers;

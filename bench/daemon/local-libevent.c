@@ -4,7 +4,7 @@
 
 #include "bench/bench.h"
 #include "bench/daemon/local.h"
-#include "bench/daemon/subject.h"
+#include "bench/daemon/driver.h"
 
 static struct event_base *base;
 static struct event *events;

@@ -9,7 +9,7 @@
 
 #include "bench/bench.h"
 #include "bench/daemon/local.h"
-#include "bench/daemon/subject.h"
+#include "bench/daemon/driver.h"
 
 #define FILES_OWN	64
 #define EVENTS		512

@@ -8,7 +8,7 @@
 
 #include "bench/bench.h"
 #include "bench/daemon/local.h"
-#include "bench/daemon/subject.h"
+#include "bench/daemon/driver.h"
 
 #define REQUESTS_MAX	1000000U
 #define FAR_NS		(3600 * NSEC_PER_SEC)

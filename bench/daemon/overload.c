@@ -21,9 +21,9 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "bench/daemon/subject.h"
+#include "bench/daemon/driver.h"
 #include "bench/daemon/traffic.h"
-#include "bench/daemon/watch.h"
+#include "bench/daemon/waiter.h"
 #include "bench/daemon/wire.h"
 
 #define QUEUE		"bench"

@@ -134,7 +134,7 @@ class Subject:
     PROGRAMS = {
         "expiryd": ["expiry"], "bare": ["expiry"],
         "echo": ["expiry", "--echo"],
-        "punctual": ["punctual"], "spread": ["spread"], "redis zset": ["redis"],
+        "punctual": ["lateness"], "spread": ["scaling"], "redis zset": ["redis"],
         "redis keys": ["redis", "--keys"], "beanstalkd": ["beanstalk"],
         "libevent": ["local-libevent"], "libev": ["local-libev"],
         "timerfd": ["local-timerfd"],

@@ -7,7 +7,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "bench/daemon/watch.h"
+#include "bench/daemon/waiter.h"
 #include "bench/daemon/wire.h"
 
 #define CREDIT	(1U << 20)

@@ -14,7 +14,7 @@
 
 #include "bench/bench.h"
 #include "bench/mix.h"
-#include "bench/daemon/subject.h"
+#include "bench/daemon/driver.h"
 #include "bench/daemon/wire.h"
 
 #define CLIENTS		2U

@@ -4,7 +4,7 @@
 #include <sys/mman.h>
 
 #include "bench/bench.h"
-#include "bench/daemon/subject.h"
+#include "bench/daemon/driver.h"
 
 void *subject_map(uint64_t size)
 {

@@ -18,7 +18,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
-#include "bench/daemon/subject.h"
+#include "bench/daemon/driver.h"
 #include "bench/daemon/wire.h"
 
 #define QUEUE		"honest"
