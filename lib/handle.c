@@ -7,7 +7,7 @@
 
 #include "address.h"
 #include "internal.h"
-#include "reconnect.h"
+#include "link.h"
 
 #define OPEN_ALL (EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_ACK | \
 		  EXPIRY_OPEN_KEYED | EXPIRY_OPEN_MANUAL | \

@@ -2,18 +2,18 @@
 /*
  * A handle, and the table of functions that each transport provides.
  *
- *	handle.c	open, close, properties of a handle
- *	address.c	addresses of the socket and the device
- *	request.c	synchronous calls
- *	post.c		non-blocking calls: sending, polling
- *	receive.c	receiving, credit
- *	unix.c		transport: expiryd's protocol over stream.c's socket
- *	lasting.c	transport: the same, reconnecting
- *	reconnect.c	the connection of lasting.c: lost, remade, checked
- *	replay.c	requests that lasting.c may have to send again
- *	device.c	transport: /dev/expiry
- *	ring.c		records that arrived and were not taken
- *	explain.c	explanations of errnos
+ *	handle.c		open, close, properties of a handle
+ *	address.c		addresses of the socket and the device
+ *	request.c		synchronous calls
+ *	post.c			non-blocking calls: sending, polling
+ *	receive.c		receiving, credit
+ *	transport-unix.c	expiryd's protocol over stream.c's socket
+ *	transport-reconnect.c	the same, reconnecting
+ *	link.c			the connection of transport-reconnect.c: lost, remade, checked
+ *	replay.c		requests that may have to be sent again
+ *	transport-device.c	/dev/expiry
+ *	ring.c			records that arrived and were not taken
+ *	explain.c		explanations of errnos
  */
 #ifndef LIB_INTERNAL_H
 #define LIB_INTERNAL_H

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * A stream socket with a buffer on either side. It handles bytes in units of
- * 32; unix.c interprets them.
+ * 32; transport-unix.c interprets them.
  *
  * The socket is in blocking mode. All calls but stream_fill() with @wait use
  * MSG_DONTWAIT: a synchronous call then needs no poll() before its recv().

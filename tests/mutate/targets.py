@@ -74,11 +74,13 @@ LIKELY = {
     "daemon/shards": ["test-threads.py", "test-service.py"],
     "daemon/store": ["test-manager.py"],
     "daemon/user": ["test-limits.py"],
-    "lib/lasting": ["test-reconnect-server", "test-reconnect",
-                    "test-reconnect-consume", "test-cuts"],
+    "lib/transport-reconnect": ["test-reconnect-server", "test-reconnect",
+                                "test-reconnect-consume", "test-cuts"],
+    "lib/link": ["test-reconnect-server", "test-reconnect",
+                 "test-reconnect-consume", "test-cuts", "test-replies"],
     "lib/re": ["test-reconnect-server", "test-reconnect",
                "test-reconnect-consume", "test-cuts", "test-replies"],
-    "lib/unix": ["test-stream", "test-replies", "test-timers"],
+    "lib/transport-unix": ["test-stream", "test-replies", "test-timers"],
     "lib/stream": ["test-stream", "test-replies", "test-timers"],
     "lib/": ["test-timers", "test-handle", "test-api", "test-stream"],
     "tools/commands/metrics": ["test-metrics.py"],
@@ -246,7 +248,7 @@ class Module(Target):
 TARGETS = {"daemon": daemon, "lib": lib, "tools": tools, "kmod": Module}
 
 # Code that the host's tests do not reach.
-ON_MODULE = ["daemon/engine-kernel.c", "lib/device.c"]
+ON_MODULE = ["daemon/engine-kernel.c", "lib/transport-device.c"]
 
 
 def target_of(path):

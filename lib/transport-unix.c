@@ -15,7 +15,7 @@
 #include <poll.h>
 #include <string.h>
 
-#include "unix.h"
+#include "transport-unix.h"
 
 /* Below this many records a copy costs less than another system call. */
 #define DIRECT_MIN	64

@@ -3,8 +3,8 @@
  * Functions of the socket's transport that reconnecting needs besides its
  * table.
  */
-#ifndef LIB_UNIX_H
-#define LIB_UNIX_H
+#ifndef LIB_TRANSPORT_UNIX_H
+#define LIB_TRANSPORT_UNIX_H
 
 #include <errno.h>
 
@@ -41,4 +41,4 @@ int unix_sort(struct expiry *h, struct expiry_record *replies, uint32_t max);
  */
 int unix_make_room(struct expiry *h);
 
-#endif /* LIB_UNIX_H */
+#endif /* LIB_TRANSPORT_UNIX_H */

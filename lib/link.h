@@ -6,8 +6,8 @@
  * The program polls an epoll file of the handle's own, which outlives each
  * socket. A timerfd in it schedules the attempts to connect.
  */
-#ifndef LIB_RECONNECT_H
-#define LIB_RECONNECT_H
+#ifndef LIB_LINK_H
+#define LIB_LINK_H
 
 #include "internal.h"
 #include "replay.h"
@@ -90,4 +90,4 @@ static inline uint32_t reconnect_count(const struct reconnect *r)
 	return r->count;
 }
 
-#endif /* LIB_RECONNECT_H */
+#endif /* LIB_LINK_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Transport: unix.c's, reconnecting as often as needed.
+ * Transport: that of transport-unix.c, reconnecting as often as needed.
  *
  * Posted requests wait in the replay ring until they are answered. The caller
  * keeps the requests of a synchronous call. That call sends again the requests
@@ -9,8 +9,8 @@
 #include <errno.h>
 #include <poll.h>
 
-#include "reconnect.h"
-#include "unix.h"
+#include "link.h"
+#include "transport-unix.h"
 
 /* Posted requests that are sent without a flush. */
 #define POST_BATCH	64

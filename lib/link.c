@@ -9,8 +9,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "reconnect.h"
-#include "unix.h"
+#include "link.h"
+#include "transport-unix.h"
 
 /* Pauses between attempts to connect. */
 #define PAUSE_MS	10
