@@ -3,7 +3,7 @@
 # What is wrong with the C that a kernel runs, as programs see it that read it.
 # Where one of them is not installed its tests are skipped.
 
-.PHONY: check-static style
+.PHONY: check-static layers style
 
 check-static: ## plain English, links; checkpatch, sparse, coccinelle over core/ and kmod/ (minutes)
 	@export KREL=$(KREL); $(RUN_TESTS) --timeout 600 \
@@ -12,3 +12,8 @@ check-static: ## plain English, links; checkpatch, sparse, coccinelle over core/
 
 style: ## the kernel's checkpatch.pl over core/, kmod/ and the kselftests
 	@KREL=$(KREL) tests/static/style
+
+# The module, where it can be built: its calls count, too.
+layers: all $(if $(wildcard $(KDIR)/Makefile),module) ## rooms, arrows and circles of the house, BASE=COMMIT beside it
+	-@tests/static/layers | grep -v ^ok
+	@tests/static/layers --table $(BASE)
