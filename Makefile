@@ -40,7 +40,7 @@ URING_LIBS = $(shell pkg-config --libs liburing)
 SYSTEMD_LIBS = $(shell pkg-config --libs libsystemd)
 
 CORE := $(wildcard core/*.c)
-DAEMON := $(wildcard daemon/*.c)
+DAEMON := $(wildcard daemon/*.c daemon/*/*.c)
 LIB := $(wildcard lib/*.c)
 TOOLS := $(wildcard tools/*.c tools/*/*.c)
 

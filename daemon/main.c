@@ -11,11 +11,11 @@
 #include <string.h>
 #include <sys/resource.h>
 
-#include "daemon/declaration.h"
-#include "daemon/log.h"
-#include "daemon/notify.h"
-#include "daemon/server.h"
-#include "daemon/shards.h"
+#include "daemon/queue/declaration.h"
+#include "daemon/server/server.h"
+#include "daemon/server/shards.h"
+#include "daemon/util/log.h"
+#include "daemon/util/notify.h"
 
 #define CONFIG_DEFAULT	"/etc/expiry/expiryd.conf"
 

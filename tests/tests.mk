@@ -94,9 +94,9 @@ $(B)/obj/slow/%.o: %.c VERSION
 	$(call say,CC,$< [slow])$(CC) $(CPPFLAGS) $(CFLAGS) \
 		-Dengine_embedded=engine_fast -MMD -MP -c -o $@ $<
 
-$(B)/slow/expiryd: $(call objects,slow,daemon/engine-embedded.c) \
+$(B)/slow/expiryd: $(call objects,slow,daemon/engine/embedded.c) \
 		$(call objects,plain,tests/socket/slow-engine.c \
-		$(filter-out daemon/engine-embedded.c,$(DAEMON)) $(CORE))
+		$(filter-out daemon/engine/embedded.c,$(DAEMON)) $(CORE))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(URING_LIBS) \
 		$(SYSTEMD_LIBS)
@@ -118,26 +118,26 @@ $(B)/tests/lib/test-module: $(call objects,p12,tests/lib/test-module.c \
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
 $(B)/tests/lib/test-memory-limit: $(call objects,p12,\
-		tests/lib/test-memory-limit.c daemon/memory-limit.c)
+		tests/lib/test-memory-limit.c daemon/util/memory-limit.c)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
 $(B)/tests/lib/test-defaults: $(call objects,p12,tests/lib/test-defaults.c \
-		$(addprefix daemon/,config.c key-file.c socket-default.c))
+		$(addprefix daemon/util/,config.c key-file.c socket-default.c))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
-$(B)/tests/lib/test-arena: $(call objects,p12,tests/lib/test-arena.c daemon/arena.c)
+$(B)/tests/lib/test-arena: $(call objects,p12,tests/lib/test-arena.c daemon/engine/arena.c)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
 $(B)/tests/lib/test-name-hash: $(call objects,p12,\
-		tests/lib/test-name-hash.c daemon/name-hash.c)
+		tests/lib/test-name-hash.c daemon/util/name-hash.c)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
 $(B)/tests/lib/test-directory: $(call objects,tsan,\
-		tests/lib/test-directory.c daemon/directory.c daemon/pool.c)
+		tests/lib/test-directory.c daemon/queue/directory.c daemon/util/pool.c)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) -fsanitize=thread -o $@ $^ -lcmocka
 

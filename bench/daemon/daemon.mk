@@ -19,7 +19,7 @@ $(BENCH_DAEMON_PROGRAMS): $(BENCH_DAEMON)/%:
 
 # The same loop, with an engine that does nothing.
 $(BENCH_DAEMON)/echo: $(call objects,plain,bench/daemon/echo.c \
-	$(filter-out daemon/engine-%.c,$(DAEMON)))
+	$(filter-out daemon/engine/kernel.c daemon/engine/embedded.c,$(DAEMON)))
 $(BENCH_DAEMON)/echo: LIBS = $(URING_LIBS) $(SYSTEMD_LIBS)
 
 $(addprefix $(BENCH_DAEMON)/,expiry overload lateness victim abuser scaling \

@@ -8,7 +8,7 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/engine.h"
+#include "daemon/engine/engine.h"
 
 static int echo_open(struct engine **enginep, struct loop *loop,
 		     const char *device, struct budget *memory)

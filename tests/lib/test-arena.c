@@ -15,7 +15,7 @@
 #include <cmocka.h>
 
 #include "core/core.h"
-#include "daemon/arena.h"
+#include "daemon/engine/arena.h"
 
 #define MOST	6000U
 #define KEPT	1024U	/* are kept at least, or an eighth of those in use */

@@ -12,9 +12,9 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "daemon/access.h"
-#include "daemon/config.h"
-#include "daemon/log.h"
+#include "daemon/queue/access.h"
+#include "daemon/util/config.h"
+#include "daemon/util/log.h"
 
 #define SAMPLE	"packaging/expiryd.conf"
 

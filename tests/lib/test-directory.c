@@ -12,7 +12,7 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "daemon/directory.h"
+#include "daemon/queue/directory.h"
 
 #define THREADS	4
 #define NAMES	8

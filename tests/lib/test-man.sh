@@ -88,7 +88,7 @@ command_options() {
 
 keys() {
 	sed -n -e 's/^\t\(TEXT\|LIMIT\|FIXED\)(\([a-z_]*\),.*/\2/p' \
-		-e 's/^\t\t\.name = "\([a-z_]*\)".*/\1/p' daemon/config.c
+		-e 's/^\t\t\.name = "\([a-z_]*\)".*/\1/p' daemon/util/config.c
 }
 
 # Each setting with its default, as the sample has it.
@@ -114,7 +114,7 @@ sample_defaults() {
 
 # What a file of a declared queue may have.
 queue_keys() {
-	sed -n 's/^\t{ "\([a-z]*\)", set_[a-z]* },$/Cm \1/p' daemon/queue-file.c \
+	sed -n 's/^\t{ "\([a-z]*\)", set_[a-z]* },$/Cm \1/p' daemon/queue/queue-file.c \
 		>"$dir/keys"
 	[ -s "$dir/keys" ] && each expiry.queue.5 <"$dir/keys"
 }

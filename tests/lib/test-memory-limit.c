@@ -11,8 +11,8 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
-#include "daemon/config.h"
-#include "daemon/memory-limit.h"
+#include "daemon/util/config.h"
+#include "daemon/util/memory-limit.h"
 
 #define MIB	(1ULL << 20)
 

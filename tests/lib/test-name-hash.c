@@ -12,7 +12,7 @@
 
 #include <expiry/wire.h>
 
-#include "daemon/name-hash.h"
+#include "daemon/util/name-hash.h"
 
 #define KEYS	4096
 

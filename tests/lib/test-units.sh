@@ -127,7 +127,7 @@ catalog() {
 	journalctl --root="$dir/root" --list-catalog | cut -d ' ' -f 1 |
 		sort >"$dir/explained"
 	sed -n 's/^#define LOG_[A-Z_]*[[:space:]]*"\([0-9a-f]\{32\}\)"$/\1/p' \
-		daemon/log.h | sort | diff - "$dir/explained" && [ -s "$dir/explained" ]
+		daemon/util/log.h | sort | diff - "$dir/explained" && [ -s "$dir/explained" ]
 }
 
 make -s install DESTDIR="$dir" PREFIX=/usr UNITDIR=/units \

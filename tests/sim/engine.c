@@ -9,8 +9,8 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/engine.h"
-#include "daemon/util.h"
+#include "daemon/engine/engine.h"
+#include "daemon/util/util.h"
 #include "tests/core/horrible.h"
 #include "tests/sim/sim.h"
 

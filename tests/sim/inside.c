@@ -5,9 +5,9 @@
  */
 #include <string.h>
 
-#include "daemon/arrival.h"
-#include "daemon/client.h"
-#include "daemon/server.h"
+#include "daemon/client/client.h"
+#include "daemon/server/arrival.h"
+#include "daemon/server/server.h"
 #include "tests/sim/sim.h"
 
 #define check(condition) \

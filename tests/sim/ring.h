@@ -5,7 +5,7 @@
 
 #include <liburing.h>
 
-#include "daemon/util.h"
+#include "daemon/util/util.h"
 #include "tests/sim/sim.h"
 
 /**

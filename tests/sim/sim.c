@@ -12,8 +12,8 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "daemon/config.h"
-#include "daemon/notify.h"
+#include "daemon/util/config.h"
+#include "daemon/util/notify.h"
 #include "tests/sim/sim.h"
 #include "tests/sim/wrap.h"
 

@@ -4,8 +4,8 @@
 
 SIM := $(wildcard tests/sim/*.c)
 # Not main(), and not the thread that writes the log.
-SIM_DAEMON := $(filter-out $(addprefix daemon/,main.c engine-embedded.c log.c \
-	log-sink.c log-budget.c),$(DAEMON))
+SIM_DAEMON := $(filter-out $(addprefix daemon/,main.c engine/embedded.c \
+	util/log.c util/log-sink.c util/log-budget.c),$(DAEMON))
 SIM_WRAPS := malloc calloc realloc aligned_alloc mmap malloc_trim \
 	pthread_create pthread_join pthread_setname_np sem_wait \
 	clock_gettime getrandom close shutdown send write getsockopt setsockopt \
@@ -19,7 +19,7 @@ $(B)/obj/sim/%.o: %.c VERSION
 		$(if $(filter daemon/%,$<),-Dengine_embedded=engine_fast) \
 		-MMD -MP -c -o $@ $<
 
-$(B)/tests/sim/sim: $(call objects,sim,$(SIM) daemon/engine-embedded.c) \
+$(B)/tests/sim/sim: $(call objects,sim,$(SIM) daemon/engine/embedded.c) \
 		$(call objects,asan,$(SIM_DAEMON) $(CORE)) \
 		$(call objects,p12,tests/core/support-horrible.c)
 	@mkdir -p $(@D)

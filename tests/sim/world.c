@@ -7,9 +7,9 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/config.h"
-#include "daemon/log.h"
-#include "daemon/shards.h"
+#include "daemon/server/shards.h"
+#include "daemon/util/config.h"
+#include "daemon/util/log.h"
 #include "tests/sim/sim.h"
 
 /* Jumps of the clock to the next timeout, at the end. */

@@ -8,8 +8,8 @@
 #include <errno.h>
 #include <stdlib.h>
 
-#include "daemon/engine.h"
-#include "daemon/util.h"
+#include "daemon/engine/engine.h"
+#include "daemon/util/util.h"
 
 #define SLOW_MS	300
 

@@ -74,7 +74,7 @@ def keys_of_the_manual():
 
 def test_every_key_has_a_row():
     keys = set(keys_of_the_source())
-    assert keys, "no keys in daemon/config.c"
+    assert keys, "no keys in daemon/util/config.c"
     assert keys == set(ROWS), "without a row or a key: %s" % (keys ^ set(ROWS))
 
 

@@ -93,7 +93,7 @@ def start(config=None):
 
 
 def message_ids():
-    with open(os.path.join(os.path.dirname(__file__), "../../daemon/log.h"),
+    with open(os.path.join(os.path.dirname(__file__), "../../daemon/util/log.h"),
               encoding="utf-8") as file:
         return dict(re.findall(r'#define (LOG_\w+)\s+"(\w+)"', file.read()))
 

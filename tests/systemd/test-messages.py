@@ -15,7 +15,7 @@ from daemon import as_user
 
 
 def message_ids():
-    with open(os.path.join(ROOT, "daemon/log.h"), encoding="utf-8") as file:
+    with open(os.path.join(ROOT, "daemon/util/log.h"), encoding="utf-8") as file:
         return dict(re.findall(r'#define (LOG_\w+)\s+"(\w+)"', file.read()))
 
 

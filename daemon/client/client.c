@@ -1,0 +1,697 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <string.h>
+#include <unistd.h>
+
+#include "daemon/client/client.h"
+#include "daemon/client/observer.h"
+#include "daemon/server/arrival.h"
+#include "daemon/server/server.h"
+#include "daemon/util/log.h"
+
+/* Buffers that may wait to be processed before receiving stops. */
+#define RECEIVED_MAX	2
+
+/* Clients with at most this many pending records run first. */
+#define FEW	64
+
+/* Least size of the memory in which a blocked client's replies are gathered. */
+#define BACKLOG_MIN	4096
+
+static void client_received(struct loop_op *op, int result, uint32_t flags);
+static void client_sent(struct loop_op *op, int result, uint32_t flags);
+static bool client_privatize(struct client *client);
+static void client_bound_lent(struct client *client);
+
+/* -------------------------------------------------------------- life, death */
+
+/* Handles HELLO, as if it had been received with the following bytes. */
+static struct buffer *client_said(struct server *server,
+				  const struct arrival *arrival)
+{
+	struct buffer *buffer = buffer_spare(&server->buffers);
+
+	/* A turn may have more new clients than spare buffers. */
+	if (!buffer)
+		buffer = buffer_private(&server->buffers,
+					sizeof(arrival->hello));
+	if (!buffer)
+		return NULL;
+	memcpy(buffer->tail, &arrival->hello, sizeof(arrival->hello));
+	buffer->tail += sizeof(arrival->hello);
+	buffer->received_ns = arrival->received_ns;
+	return buffer;
+}
+
+int client_new(struct server *server, struct arrival *arrival)
+{
+	struct user *user = user_get(&server->users, arrival->account->uid);
+	struct client *client;
+	struct buffer *hello;
+
+	if (!user)
+		return -ENOMEM;
+	client = pool_get(&server->client_pool);
+	hello = client ? client_said(server, arrival) : NULL;
+	if (!hello) {
+		pool_put(&server->client_pool, client);
+		user_put(&server->users, user);
+		return -ENOMEM;
+	}
+	client->server = server;
+	client->user = user;
+	client->fd = arrival->fd;
+	client->pid = arrival->pid;
+	client->place = arrival->place;
+	arrival->place = NULL;
+	client->recv.done = client_received;
+	client->send.done = client_sent;
+	client->batch.done = client_batch_done;
+	list_init(&client->ready);
+	list_init(&client->writer);
+	list_init(&client->sent);
+	list_init(&client->starved);
+	list_init(&client->stuck);
+	list_init(&client->asking);
+	list_init(&client->observer);
+	list_init(&client->all);
+	list_add(&server->clients, &client->all);
+	user->connections++;
+	buffer_push(&client->received, hello);
+	client->nr_received++;
+	client_update(client);
+	return 0;
+}
+
+static bool client_consumes(const struct client *client)
+{
+	return client->queue && client->queue->consumer == client;
+}
+
+static void client_free(struct client *client)
+{
+	struct server *server = client->server;
+
+	queue_detach(client);
+	place_put(&server->shards->directory, client->place);
+	buffer_put_all(&server->buffers, &client->received);
+	buffer_put_all(&server->buffers, &client->replies);
+	list_del(&client->all);
+	close(client->fd);
+	share_put(&client->user->account->connections, 1);
+	share_put(&server->shards->connections, 1);
+	client->user->connections--;
+	user_put(&server->users, client->user);
+	pool_put(&server->client_pool, client);
+}
+
+/* Ends a client: it is not served any more. Its role as a consumer is free at
+ * once. The rest is freed at the end of the turn of its last completion: the
+ * kernel may still use its memory, and callers may hold a pointer to it.
+ */
+static void client_end(struct client *client)
+{
+	struct server *server = client->server;
+
+	if (client->state == CLIENT_DEAD)
+		return;
+	client->state = CLIENT_DEAD;
+	if (client_consumes(client))
+		consumer_leave(client->queue);
+	list_del(&client->ready);
+	list_del(&client->writer);
+	list_del(&client->starved);
+	list_del(&client->stuck);
+	list_del(&client->all);
+	list_add(&server->dead, &client->all);
+	if (client->ops)
+		shutdown(client->fd, SHUT_RDWR);
+}
+
+struct log_about client_about(const struct client *client, const char *id,
+			      int error)
+{
+	return (struct log_about) {
+		.id = id,
+		.queue = client->queue && client->queue->name[0] ?
+			 client->queue->name : NULL,
+		.peer = true,
+		.uid = client->user->uid,
+		.pid = client->pid,
+		.error = error,
+	};
+}
+
+void client_leave(struct client *client, const char *why, int error)
+{
+	struct log_about ended = client_about(client, LOG_CLIENT_ENDED, error);
+
+	if (why)
+		log_peer(&ended, "client of pid %d, uid %u ended: %s",
+			 (int)client->pid, (unsigned int)client->user->uid,
+			 why);
+	client->state = CLIENT_LEAVING;
+	if (client_consumes(client))
+		consumer_leave(client->queue);
+}
+
+void client_fail(struct client *client, const char *why, int error)
+{
+	struct log_about ended;
+
+	if (client->state == CLIENT_DEAD)
+		return;
+	ended = client_about(client, LOG_CLIENT_ENDED, error);
+	log_peer(&ended, "client of pid %d, uid %u ended: %s%s%s",
+		 (int)client->pid, (unsigned int)client->user->uid, why,
+		 error ? ": " : "", error ? strerror(error) : "");
+	client_end(client);
+}
+
+void clients_deinit(struct server *server)
+{
+	list_splice(&server->dead, &server->clients);
+	while (!list_empty(&server->dead))
+		client_free(container_of(server->dead.next, struct client,
+					 all));
+}
+
+/* --------------------------------------------------------------- receiving */
+
+bool client_full(const struct client *client)
+{
+	return client->replies_len >= client->server->config.records_in_flight *
+				      sizeof(struct expiry_record);
+}
+
+static void client_receive(struct client *client)
+{
+	struct io_uring_sqe *sqe = loop_sqe(&client->server->loop,
+					    &client->recv);
+
+	if (client->greedy || !client->server->multishot) {
+		io_uring_prep_recv(sqe, client->fd, NULL,
+				   client->server->buffers.size, 0);
+	} else {
+		io_uring_prep_recv_multishot(sqe, client->fd, NULL, 0, 0);
+	}
+	/* Poll first: most often the socket is still empty. */
+	if (!client->more)
+		sqe->ioprio |= IORING_RECVSEND_POLL_FIRST;
+	sqe->flags |= IOSQE_BUFFER_SELECT;
+	sqe->buf_group = LOOP_BUFFERS;
+	client->receiving = true;
+	client->recv_ending = false;
+	client->ops++;
+}
+
+static void client_received(struct loop_op *op, int result, uint32_t flags)
+{
+	struct client *client = container_of(op, struct client, recv);
+	struct server *server = client->server;
+	struct buffer *buffer = NULL;
+
+	if (!(flags & IORING_CQE_F_MORE)) {
+		client->receiving = false;
+		client->ops--;
+	}
+	if (flags & IORING_CQE_F_BUFFER)
+		buffer = buffer_received(&server->buffers, flags,
+					 result > 0 ? result : 0);
+	if (result <= 0 || client->state >= CLIENT_LEAVING) {
+		buffer_put(&server->buffers, buffer);
+		buffer = NULL;
+	}
+	if (client->state == CLIENT_DEAD)
+		return;
+
+	if (buffer) {
+		buffer->received_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
+		buffer_push(&client->received, buffer);
+		client->nr_received++;
+		client_bound_lent(client);
+		client->more = (uint32_t)result == server->buffers.size;
+		if (!client->receiving && client->greedy && !client->more)
+			client->greedy = false;
+	} else if (!result) {
+		client->eof = true;
+	} else if (result == -ENOBUFS) {
+		client->starving = true;
+		client->more = true;
+		list_del(&client->starved);
+		list_add(&server->starved, &client->starved);
+	} else if (result < 0 && result != -ECANCELED && result != -EINTR &&
+		   result != -EAGAIN) {
+		/* The peer closed the connection; that is not an error. */
+		client_end(client);
+		return;
+	}
+	client_update(client);
+}
+
+/* ----------------------------------------------------------------- sending */
+
+bool client_takes(const struct client *client)
+{
+	return client->state == CLIENT_OPEN && !client->blocked &&
+	       !client->busy && !client_full(client) &&
+	       !(client->received.first && client->received.first->reply_tail);
+}
+
+void client_will_write(struct client *client)
+{
+	if (list_empty(&client->writer))
+		list_add(&client->server->writers, &client->writer);
+}
+
+static void client_push(struct client *client, struct buffer *buffer)
+{
+	buffer->reply = NULL;
+	buffer->reply_tail = NULL;
+	buffer_push(&client->replies, buffer);
+	client->replies_len += buffer->tail - buffer->head;
+	client_will_write(client);
+}
+
+void *client_room(struct client *client, size_t len)
+{
+	struct buffer *buffer = client->replies.first ? client->replies.last :
+							NULL;
+	/* Copies for observers must not take the shared buffers. */
+	bool private = client->blocked || client->observes;
+	char *room;
+
+	if (!buffer ||
+	    buffer->kind != (private ? BUFFER_PRIVATE : BUFFER_SPARE) ||
+	    (client->sending && buffer == client->sending_last) ||
+	    (size_t)(buffer->data + buffer->size - buffer->tail) < len) {
+		if (private)
+			buffer = buffer_private(&client->server->buffers,
+						len < BACKLOG_MIN ?
+						BACKLOG_MIN : len);
+		else
+			buffer = buffer_spare(&client->server->buffers);
+		if (!buffer)
+			return NULL;
+		client_push(client, buffer);
+	}
+	room = buffer->tail;
+	buffer->tail += len;
+	client->replies_len += len;
+	return room;
+}
+
+/* Gathers a blocked client's replies in its own memory, so that many small ones
+ * cost only their size.
+ */
+void client_send(struct client *client, struct buffer *buffer)
+{
+	size_t len = buffer->tail - buffer->head;
+	void *room;
+
+	if (client->state != CLIENT_DEAD && !client->blocked) {
+		client_push(client, buffer);
+		return;
+	}
+	if (client->state != CLIENT_DEAD) {
+		room = client_room(client, len);
+		if (room)
+			memcpy(room, buffer->head, len);
+		else
+			client_fail(client, "no memory for records it does not read",
+				    0);
+	}
+	buffer_put(&client->server->buffers, buffer);
+}
+
+/* Counts the time of its requests until their answers went to the kernel, in an
+ * earlier turn.
+ */
+static void client_count(struct client *client, struct buffer *buffer)
+{
+	struct server *server = client->server;
+
+	if (!buffer->received_ns)
+		return;
+	histogram_add(&server->request_ns,
+		      server->written_ns - buffer->received_ns);
+	buffer->received_ns = 0;
+}
+
+/* Blocks a client whose socket took only a part: until all is sent, its replies
+ * are in private memory.
+ */
+static void client_block(struct client *client)
+{
+	struct buffer_queue old = client->replies;
+	struct buffer *buffer;
+
+	client->blocked = true;
+	list_add(&client->server->stuck, &client->stuck);
+	client->replies.first = NULL;
+	client->replies_len = 0;
+	while ((buffer = buffer_pop(&old))) {
+		client_count(client, buffer);
+		client_send(client, buffer);
+	}
+}
+
+static bool client_continues(const struct client *client)
+{
+	return client_consumes(client) && consumer_continues(client->queue);
+}
+
+/* Sends all that is pending, in one piece. At first only what the socket takes
+ * at once, since the memory is shared; a blocked client's is its own and waits.
+ *
+ * A send that does not wait is complete when it has been submitted. So with
+ * MSG_WAITALL and success skipped (a short send posts a CQE), the daemon need
+ * not wake up for it. The exception is a client with work to do as soon as it
+ * is sent.
+ */
+static void client_write(struct client *client)
+{
+	int flags = MSG_NOSIGNAL | (client->blocked ? 0 : MSG_DONTWAIT);
+	bool quiet = client->server->quiet && !client->blocked &&
+		     client->state <= CLIENT_OPEN && !client->eof &&
+		     !client_full(client) && !client_continues(client);
+	struct buffer *buffer = client->replies.first;
+	struct io_uring_sqe *sqe;
+	size_t n = 0;
+
+	if (client->sending || !buffer || client->state == CLIENT_DEAD)
+		return;
+	sqe = loop_sqe(&client->server->loop, &client->send);
+	client->send_len = 0;
+	for (; buffer && n < CLIENT_IOVECS; buffer = buffer->next) {
+		client->iov[n].iov_base = buffer->head;
+		client->iov[n].iov_len = buffer->tail - buffer->head;
+		client->send_len += buffer->tail - buffer->head;
+		client->sending_last = buffer;
+		n++;
+	}
+	quiet = quiet && !buffer;
+	if (quiet)
+		flags |= MSG_WAITALL;
+	if (n == 1) {
+		io_uring_prep_send(sqe, client->fd, client->iov[0].iov_base,
+				   client->iov[0].iov_len, flags);
+	} else {
+		client->msg.msg_iov = client->iov;
+		client->msg.msg_iovlen = n;
+		io_uring_prep_sendmsg(sqe, client->fd, &client->msg, flags);
+	}
+	if (quiet) {
+		sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+		list_add(&client->server->sent, &client->sent);
+	}
+	client->sending = true;
+	client->ops++;
+}
+
+/* Removes @len sent bytes from the queue. Returns true if that was all of
+ * client_write()'s send.
+ */
+static bool client_written(struct client *client, uint32_t len)
+{
+	struct buffer *buffer;
+
+	client->replies_len -= len;
+	while ((buffer = client->replies.first)) {
+		uint32_t left = buffer->tail - buffer->head;
+		bool last = buffer == client->sending_last;
+
+		if (len < left) {
+			buffer->head += len;
+			return false;
+		}
+		len -= left;
+		client_count(client, buffer);
+		buffer_put(&client->server->buffers,
+			   buffer_pop(&client->replies));
+		if (last)
+			return true;
+	}
+	return true;
+}
+
+static void client_sent(struct loop_op *op, int result, uint32_t flags)
+{
+	struct client *client = container_of(op, struct client, send);
+	bool all;
+
+	(void)flags;
+	client->ops--;
+	client->sending = false;
+	list_del(&client->sent);
+	if (client->state == CLIENT_DEAD)
+		return;
+	if (result == -EAGAIN || result == -EINTR)
+		result = 0;
+	if (result < 0) {
+		client_end(client);
+		return;
+	}
+	all = client_written(client, result);
+	if (result)
+		list_del(&client->stuck);
+	if (!client->replies.first) {
+		client->blocked = false;
+		if (client_consumes(client))
+			consumer_sent(client->queue);
+	} else if (!client->blocked && !all) {
+		client_block(client);
+	} else if (client->blocked && result) {
+		list_add(&client->server->stuck, &client->stuck);
+	}
+	if (client->missed)
+		observer_tell_missed(client);
+	if (client->replies.first)
+		client_will_write(client);
+	client_update(client);
+}
+
+void clients_sent(struct server *server)
+{
+	struct list *entry;
+
+	while ((entry = list_pop(&server->sent))) {
+		struct client *client = container_of(entry, struct client,
+						     sent);
+
+		client_sent(&client->send, client->send_len, 0);
+	}
+}
+
+/* ------------------------------------------------------- what to do with it */
+
+static uint32_t client_ring_buffers(const struct client *client)
+{
+	const struct buffer *buffer;
+	uint32_t nr = 0;
+
+	for (buffer = client->received.first; buffer; buffer = buffer->next)
+		nr += buffer->kind == BUFFER_RING;
+	return nr;
+}
+
+/* Counts the ring's buffers that the client has while one is lent. */
+static void client_count_lent(struct client *client)
+{
+	uint32_t nr = client->lent ? client_ring_buffers(client) : 0;
+
+	client->server->buffers.nr_lent += nr - client->nr_lent;
+	client->nr_lent = nr;
+}
+
+/* Copies unprocessed bytes of a stalled client to private memory, except those
+ * at the engine. They must not hold shared memory either.
+ */
+static bool client_privatize(struct client *client)
+{
+	struct buffer_queue old = client->received;
+	struct buffer *busy = client->busy ? old.first : NULL, *buffer;
+	bool done = true;
+
+	client->received.first = NULL;
+	while ((buffer = buffer_pop(&old))) {
+		struct buffer *copy = NULL;
+
+		if (done && buffer != busy) {
+			copy = buffer_privatize(&client->server->buffers,
+						buffer);
+			done = copy;
+		}
+		buffer_push(&client->received, copy ? copy : buffer);
+	}
+	client_count_lent(client);
+	return done;
+}
+
+/* Lets what is behind a lent buffer wait in private memory, if all clients have
+ * too many of the ring's.
+ */
+static void client_bound_lent(struct client *client)
+{
+	struct buffers *buffers = &client->server->buffers;
+
+	client_count_lent(client);
+	if (client->lent && buffers->nr_lent + buffers_reserve(buffers) >
+			    buffers->nr_ring)
+		client_privatize(client);
+}
+
+void client_lend(struct client *client)
+{
+	client->busy = true;
+	client->lent = true;
+	client->ops++;
+	client_bound_lent(client);
+}
+
+void client_return(struct client *client)
+{
+	client->lent = false;
+	client->ops--;
+	client_count_lent(client);
+}
+
+void client_ask(struct client *client, struct list *waiting)
+{
+	client_lend(client);
+	list_add(waiting, &client->asking);
+}
+
+void client_told(struct client *client)
+{
+	client_return(client);
+	client->busy = false;
+}
+
+static struct list *client_list(struct client *client)
+{
+	struct buffer *buffer = client->received.first;
+
+	return buffer->tail - buffer->head <=
+	       FEW * (ptrdiff_t)sizeof(struct expiry_record) ?
+	       &client->server->few : &client->server->ready;
+}
+
+void client_update(struct client *client)
+{
+	struct server *server = client->server;
+
+	if (client->state == CLIENT_DEAD)
+		return;
+	if (client->state == CLIENT_LEAVING && !client->busy) {
+		buffer_put_all(&server->buffers, &client->received);
+		client->nr_received = 0;
+		if (!client->replies.first || client->blocked)
+			client_end(client);
+		return;
+	}
+	if (client->blocked && client_full(client) &&
+	    !client_privatize(client)) {
+		client_fail(client, "no memory for its requests", 0);
+		return;
+	}
+
+	if (client->receiving && !client->recv_ending &&
+	    (client_full(client) || client->nr_received >= RECEIVED_MAX)) {
+		client->greedy = true;
+		client->recv_ending = true;
+		loop_cancel(&server->loop, &client->recv);
+	}
+
+	if (client->batch_done ||
+	    (client->received.first && !client->busy &&
+	     !client_full(client))) {
+		if (list_empty(&client->ready))
+			list_add(client_list(client), &client->ready);
+	} else if (client->eof && !client->received.first &&
+		   !client->replies.first && !client->busy) {
+		if (client->carry_len) {
+			counter_add(&server->stat.closed_protocol, 1);
+			client_fail(client, "its stream ended inside a record",
+				    0);
+		}
+		client_end(client);
+		return;
+	}
+
+	if (!client->receiving && !client->eof && !client->starving &&
+	    !client->received.first && !client_full(client))
+		client_receive(client);
+	if (client_consumes(client))
+		consumer_kick(client->queue);
+}
+
+void clients_write(struct server *server)
+{
+	struct list *entry;
+
+	while ((entry = list_pop(&server->writers)))
+		client_write(container_of(entry, struct client, writer));
+}
+
+static uint64_t client_private(const struct client *client)
+{
+	return buffer_queue_private(&client->received) +
+	       buffer_queue_private(&client->replies);
+}
+
+/* Ends blocked clients when their memory exceeds this thread's part of the
+ * limit: those that have read nothing for the longest time, until the rest is
+ * within it. Their memory is freed with their last completion.
+ */
+void clients_bound(struct server *server)
+{
+	uint64_t size = counter_read(&server->buffers.private_size);
+	uint64_t most = server_backlog_max(server) / server->shards->nr;
+	struct list *entry;
+
+	if (size <= most)
+		return;
+	for (entry = server->dead.next; entry != &server->dead;
+	     entry = entry->next)
+		size -= client_private(container_of(entry, struct client, all));
+	while (size > most &&
+	       (entry = list_pop(&server->stuck))) {
+		struct client *client = container_of(entry, struct client,
+						     stuck);
+
+		size -= client_private(client);
+		counter_add(&server->stat.closed_backlog, 1);
+		client_fail(client, "it does not read, and others need the memory",
+			    ENOBUFS);
+	}
+}
+
+void clients_turn(struct server *server)
+{
+	uint32_t buffers = server->buffers.nr_free;
+	struct list *entry;
+
+	clients_bound(server);
+	clients_write(server);
+
+	/* First come, first served, while there are buffers. */
+	while (buffers && (entry = list_pop(&server->starved))) {
+		struct client *client = container_of(entry, struct client,
+						     starved);
+
+		client->starving = false;
+		client_update(client);
+		/* It may have to finish other buffers first. */
+		if (client->receiving)
+			buffers--;
+	}
+
+	for (entry = server->dead.next; entry != &server->dead; ) {
+		struct client *client = container_of(entry, struct client, all);
+
+		entry = entry->next;
+		if (!client->ops)
+			client_free(client);
+	}
+}

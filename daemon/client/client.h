@@ -1,0 +1,246 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Clients: one connection each.
+ *
+ * A received buffer waits in @received until its records are processed, in
+ * place, by requests.c. Then it waits in @replies until it is sent, and returns
+ * to the ring. Both are emptied within a turn or two, so that shared buffers
+ * always return.
+ *
+ * A client that does not read is *blocked*: its replies are gathered in private
+ * memory. It is *full* once these are as many records as its window. Then
+ * nothing more is received from it or processed for it, and received bytes go
+ * to private memory, too. The rest stays in the client's own socket buffer
+ * until it reads. All private memory together has a limit; beyond it the
+ * clients end that have read nothing for the longest time.
+ */
+#ifndef DAEMON_CLIENT_H
+#define DAEMON_CLIENT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <sys/socket.h>
+#include <sys/uio.h>
+#include <expiry/wire.h>
+
+#include "daemon/engine/engine.h"
+#include "daemon/loop/buffer.h"
+#include "daemon/util/log.h"
+#include "daemon/util/util.h"
+
+#define CLIENT_IOVECS	8
+
+struct arrival;
+struct place;
+struct queue;
+struct server;
+struct user;
+
+enum client_state {
+	CLIENT_HELLO,	/* before its HELLO */
+	CLIENT_OPEN,
+	CLIENT_LEAVING,	/* gets its last replies */
+	CLIENT_DEAD,	/* waits for its last completion */
+};
+
+/**
+ * struct client - one connection
+ * @server: const; likewise @fd, @pid, @user
+ * @queue: from HELLO on; NULL again after DROP
+ * @queueless: HELLO asked for no queue: STAT and QUEUES only
+ * @access: what it may do with its queue, ACCESS_*
+ * @place: its queue's, a reference until HELLO is answered
+ * @state: enum client_state
+ * @ops: completions and other threads' answers to come
+ * @all: on the server's list; likewise @ready, @writer, @sent, @starved
+ *	and @stuck
+ *
+ * @recv: the receive, multishot or single
+ * @receiving: @recv is in progress; @recv_ending: being cancelled
+ * @greedy: filled several buffers at once
+ * @more: the last buffer was full: more may follow
+ * @starving: found no buffer in the ring
+ * @eof: the peer has ended its direction
+ * @denied: a refusal with -EACCES was logged
+ * @overdue: a refusal of overdue requests was logged
+ * @carry: first @carry_len bytes of an incomplete record
+ * @received: buffers of requests, @nr_received of them
+ *
+ * @lent: the first is; @nr_lent are the ring's meanwhile
+ *
+ * @batch: records of the first buffer at the engine, @busy
+ * @batch_timers: timers charged for them beforehand
+ * @batch_done: the batch is done, with @batch_result
+ *
+ * @asking: on a list of parked clients, @busy
+ * @told: the other threads have answered
+ *
+ * @send: in progress if @sending
+ * @sending_last: last buffer of the @send_len bytes in progress
+ * @blocked: the socket was full; replies are in private memory
+ * @replies: buffers to be sent, @replies_len bytes
+ *
+ * @observer: among its queue's observers, if it @observes
+ * @missed: dropped copies, not yet reported to it
+ *
+ * @recv is single while the client is @greedy, and for all clients where the
+ * kernel's multishot is unreliable (probe.h). The first of @received may be
+ * processed in part. @blocked lasts until all is sent.
+ */
+struct client {
+	struct server *server;
+	struct user *user;
+	struct queue *queue;
+	struct place *place;
+	int fd;
+	pid_t pid;
+	uint32_t ops;
+	uint8_t state;
+	uint8_t access;
+	bool queueless;
+	bool denied;
+	bool receiving;
+	bool recv_ending;
+	bool greedy;
+	bool more;
+	bool starving;
+	bool eof;
+	bool overdue;
+	bool busy;
+	bool lent;
+	bool batch_done;
+	bool sending;
+	bool blocked;
+	uint8_t carry_len;
+	char carry[sizeof(struct expiry_record)];
+	struct list all;
+	struct list ready;
+	struct list writer;
+	struct list sent;
+	struct list starved;
+	struct list stuck;
+
+	struct loop_op recv;
+	struct buffer_queue received;
+	uint32_t nr_received;
+	uint32_t nr_lent;
+
+	struct engine_io batch;
+	uint32_t batch_timers;
+	int batch_result;
+
+	struct list asking;
+	bool told;
+
+	struct loop_op send;
+	struct buffer *sending_last;
+	uint32_t send_len;
+	struct buffer_queue replies;
+	uint64_t replies_len;
+	struct msghdr msg;
+	struct iovec iov[CLIENT_IOVECS];
+
+	struct list observer;
+	bool observes;
+	uint64_t missed;
+};
+
+/* client.c ----------------------------------------------------------------- */
+
+/* Makes a client of a connection after its HELLO, the first record it sent.
+ * Takes the descriptor, the place and the charge of a connection. -ENOMEM:
+ * takes nothing.
+ */
+int client_new(struct server *server, struct arrival *arrival);
+
+/* Frees all remaining clients, after the loop has ended. */
+void clients_deinit(struct server *server);
+
+/* Returns whether it can be sent more now: it is open, reads, and has no
+ * earlier reply in progress.
+ */
+bool client_takes(const struct client *client);
+
+/* Returns whether the waiting replies have reached their limit. */
+bool client_full(const struct client *client);
+
+/* Queues the client to send in this turn, after those queued before. */
+void client_will_write(struct client *client);
+
+/* Sends a buffer after all others; it is freed afterwards. */
+void client_send(struct client *client, struct buffer *buffer);
+
+/* Returns room for @len bytes that are sent after all others, or NULL: try
+ * again next turn. The caller fills it before any other call. It may stand at any
+ * address: what remains of a record that was sent in part may precede it.
+ */
+void *client_room(struct client *client, size_t len);
+
+/* Logs @why (NULL: no line) and the errno @error (0 = none), sends the pending
+ * replies, then ends it.
+ */
+void client_leave(struct client *client, const char *why, int error);
+
+/* Ends a client at once: logs @why and the errno @error (0 = none). */
+void client_fail(struct client *client, const char *why, int error);
+
+/* Returns the fields of a log line about the client. */
+struct log_about client_about(const struct client *client, const char *id,
+			      int error);
+
+/* Lends the client's first buffer to an engine or to another thread. The client
+ * is @busy, and stays until the buffer is returned, however the client ends.
+ * After that it is @busy until processing of the buffer continues.
+ */
+void client_lend(struct client *client);
+void client_return(struct client *client);
+
+/* Parks the client on the list @waiting, @busy, until other threads have
+ * answered. client_told() then continues it.
+ */
+void client_ask(struct client *client, struct list *waiting);
+void client_told(struct client *client);
+
+/* Continues the client after a change: receives, processes or ends. */
+void client_update(struct client *client);
+
+/* Completes sends with success skipped, submitted before this turn. */
+void clients_sent(struct server *server);
+
+/* Sends the pending replies of all writers. */
+void clients_write(struct server *server);
+
+/* Ends clients that do not read while their memory exceeds its limit. */
+void clients_bound(struct server *server);
+
+/* Ends a turn: sends, receives again, frees dead clients. */
+void clients_turn(struct server *server);
+
+/* requests.c --------------------------------------------------------------- */
+
+/* Processes the records of the first received buffer. Returns their cost in
+ * units of an ordinary request.
+ */
+uint32_t client_process(struct client *client);
+
+/* Processes received requests, within the turn's budget. */
+void clients_process(struct server *server);
+
+/* Takes the result of a batch; called by the engine. */
+void client_batch_done(struct engine_io *io, int result);
+
+/* hello.c ------------------------------------------------------------------ */
+
+/* Returns whether @name, EXPIRY_NAME_MAX bytes, has only the characters of a
+ * name and then only NULs.
+ */
+bool hello_name_valid(const char *name);
+
+/* Returns whether HELLO requests a connection without any queue. */
+bool hello_wants_no_queue(const struct expiry_hello *hello);
+
+/* Answers the first record, in place. */
+void client_hello(struct client *client, struct expiry_record *record);
+
+#endif /* DAEMON_CLIENT_H */

@@ -1,0 +1,298 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Consumers: the path of an expiration from the engine to a connection.
+ *
+ * Expirations stay in the engine until the consumer has given credit and its
+ * socket has room. Until then they can be refreshed and cancelled. That is the
+ * daemon's backpressure. A read that an engine completes later belongs to its
+ * consumer. The next consumer gets neither the result nor its count against the
+ * credit.
+ *
+ * On a plain queue, expirations collected for a consumer that leaves are lost
+ * (at most once). These are the unread bytes in its socket, and at most one
+ * buffer that its socket had not taken. Nothing is collected before it has. On
+ * an acknowledging queue the next consumer gets both.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <string.h>
+#include <time.h>
+
+#include "daemon/client/client.h"
+#include "daemon/client/observer.h"
+#include "daemon/queue/queue.h"
+#include "daemon/server/server.h"
+#include "daemon/util/log.h"
+
+/* Returns whether expirations may be collected now. */
+static bool consumer_collects(const struct queue *queue)
+{
+	return queue->credit && !queue->waiting && !queue->unsent;
+}
+
+/* Records since when the consumer takes due timers: a wait before that is not
+ * the daemon's lateness.
+ */
+static void consumer_note(struct queue *queue)
+{
+	const struct client *client = queue->consumer;
+	bool takes = queue->credit && client->state == CLIENT_OPEN &&
+		     !client->blocked && !client_full(client);
+
+	if (takes && !queue->takes)
+		queue->engine_queue->taken_ns =
+			loop_now(&queue->server->loop, queue->clock_id);
+	queue->takes = takes;
+}
+
+void consumer_kick(struct queue *queue)
+{
+	if (!queue->consumer)
+		return;
+	consumer_note(queue);
+	if (queue->reading)
+		return;
+	if (!queue->clock_set && !queue->rewinding && !consumer_collects(queue))
+		return;
+	if (!queue->rewinding && !client_takes(queue->consumer))
+		return;
+	if (list_empty(&queue->due))
+		list_add(&queue->server->due, &queue->due);
+}
+
+void consumer_due(struct engine_queue *engine_queue)
+{
+	struct queue *queue = engine_queue->owner;
+
+	queue->waiting = false;
+	consumer_kick(queue);
+}
+
+void consumer_credit(struct queue *queue, uint32_t credit)
+{
+	uint64_t sum = (uint64_t)queue->credit + credit;
+	uint64_t max = queue->server->config.credit_max;
+
+	if (sum > max) {
+		counter_add(&queue->server->stat.refused_credit, 1);
+		sum = max;
+	}
+	queue->credit = sum;
+	consumer_kick(queue);
+}
+
+void consumer_sent(struct queue *queue)
+{
+	queue->unsent = false;
+}
+
+bool consumer_continues(const struct queue *queue)
+{
+	return queue->unsent && queue->credit && !queue->waiting;
+}
+
+void consumer_leave(struct queue *queue)
+{
+	const struct engine_ops *ops = queue->server->engine->ops;
+
+	queue->consumer = NULL;
+	queue->credit = 0;
+	queue->rewinding = false;
+	queue->clock_set = false;
+	queue->unsent = false;
+	queue->takes = false;
+	list_del(&queue->due);
+	if (queue->waiting) {
+		queue->waiting = false;
+		ops->unwait(queue->engine_queue);
+	}
+	if (queue->reading && ops->stop)
+		ops->stop(queue->engine_queue, &queue->read);
+}
+
+/* Runs again if there may be @more or a timer is due, else waits for one. */
+static void consumer_next(struct queue *queue, bool more)
+{
+	const struct engine_ops *ops = queue->server->engine->ops;
+
+	if (!more && !ops->wait(queue->engine_queue))
+		queue->waiting = true;
+	else
+		consumer_kick(queue);
+}
+
+static void note_lateness(struct server *server, uint64_t late_ns)
+{
+	if (late_ns > counter_read(&server->stat.lateness_max_ns))
+		counter_set(&server->stat.lateness_max_ns, late_ns);
+}
+
+static void consumer_read(struct queue *queue, int result)
+{
+	struct server *server = queue->server;
+	struct client *client = queue->consumer;
+	struct buffer *buffer = queue->read_buffer;
+
+	queue->read_buffer = NULL;
+	queue_settle(queue);
+	if (queue->read_epoch != queue->epoch)
+		client = NULL;
+	if (result <= 0 || !client) {
+		buffer_put(&server->buffers, buffer);
+	} else {
+		assert((uint32_t)result <= queue->credit);
+		note_lateness(server, queue->read.late_ns);
+		buffer->tail += result * sizeof(struct expiry_record);
+		queue->credit -= result;
+		queue->unsent = !(queue->mode & EXPIRY_MODE_ACK);
+		counter_add(&server->stat.expirations, result);
+		if (queue->nr_observers)
+			observers_copy(queue, queue->read.records, result);
+		client_send(client, buffer);
+	}
+	/* It may have ended meanwhile, without memory for what it was sent. */
+	if (!client || client->state == CLIENT_DEAD)
+		return;
+	if (result < 0)
+		client_fail(client, "its queue cannot be read", -result);
+	else
+		consumer_next(queue, (uint32_t)result == queue->read.count);
+}
+
+void consumer_read_done(struct engine_io *io, int result)
+{
+	struct queue *queue = container_of(io, struct queue, read);
+	struct server *server = queue->server;
+
+	queue->reading = false;
+	if (!queue->doomed) {
+		consumer_read(queue, result);
+		/* A new consumer may be attached meanwhile. */
+		consumer_kick(queue);
+		return;
+	}
+	buffer_put(&server->buffers, queue->read_buffer);
+	queue_forget(queue);
+}
+
+/* Sends a CLOCK_SET to the consumer. Returns false if there is no room now. */
+static bool consumer_tell_clock(struct queue *queue)
+{
+	struct expiry_record *record;
+
+	record = client_room(queue->consumer, sizeof(*record));
+	if (!record)
+		return false;
+	*record = (struct expiry_record) {
+		.op = EXPIRY_OP_CLOCK_SET,
+		.deadline_ns = loop_now(&queue->server->loop, queue->clock_id),
+	};
+	if (queue->nr_observers)
+		observers_copy(queue, record, 1);
+	queue->clock_set = false;
+	return true;
+}
+
+/* Makes unacknowledged deliveries due again. Returns false while there is more
+ * to do.
+ */
+static bool consumer_rewind(struct queue *queue)
+{
+	int r = queue->server->engine->ops->rewind(queue->engine_queue);
+
+	if (r > 0)
+		return false;
+	queue->rewinding = false;
+	if (r < 0)
+		client_fail(queue->consumer, "its queue cannot be rewound", -r);
+	return true;
+}
+
+/* Collects due timers of one queue. Returns how many were collected or
+ * requested.
+ */
+static uint32_t consumer_run(struct queue *queue)
+{
+	struct server *server = queue->server;
+	struct buffer *buffer;
+	int r;
+
+	if (queue->rewinding && !consumer_rewind(queue)) {
+		consumer_kick(queue);
+		return 1;
+	}
+	if (!queue->consumer || !client_takes(queue->consumer))
+		return 0;
+	if (queue->clock_set && !consumer_tell_clock(queue)) {
+		consumer_kick(queue);
+		return 0;
+	}
+	if (!consumer_collects(queue))
+		return 0;
+	buffer = buffer_spare(&server->buffers);
+	if (!buffer) {
+		consumer_kick(queue);
+		return 0;
+	}
+	queue->read_buffer = buffer;
+	queue->read_epoch = queue->epoch;
+	queue->read.records = (void *)buffer->data;
+	queue->read.count = min_u64(queue->credit,
+				    buffer->size / sizeof(struct expiry_record));
+	r = server->engine->ops->collect(queue->engine_queue, &queue->read);
+	if (r == -EINPROGRESS) {
+		queue->reading = true;
+		return queue->read.count;
+	}
+	consumer_read(queue, r);
+	return r > 0 ? r : 1;
+}
+
+uint32_t consumers_run(struct server *server, uint32_t budget)
+{
+	uint32_t full = server->buffers.size / sizeof(struct expiry_record);
+	uint32_t done = 0, before;
+
+	/* Queues added meanwhile have their turn next. After filled buffers
+	 * that is at once: expirations must not pile up when more than a buffer
+	 * of them becomes due each turn.
+	 */
+	do {
+		struct list now, *entry;
+
+		before = done;
+		list_init(&now);
+		list_splice(&now, &server->due);
+		while (done < budget && (entry = list_pop(&now)))
+			done += consumer_run(container_of(entry, struct queue,
+							  due));
+		list_splice(&now, &server->due);
+		list_splice(&server->due, &now);
+	} while (done < budget && done - before >= full &&
+		 !list_empty(&server->due));
+	return done < budget ? budget - done : 0;
+}
+
+void consumers_clock_set(struct server *server)
+{
+	struct queues *queues = &server->queues;
+	uint32_t i;
+
+	for (i = 0; i <= queues->mask + 1; i++) {
+		struct list *bucket = &queues->buckets[i], *entry;
+
+		for (entry = bucket->next; entry != bucket;
+		     entry = entry->next) {
+			struct queue *queue = container_of(entry, struct queue,
+							   all);
+
+			if (queue->clock_id != CLOCK_REALTIME ||
+			    !queue->consumer)
+				continue;
+			queue->clock_set = true;
+			/* Timers that became due by the step are not late. */
+			queue->takes = false;
+			consumer_kick(queue);
+		}
+	}
+}

@@ -1,0 +1,269 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <inttypes.h>
+#include <stdio.h>
+#include <string.h>
+
+#include "daemon/client/declare.h"
+#include "daemon/queue/access.h"
+#include "daemon/queue/declaration.h"
+#include "daemon/server/server.h"
+#include "daemon/util/log.h"
+
+/* Most bytes of a list of keys that cannot change while a queue exists. */
+#define CHANGES_TEXT	64
+
+static struct log_about about_file(const struct declaration *file, int error)
+{
+	return (struct log_about) {
+		.id = LOG_QUEUE_FILE,
+		.queue = file->name,
+		.error = error,
+	};
+}
+
+static uint64_t limit_of(const struct server *server,
+			 const struct declaration *file)
+{
+	uint64_t most = server->config.timers_per_queue;
+
+	return file->limit ? min_u64(file->limit, most) : most;
+}
+
+/* Applies what may change at any time: group and mode. */
+static void set_access(struct queue *queue, const struct declaration *file)
+{
+	queue->gid = file->gid;
+	queue->access = file->access;
+	queue->declared = true;
+}
+
+int declare_queue(struct server *server, const struct declaration *file,
+		  struct queue **queuep)
+{
+	struct queue_plan plan = {
+		.name = file->name,
+		.place = file->place,
+		.config = {
+			.clock_id = file->clock_id,
+			.mode = file->mode,
+			.slack_ns = file->slack_ns,
+			.limit = limit_of(server, file),
+		},
+		.layout = file->layout == LAYOUT_CONFIGURED ?
+			  config_layout(&server->config) : file->layout,
+	};
+	int r;
+
+	if (!file->is_good)
+		return -EACCES;
+	plan.user = user_get(&server->users, file->uid);
+	if (!plan.user)
+		return -ENOMEM;
+	r = queue_new(server, &plan, queuep);
+	if (r < 0) {
+		user_put(&server->users, plan.user);
+		return r;
+	}
+	set_access(*queuep, file);
+	store_keep(*queuep);
+	return 0;
+}
+
+void declare_anew(struct server *server, const struct declaration *file)
+{
+	struct log_about about;
+	struct queue *queue;
+	int r = declare_queue(server, file, &queue);
+
+	/* The fault of a file is in the log. */
+	if (!r || !file->is_good)
+		return;
+	about = about_file(file, -r);
+	log_at(LOG_LEVEL_ERR, &about, "queue %.*s cannot be made: %s: %s",
+	       EXPIRY_NAME_MAX, file->name, file->path,
+	       r == -EDQUOT ? "its owner has reached the limit queues_per_user" :
+	       r == -ENOSPC ? "the limit queues is reached" :
+			      strerror(-r));
+}
+
+/* -------------------------------------------------- queues that exist already */
+
+static bool is_of_kind(const struct queue *queue,
+		       const struct declaration *file)
+{
+	return queue->clock_id == file->clock_id && queue->mode == file->mode;
+}
+
+/* Writes into @text the keys of the file that cannot be applied now. @before:
+ * the file when the queue was made, NULL = unknown.
+ */
+static void print_changes(char *text, const struct queue *queue,
+			  const struct declaration *file,
+			  const struct declaration *before)
+{
+	struct server *server = queue->server;
+	struct expiry_stat stat = { 0 };
+	bool limit = before && before->limit != file->limit;
+
+	server->engine->ops->stat(queue->engine_queue, &stat);
+	if (file->limit)
+		limit = stat.limit != limit_of(server, file);
+	snprintf(text, CHANGES_TEXT, "%s%s%s%s%s%s",
+		 queue->clock_id != file->clock_id ? ", clock" : "",
+		 (queue->mode ^ file->mode) & EXPIRY_MODE_KEYED ? ", keyed" : "",
+		 (queue->mode ^ file->mode) & EXPIRY_MODE_ACK ? ", ack" : "",
+		 limit ? ", limit" : "",
+		 before && before->slack_ns != file->slack_ns ? ", slack" : "",
+		 before && before->layout != file->layout ? ", layout" : "");
+}
+
+static void log_changes(const struct queue *queue,
+			const struct declaration *file,
+			const struct declaration *before)
+{
+	struct log_about about = about_file(file, 0);
+	char text[CHANGES_TEXT];
+
+	print_changes(text, queue, file, before);
+	/* Leave out the first separator. */
+	if (*text)
+		log_at(LOG_LEVEL_WARNING, &about,
+		       "queue %.*s: %s: a change of %s waits until the queue is dropped",
+		       EXPIRY_NAME_MAX, file->name, file->path, text + 2);
+}
+
+/* Gives the queue to the owner that the file names. Returns false if the owner
+ * does not change.
+ */
+static bool change_owner(struct queue *queue, const struct declaration *file)
+{
+	struct log_about about = about_file(file, 0);
+	uid_t from = queue->user->uid;
+	int r;
+
+	if (from == file->uid)
+		return true;
+	r = queue_give(queue, file->uid);
+	about.error = -r;
+	if (r < 0)
+		log_at(LOG_LEVEL_ERR, &about,
+		       "queue %.*s stays uid %u's: %s: %s",
+		       EXPIRY_NAME_MAX, file->name, (unsigned int)from,
+		       file->path, strerror(-r));
+	else
+		log_at(LOG_LEVEL_WARNING, &about,
+		       "queue %.*s was uid %u's and is uid %u's now: %s; timers in it: %" PRIu64,
+		       EXPIRY_NAME_MAX, file->name, (unsigned int)from,
+		       (unsigned int)file->uid, file->path,
+		       queue_count_timers(queue));
+	return !r;
+}
+
+/* Updates a queue from its file. A client or an earlier daemon may have made
+ * the queue: it counts as declared from now on.
+ */
+static void change_queue(struct queue *queue, const struct declaration *file,
+			 const struct declaration *before)
+{
+	struct log_about about = about_file(file, 0);
+	bool is_new = queue->gid != file->gid || queue->access != file->access ||
+		      queue->user->uid != file->uid;
+
+	if (!queue->declared && !is_of_kind(queue, file)) {
+		log_at(LOG_LEVEL_WARNING, &about,
+		       "queue %.*s was made by uid %u with another clock or mode than in %s: the file takes effect once the queue is dropped",
+		       EXPIRY_NAME_MAX, file->name,
+		       (unsigned int)queue->user->uid, file->path);
+		return;
+	}
+	if (!change_owner(queue, file))
+		return;
+	set_access(queue, file);
+	if (is_new)
+		access_renew(queue);
+	log_changes(queue, file, before);
+}
+
+/* Handles the removal of a queue's file. */
+static void undeclare(struct queue *queue, const struct declaration *before)
+{
+	struct log_about about = about_file(before, 0);
+
+	queue->declared = false;
+	queue->gid = ACCESS_NO_GROUP;
+	queue->access = ACCESS_OWNER_ALL;
+	access_renew(queue);
+	log_at(LOG_LEVEL_WARNING, &about,
+	       "queue %.*s is not declared any more: %s is gone; the queue stays, for uid %u only",
+	       EXPIRY_NAME_MAX, before->name, before->path,
+	       (unsigned int)queue->user->uid);
+}
+
+/* ------------------------------------------------------------------- the set */
+
+static bool is_mine(const struct server *server, const struct declaration *file)
+{
+	return (file->place ? file->place->thread : 0) == server->number;
+}
+
+static void undeclare_gone(struct server *server,
+			   const struct declarations *before)
+{
+	uint32_t i;
+
+	for (i = 0; i < before->nr; i++) {
+		const struct declaration *file = &before->all[i];
+		struct queue *queue;
+
+		if (!is_mine(server, file) ||
+		    declarations_find(server->declared, file->name))
+			continue;
+		queue = queue_find(&server->queues, file->name);
+		if (queue && queue->declared)
+			undeclare(queue, file);
+	}
+}
+
+void declare_all(struct server *server)
+{
+	const struct declarations *before = server->declared;
+	uint32_t i;
+
+	server->declared = server->shards->declared;
+	if (before)
+		undeclare_gone(server, before);
+	for (i = 0; i < server->declared->nr; i++) {
+		const struct declaration *file = &server->declared->all[i];
+		struct queue *queue;
+
+		if (!is_mine(server, file) || !file->is_good)
+			continue;
+		queue = queue_find(&server->queues, file->name);
+		if (queue)
+			change_queue(queue, file,
+				     declarations_find(before, file->name));
+		else
+			declare_anew(server, file);
+	}
+}
+
+void declare_read(struct server *server)
+{
+	struct shards *shards = server->shards;
+	struct declarations *set;
+	uint32_t faults;
+
+	set = declarations_read(&server->config, shards->nr > 1 ?
+				&shards->directory : NULL, &faults);
+	if (!set)
+		return;
+	shards->declared_before = shards->declared;
+	shards->declared = set;
+}
+
+void declare_done(struct shards *shards)
+{
+	declarations_free(shards->declared_before);
+	shards->declared_before = NULL;
+}

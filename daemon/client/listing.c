@@ -1,0 +1,225 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <string.h>
+
+#include "daemon/client/client.h"
+#include "daemon/client/listing.h"
+#include "daemon/queue/access.h"
+#include "daemon/server/server.h"
+
+/* Indices of the pool checked for one reply. */
+#define LISTING_PLACES	1024
+
+#define UNIT	sizeof(struct expiry_record)
+
+_Static_assert(sizeof(struct expiry_queues_row) == UNIT, "a record");
+_Static_assert(sizeof(struct expiry_queue_stat) % UNIT == 0, "whole units");
+
+static bool listed(const struct listing_question *question,
+		   struct access_peer *peer, const struct queue *queue)
+{
+	/* Free, or about to be. */
+	if (!queue->user)
+		return false;
+	if (queue == question->own && !queue->name[0])
+		return false;
+	return queue->user->uid == question->uid ||
+	       accounts_privileged(&queue->server->shards->accounts,
+				   question->uid) ||
+	       access_of(queue, peer) & ACCESS_LOOK;
+}
+
+static int fill_row(struct listing_row *row, const struct queue *queue)
+{
+	int r;
+
+	r = queue->server->engine->ops->stat(queue->engine_queue, &row->stat);
+	if (r < 0)
+		return r;
+	row->head = (struct expiry_queues_row) {
+		.op = EXPIRY_OP_QUEUES,
+		.units = sizeof(*row) / UNIT - 1,
+	};
+	memcpy(row->head.name, queue->name, sizeof(row->head.name));
+	row->queue = (struct expiry_queue_stat) {
+		.number = queue->number,
+		.uid = queue->user->uid,
+		.connections = queue->clients,
+		.consumers = queue->consumer != NULL,
+		.credit = queue->credit,
+		.consumer_pid = queue->consumer ? queue->consumer->pid : 0,
+		.observers = queue->nr_observers,
+		.access = queue->access |
+			  (queue->declared ? EXPIRY_QUEUE_DECLARED : 0),
+		.gid = queue->gid,
+	};
+	return 0;
+}
+
+static const struct expiry_record *request_of(const struct client *client)
+{
+	return (const void *)client->received.first->head;
+}
+
+static void ask(struct listing_question *question, const struct client *client)
+{
+	uint64_t fit = (client->server->buffers.size - UNIT) /
+		       sizeof(struct listing_row);
+
+	*question = (struct listing_question) {
+		.uid = client->user->uid,
+		.fd = client->fd,
+		.own = client->queue,
+		.max = min_u64(request_of(client)->period_ms,
+			       min_u64(fit, LISTING_QUEUES)),
+		.cursor = request_of(client)->id,
+	};
+}
+
+/* Returns the thread of a cursor. */
+static uint32_t thread_of(const struct shards *shards, uint64_t cursor)
+{
+	return cursor % shards->nr;
+}
+
+/* Returns the cursor of index @place in this thread's pool; at its @end that of
+ * the next thread, or 0.
+ */
+static uint64_t cursor_after(const struct server *server, uint64_t place,
+			     bool end)
+{
+	uint32_t nr = server->shards->nr;
+
+	if (!end)
+		return place * nr + server->number;
+	return server->number + 1 < nr ? server->number + 1 : 0;
+}
+
+/* Writes this thread's answer. Returns its size in bytes. */
+static size_t listing_fill(const struct server *server,
+			   const struct listing_question *question, void *to)
+{
+	uint64_t place = question->cursor / server->shards->nr;
+	const struct pool *pool = &server->queues.pool;
+	uint32_t n = 0, places = 0;
+	struct listing_row *rows = to;
+	struct expiry_record *last;
+	const struct queue *queue;
+	struct access_peer peer;
+
+	access_peer_init(&peer, question->uid, question->fd);
+	while ((queue = pool_at(pool, place)) && n < question->max &&
+	       places++ < LISTING_PLACES) {
+		if (listed(question, &peer, queue) && !fill_row(&rows[n], queue))
+			n++;
+		place++;
+	}
+	last = (void *)&rows[n];
+	*last = (struct expiry_record) {
+		.op = EXPIRY_OP_QUEUES,
+		.cookie = cursor_after(server, place, !queue),
+	};
+	return n * sizeof(*rows) + UNIT;
+}
+
+/* ----------------------------------------------------------- other threads */
+
+static void listing_asked(struct server *server, struct mail *mail);
+static void listing_answered(struct server *server, struct mail *mail);
+
+/* Sends the next waiting client's question. */
+static void listing_next(struct server *server)
+{
+	struct listing *listing = &server->listing;
+	struct shards *shards = server->shards;
+	struct list *entry;
+	uint32_t thread;
+
+	listing->client = NULL;
+	while (!listing->client && (entry = list_pop(&listing->waiting))) {
+		struct client *client = container_of(entry, struct client,
+						     asking);
+
+		if (client->state == CLIENT_DEAD)
+			client_told(client);
+		else
+			listing->client = client;
+	}
+	if (!listing->client)
+		return;
+	ask(&listing->question, listing->client);
+	thread = thread_of(shards, listing->question.cursor);
+	listing->mail.deliver = listing_asked;
+	mail_post(&shards->servers[thread]->mailbox, &listing->mail);
+}
+
+/* Receives another thread's question. */
+static void listing_asked(struct server *server, struct mail *mail)
+{
+	struct listing *listing = container_of(mail, struct listing, mail);
+	struct server *from = container_of(listing, struct server, listing);
+
+	listing->len = listing_fill(server, &listing->question, listing->rows);
+	mail->deliver = listing_answered;
+	mail_post(&from->mailbox, mail);
+}
+
+static void listing_send(struct client *client, const struct listing *listing)
+{
+	struct buffers *buffers = &client->server->buffers;
+	struct buffer *room = buffer_spare(buffers);
+
+	/* Do not wait for room: other clients wait for the listing. */
+	if (!room)
+		room = buffer_private(buffers, listing->len);
+	if (!room) {
+		client_fail(client, "no memory for the list of queues", 0);
+		return;
+	}
+	memcpy(room->tail, listing->rows, listing->len);
+	room->tail += listing->len;
+	client_send(client, room);
+	client->received.first->head += UNIT;
+}
+
+static void listing_answered(struct server *server, struct mail *mail)
+{
+	struct listing *listing = &server->listing;
+	struct client *client = listing->client;
+
+	(void)mail;
+	client_told(client);
+	if (client->state != CLIENT_DEAD) {
+		listing_send(client, listing);
+		counter_add(&server->stat.records, 1);
+		client_update(client);
+	}
+	listing_next(server);
+}
+
+void listing_init(struct listing *listing)
+{
+	list_init(&listing->waiting);
+}
+
+bool listing_reply(struct client *client)
+{
+	struct server *server = client->server;
+	struct listing_question question;
+	struct buffer *room;
+
+	if (thread_of(server->shards, request_of(client)->id) !=
+	    server->number) {
+		client_ask(client, &server->listing.waiting);
+		if (!server->listing.client)
+			listing_next(server);
+		return true;
+	}
+	room = buffer_spare(&server->buffers);
+	if (!room)
+		return false;
+	ask(&question, client);
+	room->tail += listing_fill(server, &question, room->data);
+	client_send(client, room);
+	client->received.first->head += UNIT;
+	return true;
+}

@@ -1,0 +1,132 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/client/client.h"
+#include "daemon/client/observer.h"
+#include "daemon/queue/queue.h"
+#include "daemon/server/server.h"
+
+/* Bytes that may wait for an observer while clients that do not read hold half
+ * of their memory. It is enough that a send is always in progress, and MISSED
+ * follows it.
+ */
+#define PRESSED_BYTES	4096
+
+#define RECORD	sizeof(struct expiry_record)
+
+int observer_join(struct client *client, struct queue *queue)
+{
+	struct server *server = client->server;
+
+	if (queue->nr_observers >= server->config.observers_per_queue) {
+		counter_add(&server->stat.refused_observers, 1);
+		return -EBUSY;
+	}
+	client->observes = true;
+	list_add(&queue->observers, &client->observer);
+	queue->nr_observers++;
+	return 0;
+}
+
+void observer_leave(struct client *client)
+{
+	list_del(&client->observer);
+	client->queue->nr_observers--;
+}
+
+/* Returns the number of further records that may wait for the observer. */
+static uint64_t observer_room(const struct client *client)
+{
+	const struct server *server = client->server;
+	uint64_t most = server->config.observer_memory;
+
+	if (counter_read(&server->buffers.private_size) >
+	    server_backlog_max(server) / server->shards->nr / 2)
+		most = min_u64(most, PRESSED_BYTES);
+	return client->replies_len < most ?
+	       (most - client->replies_len) / RECORD : 0;
+}
+
+/* Returns whether more may be sent to the client: it has ended neither the
+ * connection nor its direction.
+ */
+static bool observer_listens(const struct client *client)
+{
+	return client->state == CLIENT_OPEN && !client->eof;
+}
+
+bool observer_tell_missed(struct client *client)
+{
+	const struct expiry_record record = {
+		.op = EXPIRY_OP_MISSED,
+		.cookie = client->missed,
+	};
+	void *room;
+
+	if (!client->missed)
+		return true;
+	if (!observer_listens(client) || !observer_room(client))
+		return false;
+	room = client_room(client, sizeof(record));
+	if (!room)
+		return false;
+	memcpy(room, &record, sizeof(record));
+	client->missed = 0;
+	return true;
+}
+
+static void observer_copy(struct client *client,
+			  const struct expiry_record *records, uint32_t count)
+{
+	uint32_t nr = 0;
+	void *room;
+
+	if (!observer_listens(client))
+		return;
+	if (observer_tell_missed(client))
+		nr = min_u64(count, observer_room(client));
+	if (nr) {
+		room = client_room(client, nr * RECORD);
+		if (room)
+			memcpy(room, records, nr * RECORD);
+		else
+			nr = 0;
+	}
+	client->missed += count - nr;
+	counter_add(&client->server->stat.copies_missed, count - nr);
+}
+
+void observers_copy(struct queue *queue, const struct expiry_record *records,
+		    uint32_t count)
+{
+	struct list *entry;
+
+	/* The consumer's send comes first. */
+	client_will_write(queue->consumer);
+	for (entry = queue->observers.next; entry != &queue->observers;
+	     entry = entry->next)
+		observer_copy(container_of(entry, struct client, observer),
+			      records, count);
+}
+
+int observers_end(struct queue *queue)
+{
+	struct list *entry;
+
+	for (entry = queue->observers.next; entry != &queue->observers;
+	     entry = entry->next)
+		if (container_of(entry, struct client, observer)->busy)
+			return -EBUSY;
+	while (!list_empty(&queue->observers)) {
+		struct client *client = container_of(queue->observers.next,
+						     struct client, observer);
+
+		queue_detach(client);
+		if (client->state == CLIENT_DEAD)
+			continue;
+		client_leave(client, NULL, 0);
+		client_update(client);
+	}
+	return 0;
+}

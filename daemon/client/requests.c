@@ -1,0 +1,597 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Requests: processing the records of a received buffer.
+ *
+ * Runs of records for the engine are passed to it in place, and become their
+ * replies. The daemon's own requests (CREDIT, SCAN, STAT, DROP, QUEUES) are
+ * carried out between them. The buffer's replies so far are [reply,
+ * reply_tail), the unprocessed requests [head, tail). They share one memory:
+ * replies move down only after a record without a reply.
+ */
+#include <errno.h>
+#include <string.h>
+
+#include "daemon/client/client.h"
+#include "daemon/client/listing.h"
+#include "daemon/queue/access.h"
+#include "daemon/server/server.h"
+#include "daemon/util/log.h"
+
+/* Requests processed in one turn: a storm of them must not delay the
+ * expirations.
+ */
+#define TURN_REQUESTS	1024
+
+/* Of these, for clients with few requests: they run first, and leave the rest
+ * to clients with many.
+ */
+#define TURN_REQUESTS_FEW	768
+
+/* Extra budget units a request costs. A SCAN may check as many slots as a
+ * buffer has rows, or more. QUEUES may check as many queues, and a STAT is
+ * copied.
+ */
+#define SCAN_REQUESTS	512
+#define STAT_REQUESTS	8
+
+#define RECORD	((uint32_t)sizeof(struct expiry_record))
+#define UNITS(size)	(((uint32_t)(size) + RECORD - 1) / RECORD)
+
+/* The body of a STAT reply. */
+struct stat_body {
+	struct expiry_stat queue;
+	struct expiry_server_stat server;
+};
+
+static void client_broke(struct client *client, const char *why)
+{
+	counter_add(&client->server->stat.closed_protocol, 1);
+	client_leave(client, why, EPROTO);
+}
+
+/* Returns whether the requests in @buffer are overdue: carrying them out would
+ * only delay later ones as much. Requests of a client that does not read are in
+ * private memory and have no time of arrival.
+ */
+static bool is_overdue(const struct client *client, const struct buffer *buffer)
+{
+	struct server *server = client->server;
+	uint64_t after_ns = server->config.busy_after * 1000000;
+
+	return after_ns && buffer->received_ns &&
+	       loop_now(&server->loop, CLOCK_MONOTONIC) -
+	       buffer->received_ns > after_ns;
+}
+
+/* Requests that may be refused as overdue: the client can retry them. CANCEL,
+ * ACK, CLEAR, CREDIT and DROP free resources and always run.
+ */
+static bool is_refusable(uint8_t op)
+{
+	return op == EXPIRY_OP_ARM || op == EXPIRY_OP_REFRESH ||
+	       op == EXPIRY_OP_QUERY || op == EXPIRY_OP_SCAN ||
+	       op == EXPIRY_OP_QUEUES;
+}
+
+static bool is_own(uint8_t op)
+{
+	return op >= EXPIRY_OP_HELLO && op <= EXPIRY_OP_QUEUES;
+}
+
+/* Returns whether a connection without a queue may send @op, too. */
+static bool is_about_daemon(uint8_t op)
+{
+	return op == EXPIRY_OP_STAT || op == EXPIRY_OP_QUEUES;
+}
+
+/* Counts the next @count records as replies. */
+static void reply(struct buffer *buffer, uint32_t count)
+{
+	size_t len = count * sizeof(struct expiry_record);
+
+	if (buffer->reply_tail == buffer->reply) {
+		buffer->reply = buffer->head;
+		buffer->reply_tail = buffer->head;
+	} else if (buffer->reply_tail != buffer->head) {
+		memmove(buffer->reply_tail, buffer->head, len);
+	}
+	buffer->reply_tail += len;
+	buffer->head += len;
+}
+
+static void reply_status(struct buffer *buffer, int status)
+{
+	struct expiry_record *record = (void *)buffer->head;
+
+	record->status = status;
+	reply(buffer, 1);
+}
+
+/* Prepares a reply from another buffer: copies the replies so far, so that they
+ * go before it. Returns false if there is no room now.
+ */
+static bool reply_flush(struct client *client, struct buffer *buffer)
+{
+	size_t len = buffer->reply_tail - buffer->reply;
+	void *room;
+
+	if (len) {
+		room = client_room(client, len);
+		if (!room)
+			return false;
+		memcpy(room, buffer->reply, len);
+		buffer->reply = buffer->reply_tail;
+	}
+	return true;
+}
+
+/* --------------------------------------------------------- the daemon's own */
+
+static bool do_scan(struct client *client, struct buffer *buffer)
+{
+	struct server *server = client->server;
+	struct expiry_record *request = (void *)buffer->head, *rows;
+	uint64_t cursor = request->id;
+	struct buffer *room;
+	uint32_t count;
+	int i, n;
+
+	if (!request->period_ms) {
+		reply_status(buffer, -EINVAL);
+		return true;
+	}
+	if (!reply_flush(client, buffer))
+		return false;
+	room = buffer_spare(&server->buffers);
+	if (!room)
+		return false;
+	rows = (void *)room->data;
+	count = min_u64(request->period_ms, room->size / RECORD - 1);
+	n = server->engine->ops->scan(client->queue->engine_queue, rows, count,
+				      &cursor);
+	if (n < 0) {
+		buffer_put(&server->buffers, room);
+		reply_status(buffer, n);
+		return true;
+	}
+	for (i = 0; i < n; i++)
+		rows[i].op = EXPIRY_OP_SCAN;
+	rows[n] = (struct expiry_record) {
+		.op = EXPIRY_OP_SCAN,
+		.cookie = cursor,
+	};
+	room->tail += (n + 1) * sizeof(*rows);
+	client_send(client, room);
+	buffer->head += sizeof(*request);
+	return true;
+}
+
+static void sum_server_stat(const struct server *server,
+			    struct expiry_server_stat *stat)
+{
+	const struct server_stat *one = &server->stat;
+
+	stat->records += counter_read(&one->records);
+	stat->expirations += counter_read(&one->expirations);
+	stat->refused_connections += counter_read(&one->refused_connections);
+	stat->refused_queues += counter_read(&one->refused_queues);
+	stat->refused_timers += counter_read(&one->refused_timers);
+	stat->refused_busy += counter_read(&one->refused_busy);
+	stat->refused_credit += counter_read(&one->refused_credit);
+	stat->closed_protocol += counter_read(&one->closed_protocol);
+	stat->closed_backlog += counter_read(&one->closed_backlog);
+	stat->closed_hello += counter_read(&one->closed_hello);
+	stat->refused_observers += counter_read(&one->refused_observers);
+	stat->copies_missed += counter_read(&one->copies_missed);
+	stat->backlog += counter_read(&server->buffers.private_size);
+	histogram_sum(&server->turn_ns, stat->turn_ns);
+	histogram_sum(&server->batch, stat->batch);
+	histogram_sum(&server->request_ns, stat->request_ns);
+}
+
+static void fill_server_stat(const struct client *client,
+			     struct expiry_server_stat *stat)
+{
+	const struct queue *queue = client->queue;
+	struct server *server = client->server;
+	struct shards *shards = server->shards;
+	struct summary summary;
+	uint32_t i;
+
+	round_sum(server, &summary);
+	*stat = (struct expiry_server_stat) {
+		.engine = server->engine->ops->kind,
+		.consumers = queue && queue->consumer,
+		.credit = queue ? queue->credit : 0,
+		.producers = queue ? queue->clients : 0,
+		.loop = server->loop.ops->kind,
+		.uptime_ns = loop_now(&server->loop, CLOCK_BOOTTIME) -
+			     shards->started_ns,
+		.queues = share_read(&shards->queues),
+		.connections = share_read(&shards->connections),
+		.timers = summary.timers,
+		.next_ns = summary.next_ns,
+		.lateness_max_ns = summary.lateness_max_ns,
+		.log_dropped = log_dropped(),
+		.log_left_out = log_left_out(),
+	};
+	for (i = 0; i < shards->nr; i++)
+		sum_server_stat(shards->servers[i], stat);
+}
+
+static bool do_stat(struct client *client, struct buffer *buffer)
+{
+	struct expiry_record head = *(struct expiry_record *)buffer->head;
+	const struct queue *queue = client->queue;
+	struct stat_body body = { 0 };
+	char *room;
+	int r = 0;
+
+	if (!round_recent(client))
+		return true;
+	if (queue)
+		r = client->server->engine->ops->stat(queue->engine_queue,
+						      &body.queue);
+	if (r < 0) {
+		reply_status(buffer, r);
+		return true;
+	}
+	fill_server_stat(client, &body.server);
+	if (!reply_flush(client, buffer))
+		return false;
+	room = client_room(client, RECORD * (1 + UNITS(sizeof(body))));
+	if (!room)
+		return false;
+	head.status = 0;
+	head.period_ms = UNITS(sizeof(body));
+	memcpy(room, &head, RECORD);
+	memset(room + RECORD, 0, RECORD * UNITS(sizeof(body)));
+	memcpy(room + RECORD, &body, sizeof(body));
+	buffer->head += RECORD;
+	return true;
+}
+
+static bool do_queues(struct client *client, struct buffer *buffer)
+{
+	struct expiry_record *request = (void *)buffer->head;
+
+	if (!request->period_ms) {
+		reply_status(buffer, -EINVAL);
+		return true;
+	}
+	return reply_flush(client, buffer) && listing_reply(client);
+}
+
+/* Carries out CREDIT. A valid one has no reply. An invalid one ends the
+ * connection: the two sides no longer agree on the credit.
+ */
+static void do_credit(struct client *client, struct buffer *buffer)
+{
+	struct expiry_record *request = (void *)buffer->head;
+
+	if (request->flags || request->status || request->id ||
+	    request->deadline_ns || request->cookie) {
+		reply_status(buffer, -EINVAL);
+		client_broke(client, "CREDIT with invalid fields");
+	} else if (client->queueless ||
+		   (client->queue && client->queue->consumer != client)) {
+		reply_status(buffer, -EINVAL);
+		client_broke(client, "CREDIT from a client that is not the consumer");
+	} else {
+		if (client->queue)
+			consumer_credit(client->queue, request->period_ms);
+		buffer->head += sizeof(*request);
+	}
+}
+
+/* Returns the extra budget units of a request. */
+static uint32_t extra(const struct expiry_record *request)
+{
+	return request->op == EXPIRY_OP_SCAN ||
+	       request->op == EXPIRY_OP_QUEUES ? SCAN_REQUESTS :
+	       request->op == EXPIRY_OP_STAT ? STAT_REQUESTS : 0;
+}
+
+/* Carries out a request to the daemon itself. Returns false if it must wait for
+ * the next turn.
+ */
+static bool do_own(struct client *client, struct buffer *buffer)
+{
+	struct expiry_record *request = (void *)buffer->head;
+
+	if (request->op == EXPIRY_OP_HELLO) {
+		reply_status(buffer, -EPROTO);
+		client_broke(client, "a second HELLO");
+		return true;
+	}
+	if (request->op == EXPIRY_OP_CREDIT) {
+		do_credit(client, buffer);
+		return true;
+	}
+	if (request->flags || request->status) {
+		reply_status(buffer, -EINVAL);
+		return true;
+	}
+	if (!client->queue &&
+	    !(client->queueless && is_about_daemon(request->op))) {
+		reply_status(buffer, -ENOENT);
+		return true;
+	}
+	switch (request->op) {
+	case EXPIRY_OP_SCAN:
+		return do_scan(client, buffer);
+	case EXPIRY_OP_STAT:
+		return do_stat(client, buffer);
+	case EXPIRY_OP_QUEUES:
+		return do_queues(client, buffer);
+	default:
+		reply_status(buffer, queue_drop(client));
+		return true;
+	}
+}
+
+/* -------------------------------------------------------------- the engine's */
+
+/* Returns how many of the next records form one run for the engine. */
+static uint32_t run_length(const struct client *client,
+			   const struct buffer *buffer, bool overdue)
+{
+	const struct expiry_record *record = (const void *)buffer->head;
+	uint32_t max = (buffer->tail - buffer->head) / RECORD, n;
+
+	for (n = 0; n < max; n++)
+		if (is_own(record[n].op) ||
+		    !access_allows(client->access, record[n].op) ||
+		    (overdue && is_refusable(record[n].op)))
+			break;
+	return n;
+}
+
+/* Completes a run after the engine, with its @result. */
+static void run_done(struct client *client, int result)
+{
+	struct engine_io *batch = &client->batch;
+	uint32_t i;
+
+	/* If the queue is unusable, all records that were not done get the
+	 * error.
+	 */
+	for (i = batch->progress; result < 0 && i < batch->count; i++)
+		batch->records[i].status = result;
+	reply(client->received.first, batch->count);
+}
+
+void client_batch_done(struct engine_io *io, int result)
+{
+	struct client *client = container_of(io, struct client, batch);
+
+	client_return(client);
+	queue_done(client->queue, client->batch_timers);
+	client->batch_result = result;
+	client->batch_done = true;
+	client_update(client);
+}
+
+/* Refuses a record without room for its timer: the first of @count. On a plain
+ * queue it refuses all ARMs behind it, too, without checking the whole run for
+ * each.
+ */
+static void refuse(struct client *client, struct buffer *buffer, uint32_t count)
+{
+	bool keyed = client->queue->mode & EXPIRY_MODE_KEYED;
+	struct expiry_record *record = (void *)buffer->head;
+	uint32_t nr = 0;
+
+	do {
+		record[nr++].status = -EDQUOT;
+	} while (!keyed && nr < count && record[nr].op == EXPIRY_OP_ARM);
+	counter_add(&client->server->stat.refused_timers, nr);
+	reply(buffer, nr);
+}
+
+/* Passes the next run to the engine, where it may be @busy for some time. */
+static void do_run(struct client *client, struct buffer *buffer, bool overdue)
+{
+	const struct engine_ops *ops = client->server->engine->ops;
+	struct engine_io *batch = &client->batch;
+	uint32_t count;
+	int r;
+
+	batch->records = (void *)buffer->head;
+	batch->progress = 0;
+	count = run_length(client, buffer, overdue);
+	batch->count = count;
+	if (!client->queue) {
+		run_done(client, -ENOENT);
+		return;
+	}
+	batch->count = queue_allowed(client->queue, batch->records,
+				     count, &client->batch_timers);
+	if (!batch->count) {
+		refuse(client, buffer, count);
+		return;
+	}
+	histogram_add(&client->server->batch, batch->count);
+	r = ops->submit(client->queue->engine_queue, batch);
+	if (r == -EINPROGRESS) {
+		client_lend(client);
+		return;
+	}
+	queue_done(client->queue, client->batch_timers);
+	run_done(client, r);
+}
+
+/* ------------------------------------------------------------------ overload */
+
+/* Refuses the next request. Its own record becomes the answer, so there is
+ * always room for it.
+ */
+static void refuse_busy(struct client *client, struct buffer *buffer)
+{
+	struct log_about busy = client_about(client, NULL, EBUSY);
+
+	if (!client->overdue)
+		log_peer(&busy,
+			 "requests of pid %d, uid %u refused: they waited too long (busy_after is %llu ms)",
+			 (int)client->pid, (unsigned int)client->user->uid,
+			 (unsigned long long)client->server->config.busy_after);
+	client->overdue = true;
+	counter_add(&client->server->stat.refused_busy, 1);
+	reply_status(buffer, -EBUSY);
+}
+
+/* ------------------------------------------------------------------- buffers */
+
+/* Joins a record that arrived in two buffers. If the cut was at no multiple of
+ * 8 bytes the rest is moved, so that records are aligned.
+ */
+static void begin(struct client *client, struct buffer *buffer)
+{
+	uint32_t carry = client->carry_len;
+
+	if (carry % 8) {
+		memmove(buffer->head - RECORD + carry, buffer->head,
+			buffer->tail - buffer->head);
+		buffer->tail -= RECORD - carry;
+		buffer->head -= RECORD;
+		memcpy(buffer->head, client->carry, carry);
+	} else if (carry) {
+		buffer->head -= carry;
+		memcpy(buffer->head, client->carry, carry);
+	}
+	client->carry_len = 0;
+	buffer->reply = buffer->head;
+	buffer->reply_tail = buffer->head;
+}
+
+/* Returns the first buffer for the engine, or a private copy if the engine has
+ * its share of the ring's buffers; NULL: no memory.
+ */
+static struct buffer *to_be_lent(struct client *client)
+{
+	struct buffers *buffers = &client->server->buffers;
+	struct buffer *buffer = client->received.first, *copy;
+	uint64_t received_ns = buffer->received_ns;
+	bool last = buffer == client->received.last;
+
+	if (buffer->kind != BUFFER_RING ||
+	    buffers->nr_lent + buffers_reserve(buffers) < buffers->nr_ring)
+		return buffer;
+	copy = buffer_privatize(buffers, buffer);
+	if (!copy)
+		return NULL;
+	copy->received_ns = received_ns;
+	copy->next = buffer->next;
+	client->received.first = copy;
+	if (last)
+		client->received.last = copy;
+	return copy;
+}
+
+/* Ends a processed buffer: sends it, or frees it if it has no reply. */
+static void finish(struct client *client, struct buffer *buffer)
+{
+	buffer_pop(&client->received);
+	client->nr_received--;
+	if (client->state <= CLIENT_OPEN) {
+		client->carry_len = buffer->tail - buffer->head;
+		memcpy(client->carry, buffer->head, client->carry_len);
+	}
+	buffer->head = buffer->reply;
+	buffer->tail = buffer->reply_tail;
+	if (buffer->head == buffer->tail)
+		buffer_put(&client->server->buffers, buffer);
+	else
+		client_send(client, buffer);
+}
+
+uint32_t client_process(struct client *client)
+{
+	struct buffer *buffer = client->received.first, *lent = buffer;
+	uint32_t records, more = 0;
+	bool overdue;
+	char *start;
+
+	if (!buffer)
+		return 0;
+	if (!buffer->reply_tail)
+		begin(client, buffer);
+	if (!client->batch_done)
+		lent = to_be_lent(client);
+	if (lent)
+		buffer = lent;
+	overdue = !lent || is_overdue(client, buffer);
+	if (!overdue)
+		client->overdue = false;
+	start = buffer->head;
+	if (client->batch_done) {
+		client->batch_done = false;
+		client->busy = false;
+		run_done(client, client->batch_result);
+	}
+	while (client->state <= CLIENT_OPEN && !client->busy &&
+	       (size_t)(buffer->tail - buffer->head) >= RECORD) {
+		struct expiry_record *record = (void *)buffer->head;
+
+		if (client->state == CLIENT_HELLO) {
+			client_hello(client, record);
+			reply(buffer, 1);
+		} else if (!access_allows(client->access, record->op)) {
+			access_log_request(client, record->op);
+			reply_status(buffer, -EACCES);
+		} else if (overdue && is_refusable(record->op)) {
+			refuse_busy(client, buffer);
+		} else if (!is_own(record->op)) {
+			do_run(client, buffer, overdue);
+		} else if (client_full(client) || more >= SCAN_REQUESTS) {
+			/* Wait until the long replies before this one are sent.
+			 */
+			break;
+		} else {
+			uint32_t cost = extra(record);
+
+			/* Try again next turn; an overdue request is refused
+			 * instead.
+			 */
+			if (do_own(client, buffer))
+				more += cost;
+			else if (overdue)
+				refuse_busy(client, buffer);
+			else
+				break;
+		}
+	}
+	records = (buffer->head - start) / RECORD;
+	counter_add(&client->server->stat.records, records);
+	if (!client->busy && (client->state > CLIENT_OPEN ||
+			      (size_t)(buffer->tail - buffer->head) < RECORD))
+		finish(client, buffer);
+	client_update(client);
+	return records + more;
+}
+
+/* Processes one buffer of each client until @done reaches @budget; the others
+ * continue next turn.
+ */
+static uint32_t process(struct list *ready, uint32_t done, uint32_t budget)
+{
+	struct list now, *entry;
+
+	list_init(&now);
+	list_splice(&now, ready);
+	while (done < budget && (entry = list_pop(&now)))
+		done += client_process(container_of(entry, struct client,
+						    ready));
+	list_splice(&now, ready);
+	list_splice(ready, &now);
+	return done;
+}
+
+void clients_process(struct server *server)
+{
+	uint32_t done = process(&server->few, 0, TURN_REQUESTS_FEW);
+
+	/* A cost above the first limit does not reduce the others' share. */
+	process(&server->ready, min_u64(done, TURN_REQUESTS_FEW),
+		TURN_REQUESTS);
+}

@@ -1,0 +1,58 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
+#include <limits.h>
+#include <poll.h>
+#include <stdint.h>
+#include <sys/timerfd.h>
+#include <unistd.h>
+
+#include "daemon/server/server.h"
+
+/* Later than any clock (the year 2262), yet a time the kernel can store. */
+#define CLOCK_FAR	(INT64_MAX / 1000000000 - 1)
+
+static int clock_watch(struct clock_watch *clock)
+{
+	struct itimerspec far = { .it_value.tv_sec = CLOCK_FAR };
+	struct io_uring_sqe *sqe;
+
+	/* -ECANCELED: the clock was set again meanwhile; the watch is active.
+	 */
+	if (timerfd_settime(clock->fd,
+			    TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far,
+			    NULL) < 0 && errno != ECANCELED)
+		return -errno;
+	sqe = loop_sqe(&clock->server->loop, &clock->op);
+	io_uring_prep_poll_add(sqe, clock->fd, POLLIN);
+	return 0;
+}
+
+static void clock_was_set(struct loop_op *op, int result, uint32_t flags)
+{
+	struct clock_watch *clock = container_of(op, struct clock_watch, op);
+
+	(void)flags;
+	if (result == -ECANCELED)
+		return;
+	clock_watch(clock);
+	consumers_clock_set(clock->server);
+}
+
+int clock_init(struct clock_watch *clock, struct server *server)
+{
+	*clock = (struct clock_watch) {
+		.server = server,
+		.op.done = clock_was_set,
+	};
+	clock->fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);
+	if (clock->fd < 0)
+		return -errno;
+	return clock_watch(clock);
+}
+
+void clock_deinit(struct clock_watch *clock)
+{
+	if (clock->fd > 0)
+		close(clock->fd);
+	clock->fd = -1;
+}

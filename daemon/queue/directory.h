@@ -1,0 +1,65 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The directory: which thread has which queue. Only making, finding and ending
+ * a queue use it. With one thread it is not needed: a place is NULL then.
+ */
+#ifndef DAEMON_DIRECTORY_H
+#define DAEMON_DIRECTORY_H
+
+#include <pthread.h>
+#include <stdint.h>
+#include <expiry/wire.h>
+
+#include "daemon/util/config.h"
+#include "daemon/util/name-hash.h"
+#include "daemon/util/pool.h"
+#include "daemon/util/util.h"
+
+/**
+ * struct place - where a queue is
+ * @all: in its bucket, of an anonymous one in none
+ * @name: const; likewise @thread
+ * @references: of the queue and of HELLOs in transit; under the lock
+ */
+struct place {
+	struct list all;
+	char name[EXPIRY_NAME_MAX];
+	uint32_t thread;
+	uint32_t references;
+};
+
+/**
+ * struct directory - all places
+ * @lock: protects all fields
+ * @key: random key of the hash of @buckets
+ * @buckets: by the hash of the name, @mask + 1 of them
+ * @named: places of each of @nr_threads threads; likewise @anonymous
+ */
+struct directory {
+	pthread_mutex_t lock;
+	struct pool pool;
+	struct name_key key;
+	struct list *buckets;
+	uint32_t mask;
+	uint32_t nr_threads;
+	uint64_t named[THREADS_MAX];
+	uint64_t anonymous[THREADS_MAX];
+};
+
+/* Initializes the directory. Returns 0 or -ENOMEM. */
+int directory_init(struct directory *directory, uint32_t nr_threads,
+		   uint64_t nr_queues);
+void directory_deinit(struct directory *directory);
+
+/* Returns a reference to the place of the queue @name, EXPIRY_NAME_MAX bytes:
+ * its present one, or a new one in the thread with the fewest. NULL: no memory.
+ */
+struct place *place_get(struct directory *directory, const char *name);
+
+/* Takes one more reference; NULL is allowed. */
+struct place *place_hold(struct directory *directory, struct place *place);
+
+/* Drops one reference; NULL is allowed. */
+void place_put(struct directory *directory, struct place *place);
+
+#endif /* DAEMON_DIRECTORY_H */

@@ -1,0 +1,232 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* Queues: named and anonymous, their access, and their consumers. */
+#ifndef DAEMON_QUEUE_H
+#define DAEMON_QUEUE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/types.h>
+#include <expiry/wire.h>
+
+#include "daemon/engine/engine.h"
+#include "daemon/util/name-hash.h"
+#include "daemon/util/pool.h"
+#include "daemon/util/util.h"
+
+struct buffer;
+struct client;
+struct declaration;
+struct mail;
+struct place;
+struct server;
+struct user;
+
+/**
+ * struct queue - one queue
+ * @server: const; likewise @name (all NUL: anonymous), @clock_id, @mode
+ * @user: the owner, charged; NULL = the queue is removed
+ * @gid: the group, ACCESS_NO_GROUP = none
+ * @access: mode, as chmod(2)
+ * @declared: a file declares it
+ * @engine_queue: the engine's
+ * @clients: connections attached, with the consumer, without observers
+ * @charged: timers charged to the owner
+ * @pending: of these, in transit to the engine
+ * @number: unique among all threads' queues (const)
+ * @place: in the directory, a reference
+ * @all: in its bucket, an anonymous one in the last
+ * @of_user: among the owner's
+ * @observers: its observers, by their @observer, @nr_observers of them
+ *
+ * @consumer: the client that gets the expirations, or NULL
+ * @epoch: number of consumers so far
+ * @read_epoch: @epoch when @read began
+ * @credit: expirations that the consumer will still take
+ * @due: in the server's list for consumer_run()
+ * @read: a collect() and the buffer it fills, while @reading
+ * @unsent: the consumer's socket has not taken the last ones
+ * @takes: the consumer has credit and room in its socket
+ * @waiting: the engine will report the next due timer
+ * @rewinding: deliveries to an earlier consumer are made due again
+ * @clock_set: the consumer must get a CLOCK_SET
+ * @doomed: removed, once @reading is over
+ * @kept: in the service manager's store; @missed: should be
+ *
+ * @declared stays true while the queue's file has a fault. @unsent is used for
+ * plain queues only.
+ */
+struct queue {
+	struct server *server;
+	struct user *user;
+	struct engine_queue *engine_queue;
+	char name[EXPIRY_NAME_MAX];
+	uint32_t clock_id;
+	uint32_t mode;
+	gid_t gid;
+	uint16_t access;
+	bool declared;
+	uint32_t clients;
+	uint64_t charged;
+	uint64_t pending;
+	uint64_t number;
+	struct place *place;
+	struct list all;
+	struct list of_user;
+	struct list observers;
+	uint32_t nr_observers;
+
+	struct client *consumer;
+	uint32_t epoch;
+	uint32_t read_epoch;
+	uint32_t credit;
+	struct list due;
+	struct engine_io read;
+	struct buffer *read_buffer;
+	bool reading;
+	bool unsent;
+	bool takes;
+	bool waiting;
+	bool rewinding;
+	bool clock_set;
+	bool doomed;
+	bool kept;
+	bool missed;
+};
+
+/**
+ * struct queues - all queues
+ * @key: random key of the hash of @buckets
+ * @buckets: by the hash of the name, @mask + 1 of them
+ * @made: number of queues ever made
+ *
+ * One more bucket, the last one, has the anonymous queues.
+ */
+struct queues {
+	struct pool pool;
+	struct name_key key;
+	struct list *buckets;
+	uint32_t mask;
+	uint64_t made;
+};
+
+/* Initializes the queues. Returns 0 or -ENOMEM. */
+int queues_init(struct queues *queues, uint64_t nr_max);
+/* Frees every queue; no client may be left. */
+void queues_deinit(struct queues *queues);
+
+/**
+ * struct queue_plan - properties of a new queue
+ * @name: EXPIRY_NAME_MAX bytes
+ * @place: in the directory; the queue takes a reference of its own
+ * @user: the owner
+ * @config: clock, mode, limit, slack
+ * @layout: EXPIRY_LAYOUT_*
+ */
+struct queue_plan {
+	const char *name;
+	struct place *place;
+	struct user *user;
+	struct expiry_config config;
+	uint32_t layout;
+};
+
+/* queue.c: life and membership ------------------------------------------- */
+
+/* Returns the server's queue @name, EXPIRY_NAME_MAX bytes, or NULL. */
+struct queue *queue_find(struct queues *queues, const char *name);
+
+/* Makes a queue, charged to its owner. -EDQUOT: the owner's limit of queues;
+ * -ENOSPC: the server's; or the engine's error.
+ */
+int queue_new(struct server *server, const struct queue_plan *plan,
+	      struct queue **queuep);
+
+/* Makes @uid the owner. The charges of the old owner move to @uid, whatever the
+ * limits. -ENOMEM; -EAGAIN: the service manager does not take the new name.
+ */
+int queue_give(struct queue *queue, uid_t uid);
+
+/**
+ * queue_attach - attach to the queue that a (checked) HELLO names, or make it
+ *
+ * -ENOENT: EXISTING or OBSERVE, and the queue does not exist. -EACCES: the
+ * client has no right to it. -EINVAL: it has another clock or mode. -EBUSY: it
+ * has a consumer, or the most observers. -EDQUOT: the user's limit of queues.
+ * -ENOSPC: the server's. Or the engine's error.
+ */
+int queue_attach(struct client *client, const struct expiry_hello *hello);
+
+/* Makes a queue of an earlier daemon's, the engine's file @fd. Takes @fd unless
+ * it fails. -EEXIST: there is one of this name.
+ */
+int queue_adopt(struct server *server, int fd, struct place *place,
+		const char *name, uid_t uid, struct queue **queuep);
+
+/* Frees a removed queue, as the last step. */
+void queue_forget(struct queue *queue);
+
+/* Detaches the client; an anonymous queue ends with it. */
+void queue_detach(struct client *client);
+
+/* Removes the client's queue; its observers end. A declared queue is made anew,
+ * as its file says now. -EINVAL: it is anonymous. -EBUSY: other clients are
+ * attached, or the engine works on a request of an observer.
+ */
+int queue_drop(struct client *client);
+
+/* Updates the owner's charge to the timers in the queue now. */
+void queue_settle(struct queue *queue);
+
+/* Returns the number of timers in the queue; its engine counts them anew. */
+uint64_t queue_count_timers(struct queue *queue);
+
+/* Returns how many of @count records of one run may go to the engine within the
+ * owner's limit of timers; 0: refuse the first one. Near the limit timers are
+ * charged beforehand: *@armsp is their number, until queue_done().
+ */
+uint32_t queue_allowed(struct queue *queue,
+		       const struct expiry_record *records, uint32_t count,
+		       uint32_t *armsp);
+
+/* Replaces the charge of @arms timers by the real number, after the engine. */
+void queue_done(struct queue *queue, uint32_t arms);
+
+/* Recounts this thread's timers of a user at the limit. */
+void users_recount(struct server *server, struct mail *mail);
+
+/* consumer.c: expirations on their way ------------------------------------ */
+
+/* Queues the queue for consumer_run() after a change: credit, room, a due
+ * timer.
+ */
+void consumer_kick(struct queue *queue);
+
+/* Adds the client's credit, and starts the consumer. */
+void consumer_credit(struct queue *queue, uint32_t credit);
+
+/* Continues after the consumer's socket took everything. Returns whether more
+ * is collected at once.
+ */
+void consumer_sent(struct queue *queue);
+bool consumer_continues(const struct queue *queue);
+
+/* Detaches the consumer from the queue. */
+void consumer_leave(struct queue *queue);
+
+/* Most expirations in one turn: a storm of them must not starve requests. */
+#define TURN_EXPIRATIONS	2048
+
+/* Hands out due timers, about @budget expirations. Returns the rest of the
+ * budget.
+ */
+uint32_t consumers_run(struct server *server, uint32_t budget);
+
+/* Reports a step of CLOCK_REALTIME to consumers on that clock. */
+void consumers_clock_set(struct server *server);
+
+/* Handles a due timer or a completed read; called by the engine, for queue.c.
+ */
+void consumer_due(struct engine_queue *engine_queue);
+void consumer_read_done(struct engine_io *io, int result);
+
+#endif /* DAEMON_QUEUE_H */

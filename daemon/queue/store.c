@@ -1,0 +1,343 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <ctype.h>
+#include <errno.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/socket.h>
+#include <sys/stat.h>
+#include <systemd/sd-daemon.h>
+#include <unistd.h>
+
+#include "daemon/client/client.h"
+#include "daemon/queue/store.h"
+#include "daemon/server/server.h"
+#include "daemon/util/log.h"
+#include "daemon/util/notify.h"
+
+/* Size of "QUEUE@UID" and its end. */
+#define STORE_NAME	(EXPIRY_NAME_MAX + 12)
+
+/* Most bytes of names: with more the next start would fail. LISTEN_FDNAMES is
+ * one string of the environment, which the kernel limits to 32 pages; the
+ * socket's name is in it, too.
+ */
+#define STORE_BYTES	(128 * 1024 - 1024)
+
+static void store_name(char *name, const struct queue *queue)
+{
+	snprintf(name, STORE_NAME, "%.*s@%u", EXPIRY_NAME_MAX, queue->name,
+		 (unsigned int)queue->user->uid);
+}
+
+/* Splits a name. Returns whether it is a queue's. */
+static bool parse_name(const char *text, char *name, uid_t *uid)
+{
+	const char *at = strrchr(text, '@');
+	unsigned long number;
+	char *end;
+
+	if (!at || at == text || at - text > EXPIRY_NAME_MAX ||
+	    !isdigit((unsigned char)at[1]))
+		return false;
+	errno = 0;
+	number = strtoul(at + 1, &end, 10);
+	if (errno || *end || number > UINT32_MAX)
+		return false;
+	memset(name, 0, EXPIRY_NAME_MAX);
+	memcpy(name, text, at - text);
+	*uid = number;
+	return hello_name_valid(name);
+}
+
+static bool is_queue(int fd)
+{
+	struct stat st;
+
+	return !fstat(fd, &st) && S_ISCHR(st.st_mode);
+}
+
+/* Finds the thread of each queue in the store. */
+static int store_places(struct store *store, struct shards *shards)
+{
+	char name[EXPIRY_NAME_MAX];
+	uid_t uid;
+	int i;
+
+	if (shards->nr == 1 || !store->nr_queues)
+		return 0;
+	store->places = calloc(store->nr_fds, sizeof(*store->places));
+	if (!store->places)
+		return -ENOMEM;
+	for (i = 0; i < store->nr_fds; i++) {
+		if (SD_LISTEN_FDS_START + i == store->listener ||
+		    !parse_name(store->names[i], name, &uid))
+			continue;
+		store->places[i] = place_get(&shards->directory, name);
+		if (!store->places[i])
+			return -ENOMEM;
+	}
+	return 0;
+}
+
+int store_init(struct store *store, struct shards *shards)
+{
+	const char *max = getenv("FDSTORE");
+	int i, fd;
+
+	*store = (struct store) { .listener = -1, .max = UINT64_MAX };
+	pthread_mutex_init(&store->lock, NULL);
+	if (max)	/* from systemd 254 on */
+		store->max = strtoull(max, NULL, 10);
+	store->nr_fds = sd_listen_fds_with_names(1, &store->names);
+	if (store->nr_fds < 0)
+		return store->nr_fds;
+	for (i = 0; i < store->nr_fds; i++) {
+		fd = SD_LISTEN_FDS_START + i;
+		if (is_queue(fd)) {
+			store->nr_queues++;
+			continue;
+		}
+		if (sd_is_socket(fd, AF_UNIX, SOCK_STREAM, 1) <= 0) {
+			log_err("descriptor '%s' from systemd is neither a listening Unix stream socket nor a queue",
+				store->names[i]);
+			return -EINVAL;
+		}
+		if (store->listener >= 0) {
+			log_err("several sockets from systemd: one is expected");
+			return -EINVAL;
+		}
+		store->listener = fd;
+	}
+	return store_places(store, shards);
+}
+
+void store_deinit(struct store *store)
+{
+	int i;
+
+	for (i = 0; store->names && i < store->nr_fds; i++)
+		free(store->names[i]);
+	free(store->names);
+	free(store->places);
+	store->names = NULL;
+	store->places = NULL;
+	pthread_mutex_destroy(&store->lock);
+}
+
+/* Counts a queue that is added (1) or removed (-1); called with the lock. */
+static void kept(struct queue *queue, const char *name, int change)
+{
+	struct store *store = &queue->server->shards->store;
+
+	queue->kept = change > 0;
+	queue->user->account->kept += change;
+	store->kept += change;
+	store->bytes += change * (int)(strlen(name) + 1);
+}
+
+/* Makes the queue of @fd. Returns 0 or -errno. */
+static int take_one(struct server *server, int fd, struct place *place,
+		    const char *text)
+{
+	char name[EXPIRY_NAME_MAX];
+	struct queue *queue;
+	uid_t uid;
+	int r;
+
+	if (!parse_name(text, name, &uid))
+		return -EINVAL;
+	r = queue_adopt(server, fd, place, name, uid, &queue);
+	if (r < 0)
+		return r;
+	pthread_mutex_lock(&server->shards->store.lock);
+	kept(queue, text, 1);
+	pthread_mutex_unlock(&server->shards->store.lock);
+	return 0;
+}
+
+/* Returns whether another server takes descriptor @i. The first server reports
+ * descriptors that are no queue.
+ */
+static bool is_theirs(const struct store *store, int i,
+		      const struct server *server)
+{
+	const struct place *place = store->places ? store->places[i] : NULL;
+
+	return (place ? place->thread : 0) == server->number;
+}
+
+int store_take(struct server *server)
+{
+	struct store *store = &server->shards->store;
+	struct place *place;
+	int i, fd, r;
+
+	if (!store->nr_queues)
+		return 0;
+	if (!server->engine->ops->queue_adopt) {
+		if (server->number)
+			return 0;
+		log_warning("%d queues of the kernel engine wait in the service manager's store: they are not served",
+			    store->nr_queues);
+		return 0;
+	}
+	for (i = 0; i < store->nr_fds; i++) {
+		fd = SD_LISTEN_FDS_START + i;
+		if (fd == store->listener || !is_theirs(store, i, server))
+			continue;
+		place = store->places ? store->places[i] : NULL;
+		r = take_one(server, fd, place, store->names[i]);
+		place_put(&server->shards->directory, place);
+		if (!r)
+			continue;
+		log_err("queue '%s' from the service manager's store: %s",
+			store->names[i], strerror(-r));
+		/* Remove it from the store: it is no queue, and would be passed
+		 * at every start.
+		 */
+		if (r == -EINVAL || r == -ENOTTY)
+			notify_send(-1, "FDSTOREREMOVE=1\nFDNAME=%s",
+				    store->names[i]);
+		close(fd);
+	}
+	return 0;
+}
+
+void store_taken(struct shards *shards)
+{
+	if (shards->store.nr_queues && shards->ops->queue_adopt)
+		log_info("queues taken over: %llu, timers in them: %llu",
+			 (unsigned long long)shards->store.kept,
+			 (unsigned long long)
+			 accounts_timers(&shards->accounts));
+}
+
+/* Sends a queue's descriptor to the store. Returns whether it is kept; called
+ * with the lock.
+ */
+static bool keep(struct queue *queue)
+{
+	const struct engine_ops *ops = queue->server->engine->ops;
+	const struct config *config = &queue->server->config;
+	struct log_about not_kept = {
+		.id = LOG_QUEUE_NOT_KEPT,
+		.queue = queue->name,
+		.uid = queue->user->uid,
+	};
+	struct store *store = &queue->server->shards->store;
+	char name[STORE_NAME];
+	int r;
+
+	store_name(name, queue);
+	if (store->kept >= min_u64(config->kept_queues, store->max) ||
+	    store->bytes + strlen(name) + 1 > STORE_BYTES ||
+	    queue->user->account->kept >= config->kept_queues_per_user) {
+		log_peer(&not_kept,
+			 "queue %s will end with the daemon: the limit of kept queues is reached",
+			 name);
+		return false;
+	}
+	/* FDPOLL=0: a queue without a consumer may well be readable. */
+	r = notify_send(ops->queue_fd(queue->engine_queue),
+			"FDSTORE=1\nFDNAME=%s\nFDPOLL=0", name);
+	if (r < 0) {
+		not_kept.error = r;
+		log_peer(&not_kept,
+			 "queue %s is not kept yet: the service manager: %s",
+			 name, strerror(-r));
+		if (!queue->missed)
+			store->missed++;
+		queue->missed = true;
+		return false;
+	}
+	if (queue->missed)
+		store->missed--;
+	queue->missed = false;
+	kept(queue, name, 1);
+	return true;
+}
+
+bool store_keep(struct queue *queue)
+{
+	pthread_mutex_t *lock = &queue->server->shards->store.lock;
+	bool is_kept;
+
+	if (!queue->server->engine->ops->queue_fd || !notify_enabled() ||
+	    queue->kept)
+		return queue->kept;
+	pthread_mutex_lock(lock);
+	is_kept = keep(queue);
+	pthread_mutex_unlock(lock);
+	return is_kept;
+}
+
+void store_forget(struct queue *queue)
+{
+	struct expiry_record clear = { .op = EXPIRY_OP_CLEAR };
+	struct store *store = &queue->server->shards->store;
+	bool was_kept = queue->kept;
+	char name[STORE_NAME];
+
+	store_name(name, queue);
+	pthread_mutex_lock(&store->lock);
+	if (queue->missed)
+		store->missed--;
+	queue->missed = false;
+	if (was_kept)
+		kept(queue, name, -1);
+	pthread_mutex_unlock(&store->lock);
+	if (!was_kept)
+		return;
+	if (!notify_send(-1, "FDSTOREREMOVE=1\nFDNAME=%s", name))
+		return;
+	/* The queue returns with the next daemon, but without its timers. */
+	log_err("queue %s is dropped, but the service manager does not read",
+		name);
+	queue->server->engine->ops->submit_now(queue->engine_queue, &clear, 1);
+}
+
+bool store_leave(struct queue *queue)
+{
+	struct store *store = &queue->server->shards->store;
+	char name[STORE_NAME];
+
+	if (!queue->kept)
+		return true;
+	store_name(name, queue);
+	if (notify_send(-1, "FDSTOREREMOVE=1\nFDNAME=%s", name) < 0)
+		return false;
+	pthread_mutex_lock(&store->lock);
+	kept(queue, name, -1);
+	pthread_mutex_unlock(&store->lock);
+	return true;
+}
+
+void store_retry(struct server *server)
+{
+	struct queues *queues = &server->queues;
+	struct list *bucket, *entry;
+	uint64_t nr_kept, missed;
+	uint32_t i;
+
+	store_count(&server->shards->store, &nr_kept, &missed);
+	for (i = 0; missed && i <= queues->mask; i++) {
+		bucket = &queues->buckets[i];
+		for (entry = bucket->next; entry != bucket;
+		     entry = entry->next) {
+			struct queue *queue = container_of(entry, struct queue,
+							   all);
+
+			if (queue->missed && !store_keep(queue))
+				return;
+		}
+	}
+}
+
+void store_count(struct store *store, uint64_t *keptp, uint64_t *missedp)
+{
+	pthread_mutex_lock(&store->lock);
+	*keptp = store->kept;
+	*missedp = store->missed;
+	pthread_mutex_unlock(&store->lock);
+}

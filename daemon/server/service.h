@@ -1,0 +1,86 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The daemon as a service: signals, reloads, and its status for the service
+ * manager.
+ *
+ * The watchdog is answered when each thread has reached the end of a turn. So a
+ * stuck loop is detected (round.h). The status of timers goes with it: no
+ * further wake-up, and without a watchdog none while nothing happens.
+ */
+#ifndef DAEMON_SERVICE_H
+#define DAEMON_SERVICE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <sys/signalfd.h>
+
+#include "daemon/loop/loop.h"
+#include "daemon/util/config.h"
+
+struct server;
+
+#define SERVICE_STATUS_MAX	256
+
+/**
+ * struct service - the service
+ * @configure: makes settings of the files and the command line
+ * @fd: a signalfd, -1 = not begun
+ * @signalled: the read of @signal from it
+ * @reload: due in this turn, or after the round
+ * @reloaded: the round passes new settings to threads
+ *
+ * @ticked: the timeout of @period, in progress if @ticking
+ * @watchdog: the manager requires answers, at most two periods apart
+ * @tick: the timeout fired in this turn
+ * @asking: a round is in progress, with @awaited answers
+ * @answered: an answer came in this turn
+ * @alive: with this round the watchdog is answered
+ * @reloading_us: start of a reload, CLOCK_MONOTONIC, 0 = reported
+ * @behind: the manager refused the last message: repeat it soon
+ * @unready: READY must still be sent
+ * @status: last sent
+ *
+ * @configure reads both as they are now. It returns 0, or -errno after a line
+ * in the log.
+ */
+struct service {
+	struct server *server;
+	int (*configure)(struct config *config);
+	int fd;
+	struct loop_op signalled;
+	struct signalfd_siginfo signal;
+	bool reload;
+	bool reloaded;
+
+	struct loop_op ticked;
+	struct __kernel_timespec period;
+	bool ticking;
+	bool watchdog;
+	bool tick;
+	bool asking;
+	bool answered;
+	bool alive;
+	uint32_t awaited;
+	uint64_t reloading_us;
+	bool behind;
+	bool unready;
+	char status[SERVICE_STATUS_MAX];
+};
+
+/* Begins the service when the server is ready. Returns 0, or -errno after a
+ * line in the log.
+ */
+int service_init(struct service *service, struct server *server,
+		 int (*configure)(struct config *config));
+void service_deinit(struct service *service);
+
+/* Counts a thread's answer to a round. */
+void service_answered(struct service *service);
+
+/* Ends a turn: sends due messages and begins due rounds. */
+void service_turn(struct service *service);
+
+/* Tells the manager that the server ends. */
+void service_stopping(struct service *service);
+
+#endif /* DAEMON_SERVICE_H */
