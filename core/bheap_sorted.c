@@ -35,8 +35,8 @@
  *
  * "Node" is a struct bheap_node, @pos the number of a page in the tree.
  */
-#include "arrivals.h"
 #include "bheap_sorted.h"
+#include "insert_heap.h"
 #include "runs.h"
 
 #define NODES		SORTED_NODES

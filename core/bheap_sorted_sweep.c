@@ -14,8 +14,8 @@
  *
  * In heap->sweep, node e of page t of the tree is t * NODES + e + 1.
  */
-#include "arrivals.h"
 #include "bheap_sorted.h"
+#include "insert_heap.h"
 #include "runs.h"
 
 #define NODES		SORTED_NODES

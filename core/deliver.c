@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
 /* Deliveries: due timers leave the heap in order, and may return to it. */
-#include "life.h"
+#include "lifecycle.h"
 
 /* Possibly stale nodes to check at the top, for each requested delivery. */
 #define DELIVER_STEPS		8U

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
 /* Requests: ARM, REFRESH, CANCEL, ACK, QUERY and CLEAR. */
-#include "life.h"
+#include "lifecycle.h"
 
 static_assert(sizeof(struct expiry_record) == 32, "one record, one half line");
 

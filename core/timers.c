@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
 /* Timers as a whole: create, clear, list, count, validate. */
-#include "life.h"
+#include "lifecycle.h"
 
 /* Slots checked by one call of timers_scan(). */
 #define SCAN_STEPS		4096U

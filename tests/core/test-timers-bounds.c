@@ -2,7 +2,7 @@
 /* Bounds: nodes, pages, and the work of a call. */
 #include <stdlib.h>
 
-#include "life.h"
+#include "lifecycle.h"
 #include "support.h"
 
 #define ACK	EXPIRY_MODE_ACK

@@ -59,7 +59,7 @@ def must(command):
 
 
 def is_heap(path):
-    return os.path.basename(path).startswith(("bheap", "arrivals", "runs"))
+    return os.path.basename(path).startswith(("bheap", "insert_heap", "runs"))
 
 
 class Build:

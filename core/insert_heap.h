@@ -3,8 +3,8 @@
  * A small heap in one page: 4-ary, with siblings in one cache line. The
  * children of element e are 4e + 4 to 4e + 7; the first four have no parent.
  */
-#ifndef CORE_ARRIVALS_H
-#define CORE_ARRIVALS_H
+#ifndef CORE_INSERT_HEAP_H
+#define CORE_INSERT_HEAP_H
 
 #include "runs.h"
 
@@ -87,4 +87,4 @@ static inline bool arrivals_is_heap(const struct bheap_node *page, u32 nr)
 	return true;
 }
 
-#endif /* CORE_ARRIVALS_H */
+#endif /* CORE_INSERT_HEAP_H */

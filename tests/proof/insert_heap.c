@@ -3,7 +3,7 @@
  * Arrivals: the heap within a page.
  */
 #include "proof.h"
-#include "core/arrivals.h"
+#include "core/insert_heap.h"
 
 #define NODES	BHEAP_NODES_PER_PAGE
 

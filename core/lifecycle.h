@@ -1,10 +1,10 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
  * The steps in the life of one timer, for requests.c and deliver.c: find, push,
- * acknowledge, end. Private to core/; life.c describes them.
+ * acknowledge, end. Private to core/; lifecycle.c describes them.
  */
-#ifndef CORE_LIFE_H
-#define CORE_LIFE_H
+#ifndef CORE_LIFECYCLE_H
+#define CORE_LIFECYCLE_H
 
 #include "timers.h"
 
@@ -157,4 +157,4 @@ void life_sweep(struct timers *timers, u32 work);
 /* Drops everything. The generation continues, so earlier ids never match. */
 void timers_reset(struct timers *timers);
 
-#endif /* CORE_LIFE_H */
+#endif /* CORE_LIFECYCLE_H */

@@ -24,7 +24,7 @@
  * An operation that misses a page fails before it changes anything. So the
  * functions below get every page first.
  */
-#include "life.h"
+#include "lifecycle.h"
 
 int life_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp)
 {
