@@ -26,6 +26,17 @@
  */
 #include "lifecycle.h"
 
+void timers_reset(struct timers *timers)
+{
+	bheap_init(&timers->heap, timers->heap.layout, timers->heap.pages);
+	slots_reset(&timers->slots);
+	if (is_keyed(timers))
+		index_reset(&timers->index);
+	timers->armed = 0;
+	timers->unacked = 0;
+	timers->settled = true;
+}
+
 int life_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp)
 {
 	u32 stamp = (timers->stamp + 1) & (~0U >> SLOT_STAMP_SHIFT);

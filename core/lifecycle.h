@@ -129,6 +129,9 @@ void life_ahead(void *context, const struct bheap_node *node,
 enum node_state life_node(const struct bheap_node *node,
 			  const struct slot *slot);
 
+/* Drops everything. The generation continues, so earlier ids never match. */
+void timers_reset(struct timers *timers);
+
 /* Pushes a node for @deadline; *@tagp is the stamp for the slot's tag. */
 int life_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp);
 
@@ -153,8 +156,5 @@ int life_undeliver(struct timers *timers, u32 nr, struct slot *slot, u64 due,
 
 /* Sweeps stale nodes in proportion to @work just done. */
 void life_sweep(struct timers *timers, u32 work);
-
-/* Drops everything. The generation continues, so earlier ids never match. */
-void timers_reset(struct timers *timers);
 
 #endif /* CORE_LIFECYCLE_H */

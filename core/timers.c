@@ -1,5 +1,5 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
-/* Timers as a whole: create, clear, list, count, validate. */
+/* Timers as a whole: set up, list, count, validate. */
 #include "lifecycle.h"
 
 /* Slots checked by one call of timers_scan(). */
@@ -46,17 +46,6 @@ int timers_setup(struct timers *timers, const struct timers_config *config,
 		   pages[TIMERS_PAGES_INDEX_1], config->seed);
 	timers->settled = true;
 	return 0;
-}
-
-void timers_reset(struct timers *timers)
-{
-	bheap_init(&timers->heap, timers->heap.layout, timers->heap.pages);
-	slots_reset(&timers->slots);
-	if (is_keyed(timers))
-		index_reset(&timers->index);
-	timers->armed = 0;
-	timers->unacked = 0;
-	timers->settled = true;
 }
 
 int timers_scan(struct timers *timers, struct expiry_record *records,
