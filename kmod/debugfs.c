@@ -4,7 +4,6 @@
  * queues created and destroyed. The fdinfo of a queue's file describes that
  * queue.
  */
-#include <linux/atomic.h>
 #include <linux/compiler.h>
 #include <linux/cred.h>
 #include <linux/debugfs.h>
@@ -17,57 +16,24 @@
 #include "clock.h"
 #include "debugfs.h"
 #include "queue.h"
+#include "registry.h"
 
-static atomic_t created, destroyed;	/* queues since loading */
-static LIST_HEAD(queues);
-static DEFINE_MUTEX(queues_lock);	/* @queues; innermost of the mutexes */
 static struct dentry *dir;
-
-/**
- * expiry_debugfs_add - list a new queue
- * @queue: stays until expiry_debugfs_remove(). May sleep.
- */
-void expiry_debugfs_add(struct expiry_queue *queue)
-{
-	mutex_lock(&queues_lock);
-	list_add_tail(&queue->all, &queues);
-	mutex_unlock(&queues_lock);
-	atomic_inc(&created);
-}
-
-/**
- * expiry_debugfs_remove - unlist a queue before it is freed
- * @queue: a listed one. May sleep.
- */
-void expiry_debugfs_remove(struct expiry_queue *queue)
-{
-	mutex_lock(&queues_lock);
-	list_del(&queue->all);
-	mutex_unlock(&queues_lock);
-}
-
-/**
- * expiry_debugfs_gone - count a queue as freed
- */
-void expiry_debugfs_gone(void)
-{
-	atomic_inc(&destroyed);
-}
 
 static void *queues_start(struct seq_file *m, loff_t *pos)
 {
-	mutex_lock(&queues_lock);
-	return seq_list_start_head(&queues, *pos);
+	mutex_lock(&expiry_registry_lock);
+	return seq_list_start_head(&expiry_registry_queues, *pos);
 }
 
 static void *queues_next(struct seq_file *m, void *item, loff_t *pos)
 {
-	return seq_list_next(item, &queues, pos);
+	return seq_list_next(item, &expiry_registry_queues, pos);
 }
 
 static void queues_stop(struct seq_file *m, void *item)
 {
-	mutex_unlock(&queues_lock);
+	mutex_unlock(&expiry_registry_lock);
 }
 
 /*
@@ -79,11 +45,11 @@ static int queues_show(struct seq_file *m, void *item)
 	const struct expiry_queue *queue;
 	const struct timers *timers;
 
-	if (item == &queues) {
+	if (item == &expiry_registry_queues) {
 		seq_puts(m, "queue uid clock mode layout armed unacked nodes pinned delivered lateness-max-ns due\n");
 		return 0;
 	}
-	queue = list_entry(item, struct expiry_queue, all);
+	queue = list_entry(item, struct expiry_queue, registered);
 	seq_printf(m, "%u %u ", queue->serial,
 		   from_kuid_munged(seq_user_ns(m), queue->owner));
 	if (!expiry_queue_is_configured(queue)) {
@@ -122,8 +88,10 @@ void expiry_debugfs_init(void)
 {
 	dir = debugfs_create_dir("expiry", NULL);
 	debugfs_create_file("queues", 0400, dir, NULL, &queues_fops);
-	debugfs_create_atomic_t("created", 0400, dir, &created);
-	debugfs_create_atomic_t("destroyed", 0400, dir, &destroyed);
+	debugfs_create_atomic_t("created", 0400, dir,
+				&expiry_registry_created);
+	debugfs_create_atomic_t("destroyed", 0400, dir,
+				&expiry_registry_destroyed);
 }
 
 /**

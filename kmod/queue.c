@@ -18,8 +18,9 @@
  *	hrtimer and @due before it releases the lock. So whenever the lock is
  *	free, they are correct, or a work item is queued to correct them.
  *
- * users_lock (mutex, user.c) protects the counts of queues, queues_lock (mutex,
- * debugfs.c) the list of all of them. No other mutex is taken under either.
+ * users_lock (mutex, user.c) protects the counts of queues. expiry_registry_lock
+ * (mutex, registry.c) protects the list of all of them. No other mutex is taken
+ * under either.
  *
  * The list of queues with pinned pages has a spinlock of its own (list_lru, see
  * shrink.c), which also keeps a queue in it from being freed.
@@ -56,10 +57,10 @@
 #include "bheap.h"
 #include "clock.h"
 #include "compat/compat.h"
-#include "debugfs.h"
 #include "fire.h"
 #include "params.h"
 #include "queue.h"
+#include "registry.h"
 #include "shrink.h"
 #include "trace.h"
 #include "user.h"
@@ -92,7 +93,7 @@ struct expiry_queue *expiry_queue_new(void)
 	mutex_init(&queue->read_lock);
 	mutex_init(&queue->lock);
 	expiry_fire_open(queue);
-	expiry_debugfs_add(queue);
+	expiry_registry_add(queue);
 	pr_debug("queue %u: created\n", queue->serial);
 	return queue;
 
@@ -107,7 +108,7 @@ out_free:
  */
 void expiry_queue_free(struct expiry_queue *queue)
 {
-	expiry_debugfs_remove(queue);
+	expiry_registry_remove(queue);
 	expiry_fire_close(queue);
 	expiry_shrink_remove(queue);
 	expiry_memory_destroy(&queue->memory);
@@ -117,7 +118,7 @@ void expiry_queue_free(struct expiry_queue *queue)
 	mutex_destroy(&queue->lock);
 	mutex_destroy(&queue->read_lock);
 	expiry_shrink_queue_free(queue);
-	expiry_debugfs_gone();
+	expiry_registry_count_destroyed();
 }
 
 /**

@@ -25,7 +25,7 @@
  * @owner: the opener, charged for one queue
  * @serial: names it in fdinfo and debugging messages
  * @memcg: of the opener, charged for its memory; may be NULL
- * @all: in the list of all queues, see debugfs.c
+ * @registered: in the list of all queues, see registry.c
  *
  * Const once @configured, under @lock before:
  * @layout: of the heap
@@ -66,7 +66,7 @@ struct expiry_queue {
 	kuid_t owner;
 	u32 serial;
 	struct mem_cgroup *memcg;
-	struct list_head all;
+	struct list_head registered;
 
 	const struct bheap_layout *layout;
 	bool configured;
