@@ -1,24 +1,19 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Runs of the simulator: one seed, or many, each in a process of its own. A seed
- * that fails is shrunk to few steps.
+ * One run of the simulator, and the options of the program.
  */
 #include <getopt.h>
 #include <stdarg.h>
 #include <stdio.h>
 #include <string.h>
-#include <sys/mman.h>
-#include <sys/wait.h>
-#include <time.h>
 #include <unistd.h>
 
 #include "daemon/util/config.h"
 #include "daemon/util/notify.h"
+#include "tests/sim/runs.h"
 #include "tests/sim/sim.h"
-#include "tests/sim/wrap.h"
 
 #define STEPS		1500
-#define JOBS_MAX	16
 #define RUN_LIMIT_S	60
 
 struct sim sim;
@@ -110,7 +105,7 @@ static void set_base(struct config *config, struct rng *rng)
 	strcpy(config->layout, rng_hits(rng, 500) ? "sorted" : "subtree");
 }
 
-static void run_seed(void)
+void sim_run(void)
 {
 	struct config config;
 	struct rng rng = { sim.seed };
@@ -126,119 +121,6 @@ static void run_seed(void)
 	      (uint32_t)config.threads, (uint32_t)config.buffers,
 	      (uint32_t)config.buffer_size, sim.slow, sim.broken);
 	world_run(&config, configure);
-}
-
-/* ---------------------------------------------------------------- many runs */
-
-/* Sums of all runs, in memory that they share. */
-struct report {
-	_Atomic uint64_t requests;
-	_Atomic uint64_t expirations;
-	_Atomic uint64_t connections;
-	_Atomic uint64_t turns;
-};
-
-static struct report *total;
-
-/* Runs a seed in a process of its own. */
-static pid_t fork_run(uint64_t seed, const bool *keep, bool quiet)
-{
-	pid_t pid;
-
-	fflush(stdout);
-	pid = fork();
-	if (pid)
-		return pid;
-	if (quiet && !freopen("/dev/null", "w", stderr))
-		_exit(2);
-	sim.seed = seed;
-	sim.keep = keep;
-	run_seed();
-	total->requests += sim.requests;
-	total->expirations += sim.expirations;
-	total->connections += sim.connections;
-	total->turns += sim.turns;
-	/* With the checker for leaks. */
-	exit(0);
-}
-
-static bool passes(uint64_t seed, const bool *keep)
-{
-	int status;
-	pid_t pid = fork_run(seed, keep, true);
-
-	waitpid(pid, &status, 0);
-	return !status;
-}
-
-/* Leaves out steps as long as it fails without them. */
-static void shrink(uint64_t seed)
-{
-	bool *keep = sim_alloc(sim.steps), *less = sim_alloc(sim.steps);
-	uint32_t size, i, j, nr = 0;
-
-	memset(keep, true, sim.steps);
-	for (size = sim.steps / 2; size; size /= 2)
-		for (i = 0; i < sim.steps; i += size) {
-			bool some = false;
-
-			memcpy(less, keep, sim.steps);
-			for (j = i; j < i + size && j < sim.steps; j++) {
-				some |= less[j];
-				less[j] = false;
-			}
-			if (some && !passes(seed, less))
-				memcpy(keep, less, sim.steps);
-		}
-	printf("reproduce: build/tests/sim/sim --seed %llu --steps %u --keep ",
-	       (unsigned long long)seed, sim.steps);
-	for (i = 0; i < sim.steps; i++)
-		if (keep[i])
-			printf("%s%u", nr++ ? "," : "", i);
-	printf("%s --verbose\n", nr ? "" : "none");
-	fflush(stdout);
-	sim_free(keep);
-	sim_free(less);
-}
-
-/* Runs @nr seeds from @seed, or for @seconds. Returns how many fail. */
-static uint32_t run_many(uint64_t seed, uint64_t nr, uint32_t jobs,
-			 uint32_t seconds, uint32_t nr_shrunk)
-{
-	uint64_t seeds[JOBS_MAX], end = seed + nr;
-	pid_t pids[JOBS_MAX] = { 0 };
-	uint32_t failed = 0, running = 0, i;
-	time_t until = time(NULL) + seconds;
-	int status;
-	pid_t pid;
-
-	do {
-		while (running < jobs &&
-		       (seconds ? time(NULL) < until : seed < end)) {
-			for (i = 0; pids[i]; i++)
-				;
-			seeds[i] = seed++;
-			pids[i] = fork_run(seeds[i], NULL, !nr_shrunk);
-			running++;
-		}
-		if (!running)
-			break;
-		pid = wait(&status);
-		for (i = 0; i < JOBS_MAX; i++)
-			if (pids[i] == pid)
-				break;
-		if (i == JOBS_MAX)
-			continue;
-		pids[i] = 0;
-		running--;
-		if (status) {
-			printf("not ok - seed %llu\n",
-			       (unsigned long long)seeds[i]);
-			if (failed++ < nr_shrunk)
-				shrink(seeds[i]);
-		}
-	} while (1);
-	return failed;
 }
 
 /* ------------------------------------------------------------------ the options */
@@ -266,14 +148,14 @@ static const struct option options[] = {
 	{ "jobs", required_argument, NULL, 'j' },
 	{ "seconds", required_argument, NULL, 't' },
 	{ "shrink", required_argument, NULL, 'x' },
+	{ "file", required_argument, NULL, 'f' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ 0 },
 };
 
 int main(int argc, char **argv)
 {
-	uint64_t seed = 1, seeds = 0;
-	uint32_t jobs = 2, seconds = 0, nr_shrunk = 3, failed;
+	struct runs runs = { .first = 1, .jobs = 2, .nr_shrunk = 3 };
 	char *keep = NULL;
 	int c;
 
@@ -281,10 +163,10 @@ int main(int argc, char **argv)
 	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
 		switch (c) {
 		case 's':
-			seed = strtoull(optarg, NULL, 10);
+			runs.first = strtoull(optarg, NULL, 10);
 			break;
 		case 'n':
-			seeds = strtoull(optarg, NULL, 10);
+			runs.nr = strtoull(optarg, NULL, 10);
 			break;
 		case 'm':
 			sim.steps = strtoul(optarg, NULL, 10);
@@ -293,13 +175,16 @@ int main(int argc, char **argv)
 			keep = optarg;
 			break;
 		case 'j':
-			jobs = strtoul(optarg, NULL, 10);
+			runs.jobs = strtoul(optarg, NULL, 10);
 			break;
 		case 't':
-			seconds = strtoul(optarg, NULL, 10);
+			runs.seconds = strtoul(optarg, NULL, 10);
 			break;
 		case 'x':
-			nr_shrunk = strtoul(optarg, NULL, 10);
+			runs.nr_shrunk = strtoul(optarg, NULL, 10);
+			break;
+		case 'f':
+			runs.file = optarg;
 			break;
 		case 'v':
 			sim.verbose = true;
@@ -308,22 +193,11 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	if (!seeds && !seconds) {
-		sim.seed = seed;
-		if (keep)
-			sim.keep = parse_keep(keep);
-		run_seed();
-		return 0;
-	}
-	if (!jobs || jobs > JOBS_MAX)
-		jobs = 2;
-	total = __real_mmap(NULL, sizeof(*total), PROT_READ | PROT_WRITE,
-			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
-	failed = run_many(seed, seeds, jobs, seconds, nr_shrunk);
-	printf("%llu requests, %llu expirations, %llu connections, %llu turns; %u seeds failed\n",
-	       (unsigned long long)total->requests,
-	       (unsigned long long)total->expirations,
-	       (unsigned long long)total->connections,
-	       (unsigned long long)total->turns, failed);
-	return failed ? 1 : 0;
+	if (runs.nr || runs.seconds)
+		return runs_do(&runs);
+	sim.seed = runs.first;
+	if (keep)
+		sim.keep = parse_keep(keep);
+	sim_run();
+	return 0;
 }

@@ -3,7 +3,8 @@
  * The daemon in one process on a simulated kernel: io_uring, sockets, clocks,
  * memory and threads. Every decision comes from one seed, so a seed is a run.
  *
- *   sim.c         options, runs, shrinking
+ *   sim.c         one run, and the options
+ *   runs.c        many runs, shrinking
  *   world.c       the scheduler: which thread, completion or step is next
  *   ring.c        io_uring: queues, provided buffers, the functions of liburing
  *   opcode.c      io_uring: the opcodes
@@ -145,6 +146,9 @@ void *sim_realloc(void *memory, size_t size);
 void sim_free(void *memory);
 
 uint64_t sim_now(uint32_t clock_id);
+
+/* Runs the seed sim.seed in this process. */
+void sim_run(void);
 
 /* ------------------------------------------------------------------ world.c */
 

@@ -27,14 +27,11 @@ $(B)/tests/sim/sim: $(call objects,sim,$(SIM) daemon/engine/embedded.c) \
 		$(SIM_WRAPS:%=-Wl$(comma)--wrap=%) $(SYSTEMD_LIBS) -lcmocka -lpthread
 
 SEEDS ?= 200
-# Each of these found a fault.
-SIM_SEEDS := 598
 TIME ?= 600
 
 .PHONY: check-sim soak-sim
 check-sim: $(B)/tests/sim/sim ## the daemon on a simulated kernel, SEEDS=200
-	@$< --seed 1 --seeds $(SEEDS)
-	@for seed in $(SIM_SEEDS); do $< --seed $$seed || exit; done
+	@SEEDS=$(SEEDS) $(RUN_TESTS) --timeout 600 tests/sim/test-seeds
 
 soak-sim: $(B)/tests/sim/sim ## the same with other seeds for TIME=600 seconds
 	@$< --seed $$(date +%s) --seconds $(TIME)
