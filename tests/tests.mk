@@ -12,6 +12,8 @@ CORE_PROGRAMS := $(CORE_TESTS:%=$(B)/tests/core/%) \
 	$(CORE_TESTS:%=$(B)/tests/core/%-p6)
 LIB_TESTS := $(patsubst tests/lib/%.c,%,$(wildcard tests/lib/test-*.c))
 LIB_PROGRAMS := $(LIB_TESTS:%=$(B)/tests/lib/%)
+UNIT_TESTS := $(wildcard tests/daemon/test-*.c tests/tools/test-*.c)
+UNIT_PROGRAMS := $(UNIT_TESTS:%.c=$(B)/%)
 
 $(B)/tests/core/%-p6: $(B)/obj/p6/tests/core/%.o \
 		$(call objects,p6,$(CORE) $(CORE_SUPPORT))
@@ -67,17 +69,17 @@ $(B)/tests/lib/%: $(B)/obj/plain/tests/lib/%.o \
 PARSE_TIME := $(addprefix tools/input/,digits.c parse-span.c parse-time.c timestamp.c)
 
 # expiryctl's parsers take what anybody writes: under the sanitizers.
-$(B)/tests/lib/test-parse: $(call objects,p12,tests/lib/test-parse.c \
+$(B)/tests/tools/test-parse: $(call objects,p12,tests/tools/test-parse.c \
 		tools/input/lines.c tools/input/parse-line.c $(PARSE_TIME))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
-$(B)/tests/lib/test-span: $(call objects,p12,tests/lib/test-span.c $(PARSE_TIME))
+$(B)/tests/tools/test-span: $(call objects,p12,tests/tools/test-span.c $(PARSE_TIME))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
 # Preloaded into expiryctl where what it prints is compared whole.
-$(B)/tests/lib/fixed-time.so: tests/lib/fixed-time.c
+$(B)/tests/tools/fixed-time.so: tests/tools/fixed-time.c
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CPPFLAGS) $(CFLAGS) $(LDFLAGS) -shared \
 		-fPIC -o $@ $<
@@ -101,43 +103,43 @@ $(B)/slow/expiryd: $(call objects,slow,daemon/engine/embedded.c) \
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(URING_LIBS) \
 		$(SYSTEMD_LIBS)
 
-$(B)/tests/lib/test-local-time $(B)/tests/lib/test-timestamp: \
-		$(B)/tests/lib/%: $(B)/obj/p12/tests/lib/%.o \
+$(B)/tests/tools/test-local-time $(B)/tests/tools/test-timestamp: \
+		$(B)/tests/tools/%: $(B)/obj/p12/tests/tools/%.o \
 		$(call objects,p12,tools/input/local-time.c $(PARSE_TIME))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
-$(B)/tests/lib/test-span-text: $(call objects,p12,tests/lib/test-span-text.c \
+$(B)/tests/tools/test-span-text: $(call objects,p12,tests/tools/test-span-text.c \
 		tools/output/span.c $(PARSE_TIME))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
-$(B)/tests/lib/test-module: $(call objects,p12,tests/lib/test-module.c \
+$(B)/tests/tools/test-module: $(call objects,p12,tests/tools/test-module.c \
 		tools/module.c)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
-$(B)/tests/lib/test-memory-limit: $(call objects,p12,\
-		tests/lib/test-memory-limit.c daemon/util/memory-limit.c)
+$(B)/tests/daemon/test-memory-limit: $(call objects,p12,\
+		tests/daemon/test-memory-limit.c daemon/util/memory-limit.c)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
-$(B)/tests/lib/test-defaults: $(call objects,p12,tests/lib/test-defaults.c \
+$(B)/tests/daemon/test-defaults: $(call objects,p12,tests/daemon/test-defaults.c \
 		$(addprefix daemon/util/,config.c key-file.c socket-default.c))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
-$(B)/tests/lib/test-arena: $(call objects,p12,tests/lib/test-arena.c daemon/engine/arena.c)
+$(B)/tests/daemon/test-arena: $(call objects,p12,tests/daemon/test-arena.c daemon/engine/arena.c)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
-$(B)/tests/lib/test-name-hash: $(call objects,p12,\
-		tests/lib/test-name-hash.c daemon/util/name-hash.c)
+$(B)/tests/daemon/test-name-hash: $(call objects,p12,\
+		tests/daemon/test-name-hash.c daemon/util/name-hash.c)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
-$(B)/tests/lib/test-directory: $(call objects,tsan,\
-		tests/lib/test-directory.c daemon/queue/directory.c daemon/util/pool.c)
+$(B)/tests/daemon/test-directory: $(call objects,tsan,\
+		tests/daemon/test-directory.c daemon/queue/directory.c daemon/util/pool.c)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) -fsanitize=thread -o $@ $^ -lcmocka
 
@@ -191,7 +193,7 @@ SOCKET_SLOW := $(filter-out $(addprefix tests/socket/test-,overload.py steady-st
 LIB_CLIENTS := $(filter %/test-api %/test-existing %/test-handle \
 	%/test-observer %/test-reconnect %/test-reconnect-consume \
 	%/test-replies %/test-stream %/test-timers,$(LIB_PROGRAMS)) \
-	tests/lib/test-ctl.py tests/lib/test-metrics.py tests/lib/test-restart.py
+	tests/tools/test-ctl.py tests/tools/test-metrics.py tests/lib/test-restart.py
 
 # What is about memory, and not about times, the slow engine or what the sanitizer
 # does itself, in two minutes.
@@ -244,9 +246,11 @@ check-soak: $(B)/tests/core/soak-6 $(B)/tests/core/soak-12 ## OPS=100000000 oper
 check-bench: $(PAPER_TESTS) $(HEAP_TESTS) $(TIMERS_TESTS) ## what the benchmarks' figures rest on
 	@$(RUN_TESTS) $^
 
-check-lib: all examples examples-asan $(LIB_PROGRAMS) $(CALLS) $(B)/tests/lib/fixed-time.so ## libexpiry and expiryctl on the embedded engine
-	@$(RUN_TESTS) --jobs 2 $(LIB_PROGRAMS) $(wildcard tests/lib/test-*.sh \
-		tests/lib/test-*.py) tests/static/plain-english tests/static/links
+check-lib: all examples examples-asan $(UNIT_PROGRAMS) $(LIB_PROGRAMS) $(CALLS) $(B)/tests/tools/fixed-time.so ## libexpiry and expiryctl on the embedded engine
+	@$(RUN_TESTS) --jobs 2 $(UNIT_PROGRAMS) $(LIB_PROGRAMS) \
+		$(foreach folder,lib tools packaging,$(wildcard \
+		tests/$(folder)/test-*.sh tests/$(folder)/test-*.py)) \
+		tests/static/plain-english tests/static/links
 
 # The tests mostly wait: two programs run at a time.
 check-socket: all $(CALLS) \

@@ -12,16 +12,12 @@ SOCKET = ["build/expiryd", "build/slow/expiryd"]
 LIBRARY = ["build/libexpiry.so.0", "build/libexpiry.a", "build/expiryctl"]
 
 # Programs with sources of tools and daemon, under the sanitizers.
-OF_TOOLS = ["test-parse", "test-span", "test-span-text", "test-local-time",
-            "test-timestamp", "test-module"]
-OF_DAEMON = ["test-memory-limit", "test-arena", "test-directory",
-             "test-name-hash", "test-defaults"]
 
 # Libraries that programs are preloaded with.
 PRELOADED = ["build/tests/socket/count-calls.so",
              "build/tests/socket/fail-calls.so",
              "build/tests/socket/step-clock.so",
-             "build/tests/lib/fixed-time.so"]
+             "build/tests/tools/fixed-time.so"]
 
 # Duration of programs above one second: quick programs run first.
 SECONDS = {
@@ -130,7 +126,8 @@ class Target:
         return [self.paths[name]]
 
     def is_sanitized(self, name):
-        return name in OF_TOOLS + OF_DAEMON
+        return self.paths[name].startswith(("build/tests/daemon/",
+                                            "build/tests/tools/"))
 
     def seconds(self, name):
         return SECONDS.get(name, 1)
@@ -150,39 +147,36 @@ class Target:
         return [self.source(name)]
 
     def all_sources(self):
-        return [path for folder in ("socket", "lib")
+        return [path for folder in ("daemon", "socket", "lib", "tools", "packaging")
                 for path in glob.glob(f"tests/{folder}/*")]
 
 
-def library_programs():
-    return [f"build/tests/lib/{os.path.basename(path)[:-2]}"
-            for path in sorted(glob.glob("tests/lib/test-*.c"))]
+def programs_of(folder):
+    return [f"build/{path[:-2]}"
+            for path in sorted(glob.glob(f"tests/{folder}/test-*.c"))]
 
 
-def scripts(folder, ends=("py", "sh")):
-    return [path for end in ends
+def scripts(*folders, ends=("py", "sh")):
+    return [path for end in ends for folder in folders
             for path in sorted(glob.glob(f"tests/{folder}/test-*.{end}"))]
 
 
 def daemon():
-    clients = [path for path in library_programs()
-               if os.path.basename(path) not in OF_TOOLS]
-    return Target("daemon", [*SOCKET, *(f"build/tests/lib/{name}"
-                                        for name in OF_DAEMON)],
-                  scripts("socket"),
-                  [*clients, *scripts("lib", ["py"])])
+    own = programs_of("daemon")
+    return Target("daemon", [*SOCKET, *own], scripts("socket"),
+                  [*own, *programs_of("lib"),
+                   *scripts("lib", "tools", "packaging", ends=["py"])])
 
 
 def lib():
-    return Target("lib", LIBRARY,
-                  [path for path in library_programs()
-                   if os.path.basename(path) not in OF_TOOLS + OF_DAEMON],
-                  scripts("lib"))
+    return Target("lib", LIBRARY, programs_of("lib"),
+                  scripts("lib", "tools", "packaging"))
 
 
 def tools():
-    own = [f"build/tests/lib/{name}" for name in OF_TOOLS]
-    return Target("tools", ["build/expiryctl", *own], own, scripts("lib"))
+    own = programs_of("tools")
+    return Target("tools", ["build/expiryctl", *own], own,
+                  scripts("lib", "tools", "packaging"))
 
 
 class Module(Target):
@@ -198,7 +192,7 @@ class Module(Target):
     clients = ["build/tests/lib/test-timers", "build/tests/lib/test-handle",
                "tests/socket/test-requests.py", "tests/socket/test-credit.py",
                "tests/socket/test-queues.py", "tests/socket/test-limits.py",
-               "tests/socket/test-clock.py", "tests/lib/test-ctl.py"]
+               "tests/socket/test-clock.py", "tests/tools/test-ctl.py"]
 
     def __init__(self):
         # The debug kernel, with KERNEL=debug.

@@ -6,7 +6,7 @@
 
 command -v systemd-analyze >/dev/null || exit 4
 
-. tests/lib/tap
+. tests/tap.sh
 
 # Some versions end with 0 whatever they say.
 verify() {
@@ -93,7 +93,7 @@ answers() {
 	systemd-socket-activate -l "$dir/metrics" --accept --inetd $command \
 		--socket "$dir/daemon" >>"$dir/said" 2>&1 &
 	listener=$!
-	python3 tests/lib/ask-metrics "$dir/daemon" "$dir/metrics" 3
+	python3 tests/packaging/ask-metrics "$dir/daemon" "$dir/metrics" 3
 	status=$?
 	kill $listener $daemon
 	wait $listener $daemon

@@ -4,7 +4,7 @@
 # The manual pages are well-formed, and say all that there is: each option,
 # command, setting and call has its place in one.
 
-. tests/lib/tap
+. tests/tap.sh
 
 pages=$(ls docs/man/*.[1-8])
 

@@ -4,8 +4,8 @@
 # The README's program is a whole one, and its commands build and run it as they
 # are printed, but for the folder /tmp.
 
-. tests/lib/tap
-. tests/lib/own-system
+. tests/tap.sh
+. tests/packaging/own-system
 
 # The program, and the commands that name it or the daemon's socket, by their order.
 sed -n '/^```c$/,/^```$/p' README.md | sed '1d;$d' >"$dir/first.c"

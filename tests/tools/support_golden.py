@@ -18,7 +18,7 @@ GOLDEN = os.path.join(HERE, "golden")
 BUILD = os.path.join(HERE, "..", "..", "build")
 CTL = os.path.abspath(os.environ.get("EXPIRYCTL",
                                      os.path.join(BUILD, "expiryctl")))
-FIXED = os.path.abspath(os.path.join(BUILD, "tests", "lib", "fixed-time.so"))
+FIXED = os.path.abspath(os.path.join(BUILD, "tests", "tools", "fixed-time.so"))
 WAIT = 60              # seconds for what must come
 WRITE = "--write" in sys.argv
 

@@ -16,7 +16,7 @@ is an error of test-golden.py. A row has
           the field has 64 bits. "COMMAND KEY 1": the output is less by one, which
           is the command's own
 
-Then `tests/lib/test-golden.py --write` writes the files in golden/ again. Compare
+Then `tests/tools/test-golden.py --write` writes the files in golden/ again. Compare
 the changes there with the row by eye before the commit.
 """
 

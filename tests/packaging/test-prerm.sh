@@ -4,7 +4,7 @@
 # What the package says before it stops the daemon: how many timers are lost, and
 # nothing where none are. Whatever goes wrong, its script ends with 0.
 
-. tests/lib/tap
+. tests/tap.sh
 
 # The machine has no such service: a systemctl of one's own says that it runs,
 # an expiryctl of one's own asks the daemon here.

@@ -5,8 +5,8 @@
 # library, a program compiles with what it says and runs. Without DESTDIR it runs
 # with no variable set, below /usr/local; elsewhere the output says what to do.
 
-. tests/lib/tap
-. tests/lib/own-system
+. tests/tap.sh
+. tests/packaging/own-system
 
 flags() {
 	PKG_CONFIG_PATH=$dir/usr/lib/pkgconfig PKG_CONFIG_SYSROOT_DIR=$dir \
