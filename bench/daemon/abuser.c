@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Hostile clients, one kind at a time, until they are killed:
+ * Abusers: hostile clients, one kind at a time, until they are killed:
  *
- *	hostile --socket PATH [--user UID] KIND
+ *	abuser --socket PATH [--user UID] KIND
  *
  * prints "ready" when it has its resources and begins. KIND is one of the
  * table's at the end.
@@ -305,6 +305,6 @@ int main(int argc, char **argv)
 	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
 		if (optind < argc && !strcmp(argv[optind], kinds[i].name))
 			kinds[i].run();
-	fprintf(stderr, "hostile: no such kind\n");
+	fprintf(stderr, "abuser: no such kind\n");
 	return 2;
 }

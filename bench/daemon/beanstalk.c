@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Subject: beanstalkd. put with a delay (in whole seconds, its unit), delete,
+ * Driver: beanstalkd. put with a delay (in whole seconds, its unit), delete,
  * and for due jobs reserve and delete, all pipelined. It cannot move a delayed
  * job in one step, so there is no refresh.
  */
@@ -186,9 +186,9 @@ static void fill(const char *path, uint32_t timers)
 	uint32_t done;
 
 	socket_path = path;
-	ids = subject_map(((uint64_t)timers + REQUESTS_MAX) * sizeof(*ids));
-	batches = subject_map((uint64_t)REQUESTS_MAX * sizeof(*batches));
-	text = subject_map((uint64_t)REQUESTS_MAX * REQUEST_BYTES);
+	ids = driver_map(((uint64_t)timers + REQUESTS_MAX) * sizeof(*ids));
+	batches = driver_map((uint64_t)REQUESTS_MAX * sizeof(*batches));
+	text = driver_map((uint64_t)REQUESTS_MAX * REQUEST_BYTES);
 	for (done = 0; done < timers; done += order.requests) {
 		order.requests = timers - done < REQUESTS_MAX ?
 				 timers - done : REQUESTS_MAX;
@@ -207,11 +207,11 @@ static bool measure(const struct order *order, struct traffic_cost *cost)
 
 int main(int argc, char **argv)
 {
-	static const struct subject subject = {
+	static const struct driver driver = {
 		.name = "beanstalkd",
 		.fill = fill,
 		.measure = measure,
 	};
 
-	return subject_main(&subject, argc, argv);
+	return driver_main(&driver, argc, argv);
 }

@@ -2,10 +2,10 @@
 /*
  * Many connections that do almost nothing.
  *
- *	visitors --socket PATH --hold N
+ *	churn --socket PATH --hold N
  *		N consumers, each of a named queue of its own with a timer that is
  *		far away, held until standard input ends; then drops the queues
- *	visitors --socket PATH --visit N --rounds R
+ *	churn --socket PATH --visit N --rounds R
  *		R times N connections that come and go: every other one a consumer
  *		with credit and a timer that is due
  *

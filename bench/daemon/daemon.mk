@@ -49,14 +49,14 @@ $(BENCH_DAEMON)/bare: $(call objects,bare,$(DAEMON) $(CORE))
 		$(URING_LIBS) $(SYSTEMD_LIBS)
 
 .PHONY: bench bench-instruments bench-lateness bench-overload \
-	bench-connections bench-hostile bench-threads
+	bench-connections bench-isolation bench-threads
 bench-lateness: all $(BENCH_DAEMON)/lateness ## how late expirations come, beside a timerfd's
 	@bench/daemon/run --lateness
 
 bench-connections: all $(addprefix $(BENCH_DAEMON)/,expiry churn) ## one client beside 15,000 idle ones, and ten million that come and go
 	@bench/daemon/connections-run
 
-bench-hostile: all $(addprefix $(BENCH_DAEMON)/,victim abuser) ## an honest client beside hostile ones
+bench-isolation: all $(addprefix $(BENCH_DAEMON)/,victim abuser) ## a victim beside abusers: how much of their load it notices
 	@bench/daemon/isolation-run
 
 bench-instruments: all $(BENCH_DAEMON)/bare $(BENCH_DAEMON)/expiry ## what the histograms cost that are always on

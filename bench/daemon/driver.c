@@ -6,7 +6,7 @@
 #include "bench/bench.h"
 #include "bench/daemon/driver.h"
 
-void *subject_map(uint64_t size)
+void *driver_map(uint64_t size)
 {
 	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			    MAP_PRIVATE | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
@@ -16,7 +16,7 @@ void *subject_map(uint64_t size)
 	return memory;
 }
 
-void subject_times(const char *name, const uint64_t *times_ns, uint32_t nr)
+void driver_times(const char *name, const uint64_t *times_ns, uint32_t nr)
 {
 	uint32_t i;
 
@@ -26,7 +26,7 @@ void subject_times(const char *name, const uint64_t *times_ns, uint32_t nr)
 	printf("]");
 }
 
-static void report(const struct subject *subject, const struct order *order,
+static void report(const struct driver *driver, const struct order *order,
 		   const struct traffic_cost *cost)
 {
 	printf("{\"subject\": \"%s\", \"op\": \"%s\", \"batch\": %u, "
@@ -34,7 +34,7 @@ static void report(const struct subject *subject, const struct order *order,
 	       "\"per_second\": %.0f, "
 	       "\"server_ns\": %.1f, \"client_ns\": %.1f, \"p50_us\": %.1f, "
 	       "\"p99_us\": %.1f, \"p999_us\": %.1f, \"max_us\": %.1f",
-	       subject->name,
+	       driver->name,
 	       order->op, order->batch, order->connections, order->requests,
 	       cost->done ? cost->done : order->requests,
 	       order->requests * (double)NSEC_PER_SEC / cost->took_ns,
@@ -42,13 +42,13 @@ static void report(const struct subject *subject, const struct order *order,
 	       (double)cost->client_ns / order->requests,
 	       cost->p50_ns / 1e3, cost->p99_ns / 1e3, cost->p999_ns / 1e3,
 	       cost->max_ns / 1e3);
-	if (subject->more)
-		subject->more();
+	if (driver->more)
+		driver->more();
 	puts("}");
 	fflush(stdout);
 }
 
-static void serve(const struct subject *subject)
+static void serve(const struct driver *driver)
 {
 	char line[256], op[32];
 
@@ -60,13 +60,13 @@ static void serve(const struct subject *subject)
 			   &order.connections, &order.requests) != 4 ||
 		    !order.batch || !order.connections || !order.requests)
 			die("%s: not OP BATCH CONNECTIONS REQUESTS", line);
-		if (!subject->measure(&order, &cost))
-			die("%s cannot %s", subject->name, op);
-		report(subject, &order, &cost);
+		if (!driver->measure(&order, &cost))
+			die("%s cannot %s", driver->name, op);
+		report(driver, &order, &cost);
 	}
 }
 
-int subject_main(const struct subject *subject, int argc, char **argv)
+int driver_main(const struct driver *driver, int argc, char **argv)
 {
 	static const struct option options[] = {
 		{ "socket", required_argument, NULL, 's' },
@@ -92,11 +92,11 @@ int subject_main(const struct subject *subject, int argc, char **argv)
 	}
 	traffic_files();
 	took_ns = bench_now();
-	subject->fill(path, timers);
+	driver->fill(path, timers);
 	took_ns = bench_now() - took_ns;
 	printf("{\"subject\": \"%s\", \"timers\": %u, \"fill_s\": %.3f}\n",
-	       subject->name, timers, took_ns / 1e9);
+	       driver->name, timers, took_ns / 1e9);
 	fflush(stdout);
-	serve(subject);
+	serve(driver);
 	return 0;
 }

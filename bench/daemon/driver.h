@@ -1,15 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * A subject: a program that fills one server (or library) with timers. Then it
- * measures by orders on its standard input, so that subjects can be
+ * A driver: a program that fills one server (or library) with timers. Then it
+ * measures by orders on its standard input, so that drivers can be
  * interleaved:
  *
  *	OP BATCH CONNECTIONS REQUESTS	OP: arm, refresh, cancel, fire, ...
  *
  * It answers with one JSON object a line; the first one when all is filled.
  */
-#ifndef BENCH_DAEMON_SUBJECT_H
-#define BENCH_DAEMON_SUBJECT_H
+#ifndef BENCH_DAEMON_DRIVER_H
+#define BENCH_DAEMON_DRIVER_H
 
 #include <stdbool.h>
 #include <stdint.h>
@@ -28,7 +28,7 @@ struct order {
 };
 
 /**
- * struct subject - a measured program
+ * struct driver - a measured program
  * @name: in reports
  * @fill: arm @timers timers, none due meanwhile
  * @measure: carry an order out; false: it cannot
@@ -36,20 +36,20 @@ struct order {
  *
  * @more prints each member after a comma.
  */
-struct subject {
+struct driver {
 	const char *name;
 	void (*fill)(const char *path, uint32_t timers);
 	bool (*measure)(const struct order *order, struct traffic_cost *cost);
 	void (*more)(void);
 };
 
-/* Runs a subject as main(): --socket PATH --timers N. */
-int subject_main(const struct subject *subject, int argc, char **argv);
+/* Runs a driver as main(): --socket PATH --timers N. */
+int driver_main(const struct driver *driver, int argc, char **argv);
 
 /* Prints @nr times as a member of an object, in microseconds. */
-void subject_times(const char *name, const uint64_t *times_ns, uint32_t nr);
+void driver_times(const char *name, const uint64_t *times_ns, uint32_t nr);
 
 /* Returns populated memory; ends the program if there is none. */
-void *subject_map(uint64_t size);
+void *driver_map(uint64_t size);
 
-#endif /* BENCH_DAEMON_SUBJECT_H */
+#endif /* BENCH_DAEMON_DRIVER_H */

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Subject: expiryd, or with --echo the floor, which answers the same requests
+ * Driver: expiryd, or with --echo the floor, which answers the same requests
  * and does nothing.
  */
 #include <string.h>
@@ -129,9 +129,9 @@ static void fill(const char *path, uint32_t timers)
 	socket_path = path;
 	mix.from_ns = bench_now() + FAR_NS;
 	ids_max = timers + REQUESTS_MAX;
-	mix.ids = subject_map((uint64_t)ids_max * sizeof(*mix.ids));
-	records = subject_map((uint64_t)REQUESTS_MAX * sizeof(*records));
-	batches = subject_map((uint64_t)REQUESTS_MAX * sizeof(*batches));
+	mix.ids = driver_map((uint64_t)ids_max * sizeof(*mix.ids));
+	records = driver_map((uint64_t)REQUESTS_MAX * sizeof(*records));
+	batches = driver_map((uint64_t)REQUESTS_MAX * sizeof(*batches));
 	if (!echo) {
 		wire_clocks_fill(path);
 		consumer_attach(&consumer, path, QUEUE, WINDOW);
@@ -204,7 +204,7 @@ static bool measure(const struct order *order, struct traffic_cost *cost)
 
 int main(int argc, char **argv)
 {
-	static struct subject subject = {
+	static struct driver driver = {
 		.name = "expiryd",
 		.fill = fill,
 		.measure = measure,
@@ -212,9 +212,9 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "--echo")) {
 		echo = true;
-		subject.name = "echo";
+		driver.name = "echo";
 		argv++;
 		argc--;
 	}
-	return subject_main(&subject, argc, argv);
+	return driver_main(&driver, argc, argv);
 }

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Subject: how late expiryd's expirations are. Orders (batch and connections
+ * Driver: how late expiryd's expirations are. Orders (batch and connections
  * are ignored):
  *
  *	drain		a number of timers, all due within one millisecond: how
@@ -252,9 +252,9 @@ static void print_late(void)
 {
 	if (!nr_late)
 		return;
-	subject_times("late_us", late, nr_late);
-	subject_times("timerfd_us", timerfd_late, nr_late);
-	subject_times("relay_us", relay_late, nr_late);
+	driver_times("late_us", late, nr_late);
+	driver_times("timerfd_us", timerfd_late, nr_late);
+	driver_times("relay_us", relay_late, nr_late);
 }
 
 static void fill(const char *path, uint32_t timers)
@@ -264,9 +264,9 @@ static void fill(const char *path, uint32_t timers)
 	consumer_attach(&consumer, path, QUEUE, DRAIN_WINDOW);
 	producer = wire_attach(path, QUEUE, 0);
 	arm_all(timers, bench_now() + FAR_NS, FAR_NS);
-	late = subject_map(SAMPLES * sizeof(*late));
-	timerfd_late = subject_map(SAMPLES * sizeof(*late));
-	relay_late = subject_map(SAMPLES * sizeof(*late));
+	late = driver_map(SAMPLES * sizeof(*late));
+	timerfd_late = driver_map(SAMPLES * sizeof(*late));
+	relay_late = driver_map(SAMPLES * sizeof(*late));
 }
 
 static bool measure(const struct order *order, struct traffic_cost *cost)
@@ -285,12 +285,12 @@ static bool measure(const struct order *order, struct traffic_cost *cost)
 
 int main(int argc, char **argv)
 {
-	static const struct subject subject = {
+	static const struct driver driver = {
 		.name = "expiryd",
 		.fill = fill,
 		.measure = measure,
 		.more = print_late,
 	};
 
-	return subject_main(&subject, argc, argv);
+	return driver_main(&driver, argc, argv);
 }

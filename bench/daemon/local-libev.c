@@ -27,7 +27,7 @@ static void init(uint32_t nr)
 	loop = ev_loop_new(EVFLAG_AUTO);
 	if (!loop)
 		die("libev");
-	timers = subject_map((uint64_t)nr * sizeof(*timers));
+	timers = driver_map((uint64_t)nr * sizeof(*timers));
 }
 
 static void arm(uint32_t i, uint64_t in_ns)

@@ -31,7 +31,7 @@ static void init(uint32_t nr)
 	base = event_base_new();
 	if (!base)
 		die("libevent");
-	events = subject_map((uint64_t)nr * sizeof(*events));
+	events = driver_map((uint64_t)nr * sizeof(*events));
 	for (i = 0; i < nr; i++)
 		evtimer_assign(&events[i], base, fired, NULL);
 }

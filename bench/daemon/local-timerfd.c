@@ -31,7 +31,7 @@ static void init(uint32_t nr)
 	epoll = epoll_create1(EPOLL_CLOEXEC);
 	if (epoll < 0)
 		die("epoll_create1: %m");
-	fds = subject_map((uint64_t)nr * sizeof(*fds));
+	fds = driver_map((uint64_t)nr * sizeof(*fds));
 }
 
 static void refresh(uint32_t i, uint64_t in_ns)

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Subject: a library of timers in this process. No socket, no batch, no other
+ * Driver: a library of timers in this process. No socket, no batch, no other
  * client: the least cost for a program that keeps its own timers.
  */
 #include <string.h>
@@ -76,7 +76,7 @@ static void fill(const char *path, uint32_t timers)
 	if (nr_all <= timers)
 		die("%s can have no more than %u timers here", local.name,
 		    nr_all);
-	armed = subject_map((uint64_t)nr_all * sizeof(*armed));
+	armed = driver_map((uint64_t)nr_all * sizeof(*armed));
 	for (i = 0; i < nr_all; i++)
 		armed[i] = i;
 	local.init(nr_all);
@@ -108,11 +108,11 @@ static bool measure(const struct order *order, struct traffic_cost *cost)
 
 int main(int argc, char **argv)
 {
-	struct subject subject = {
+	struct driver driver = {
 		.name = local.name,
 		.fill = fill,
 		.measure = measure,
 	};
 
-	return subject_main(&subject, argc, argv);
+	return driver_main(&driver, argc, argv);
 }

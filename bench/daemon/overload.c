@@ -34,7 +34,7 @@
 #define IN_FLIGHT	1024U		/* batches; a socket takes fewer */
 #define FAR_NS		(3600 * NSEC_PER_SEC)
 #define MSEC		1000000ULL
-#define WATCH_NS	MSEC		/* between two watched timers */
+#define WAITED_NS	MSEC		/* between two timers of a waiter */
 #define STORM		100000U		/* timers that fall due at once */
 #define SAMPLES		(1U << 22)
 #define CALIBRATIONS	5
@@ -59,7 +59,7 @@ struct source {
 static struct source sources[CONNECTIONS];
 static struct expiry_record request[BATCH];
 static int producer = -1, storm_producer = -1;
-static struct watch queue_watch, timerfd_watch, storm_watch;
+static struct waiter queue_waiter, timerfd_waiter, storm_waiter;
 static uint64_t nr_refused, nr_answered;
 static uint64_t *latency, nr_latency;
 
@@ -219,22 +219,22 @@ static void drain(void)
 static double offer(const char *name, double rate, double seconds,
 		    uint32_t round, bool storm)
 {
-	uint32_t watched = seconds * NSEC_PER_SEC / WATCH_NS;
+	uint32_t nr_waited = seconds * NSEC_PER_SEC / WAITED_NS;
 	uint64_t began_ns = bench_now() + (100 + storm * 100) * MSEC;
 	uint64_t storm_ns = began_ns + seconds / 4 * NSEC_PER_SEC;
 	uint64_t end_ns = began_ns + seconds * NSEC_PER_SEC;
 	uint64_t offered, dropped;
 	double goodput;
 
-	arm(producer, watched, began_ns, 0, WATCH_NS);
+	arm(producer, nr_waited, began_ns, 0, WAITED_NS);
 	if (storm)
 		arm(storm_producer, STORM, storm_ns, MSEC, 0);
 	if (bench_now() > began_ns)
 		die("timers were not armed in time");
-	watch_begin(&queue_watch, began_ns, WATCH_NS, watched);
-	watch_begin(&timerfd_watch, began_ns + WATCH_NS / 2, WATCH_NS, watched);
+	waiter_begin(&queue_waiter, began_ns, WAITED_NS, nr_waited);
+	waiter_begin(&timerfd_waiter, began_ns + WAITED_NS / 2, WAITED_NS, nr_waited);
 	if (storm)
-		watch_begin(&storm_watch, storm_ns, 0, STORM);
+		waiter_begin(&storm_waiter, storm_ns, 0, STORM);
 	while (bench_now() < began_ns)
 		;
 
@@ -244,10 +244,10 @@ static double offer(const char *name, double rate, double seconds,
 	dropped = generate(rate, began_ns, end_ns, &offered);
 	goodput = nr_answered / ((bench_now() - began_ns) / 1e9);
 	drain();
-	watch_end(&queue_watch);
-	watch_end(&timerfd_watch);
+	waiter_end(&queue_waiter);
+	waiter_end(&timerfd_waiter);
 	if (storm)
-		watch_end(&storm_watch);
+		waiter_end(&storm_waiter);
 
 	qsort(latency, nr_latency, sizeof(*latency), compare);
 	printf("{\"load\": \"%s\", \"round\": %u, \"offered\": %.0f, "
@@ -256,8 +256,8 @@ static double offer(const char *name, double rate, double seconds,
 	       rate ? rate : (double)offered * BATCH / seconds, goodput,
 	       (double)dropped / offered, (unsigned long long)nr_refused,
 	       part(latency, nr_latency, 0.5), part(latency, nr_latency, 0.99));
-	subject_times("late_us", queue_watch.late_ns, queue_watch.nr);
-	subject_times("timerfd_us", timerfd_watch.late_ns, timerfd_watch.nr);
+	driver_times("late_us", queue_waiter.late_ns, queue_waiter.nr);
+	driver_times("timerfd_us", timerfd_waiter.late_ns, timerfd_waiter.nr);
 	printf("}\n");
 	fflush(stdout);
 	return goodput;
@@ -339,10 +339,10 @@ int main(int argc, char **argv)
 			return 2;
 		}
 	}
-	watch_queue(&queue_watch, path, QUEUE);
-	watch_queue(&storm_watch, path, STORM_QUEUE);
-	watch_timerfd(&timerfd_watch);
-	latency = subject_map((uint64_t)SAMPLES * sizeof(*latency));
+	waiter_queue(&queue_waiter, path, QUEUE);
+	waiter_queue(&storm_waiter, path, STORM_QUEUE);
+	waiter_timerfd(&timerfd_waiter);
+	latency = driver_map((uint64_t)SAMPLES * sizeof(*latency));
 	producer = wire_attach(path, QUEUE, 0);
 	storm_producer = wire_attach(path, STORM_QUEUE, 0);
 	arm(producer, timers, bench_now() + FAR_NS, FAR_NS, 0);

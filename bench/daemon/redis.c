@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Subject: Redis. As a delay queue in a sorted set, with a batch as one command
+ * Driver: Redis. As a delay queue in a sorted set, with a batch as one command
  * of many members; or with --keys as keys with SET EX and keyspace
  * notifications. The protocol is implemented here, so that no client library is
  * measured.
@@ -337,9 +337,9 @@ static void fill(const char *path, uint32_t timers)
 	uint32_t done;
 
 	socket_path = path;
-	ids = subject_map(((uint64_t)timers + REQUESTS_MAX) * sizeof(*ids));
-	batches = subject_map((uint64_t)REQUESTS_MAX * sizeof(*batches));
-	text = subject_map((uint64_t)REQUESTS_MAX * REQUEST_BYTES);
+	ids = driver_map(((uint64_t)timers + REQUESTS_MAX) * sizeof(*ids));
+	batches = driver_map((uint64_t)REQUESTS_MAX * sizeof(*batches));
+	text = driver_map((uint64_t)REQUESTS_MAX * REQUEST_BYTES);
 	for (done = 0; done < timers; done += order.requests) {
 		order.requests = timers - done < REQUESTS_MAX ?
 				 timers - done : REQUESTS_MAX;
@@ -363,7 +363,7 @@ static bool measure(const struct order *order, struct traffic_cost *cost)
 
 int main(int argc, char **argv)
 {
-	static struct subject subject = {
+	static struct driver driver = {
 		.name = "redis zset",
 		.fill = fill,
 		.measure = measure,
@@ -371,9 +371,9 @@ int main(int argc, char **argv)
 
 	if (argc > 1 && !strcmp(argv[1], "--keys")) {
 		keys = true;
-		subject.name = "redis keys";
+		driver.name = "redis keys";
 		argv++;
 		argc--;
 	}
-	return subject_main(&subject, argc, argv);
+	return driver_main(&driver, argc, argv);
 }

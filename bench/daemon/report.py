@@ -217,7 +217,7 @@ def show_rest(results):
 
 def aims(results):
     capacity = Figures(results["capacity"])
-    punctual = Figures(results["punctual"])
+    punctual = Figures(results["lateness"])
 
     def ratio(a, b):
         return a / b if a and b else None
@@ -272,14 +272,14 @@ def show_machine(results):
 
 def show_lateness(results):
     show_machine(results)
-    show_late(Figures(results["punctual"]))
+    show_late(Figures(results["lateness"]))
     show_aims(results, "lateness")
 
 
 def show(results):
     show_machine(results)
     show_capacity(Figures(results["capacity"]))
-    show_punctual(Figures(results["punctual"]))
+    show_punctual(Figures(results["lateness"]))
     show_rest(results)
     show_aims(results)
 
@@ -325,7 +325,7 @@ def capacity_plot(results):
 
 
 def lateness_plot(results):
-    figures = Figures(results["punctual"])
+    figures = Figures(results["lateness"])
     most = max(row["timers"] for row in figures.rows)
     curves = []
     for who, name in (("timerfd_us", "a timerfd"), ("late_us", "expiryd"),

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Subject: expiryd with several clients at once, a thread each, either with a
+ * Driver: expiryd with several clients at once, a thread each, either with a
  * queue of their own ("refresh") or with a shared one ("shared"). All clients
  * begin together, with records made before. The time is from the first to begin
  * to the last to end.
@@ -169,15 +169,15 @@ static void fill(const char *path, uint32_t timers)
 
 		client->mix.random = i + 1;
 		client->mix.from_ns = bench_now() + FAR_NS;
-		client->mix.ids = subject_map((uint64_t)requests_max *
+		client->mix.ids = driver_map((uint64_t)requests_max *
 					      sizeof(*client->mix.ids));
-		client->records = subject_map((uint64_t)requests_max *
+		client->records = driver_map((uint64_t)requests_max *
 					      sizeof(*client->records));
-		client->answers = subject_map((uint64_t)requests_max *
+		client->answers = driver_map((uint64_t)requests_max *
 					      sizeof(*client->answers));
-		snprintf(name, sizeof(name), "spread-%u", i);
+		snprintf(name, sizeof(name), "scaling-%u", i);
 		client->fd = wire_attach(path, name, 0);
-		client->shared = wire_attach(path, "spread-0", 0);
+		client->shared = wire_attach(path, "scaling-0", 0);
 	}
 	serve(&order, mix_arm, false, &cost);
 }
@@ -201,11 +201,11 @@ static bool measure(const struct order *order, struct traffic_cost *cost)
 
 int main(int argc, char **argv)
 {
-	static const struct subject subject = {
-		.name = "spread",
+	static const struct driver driver = {
+		.name = "scaling",
 		.fill = fill,
 		.measure = measure,
 	};
 
-	return subject_main(&subject, argc, argv);
+	return driver_main(&driver, argc, argv);
 }

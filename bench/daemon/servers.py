@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""What is measured: a server on a socket of its own, and its subject, the
+"""What is measured: a server on a socket of its own, and its driver, the
 program that fills it and then does as it is told."""
 
 import json
@@ -128,13 +128,13 @@ class Server:
         self.log.close()
 
 
-class Subject:
-    """A subject that is filled and waits for orders."""
+class Driver:
+    """A driver that is filled and waits for orders."""
 
     PROGRAMS = {
         "expiryd": ["expiry"], "bare": ["expiry"],
         "echo": ["expiry", "--echo"],
-        "punctual": ["lateness"], "spread": ["scaling"], "redis zset": ["redis"],
+        "lateness": ["lateness"], "scaling": ["scaling"], "redis zset": ["redis"],
         "redis keys": ["redis", "--keys"], "beanstalkd": ["beanstalk"],
         "libevent": ["local-libevent"], "libev": ["local-libev"],
         "timerfd": ["local-timerfd"],

@@ -74,7 +74,7 @@ static void set_blocking(struct traffic *traffic, bool blocking)
 	}
 }
 
-static void watch(struct traffic *traffic, struct stream *stream, int op)
+static void epoll_stream(struct traffic *traffic, struct stream *stream, int op)
 {
 	struct epoll_event event = {
 		.events = EPOLLIN | (stream->blocked ? EPOLLOUT : 0),
@@ -85,7 +85,7 @@ static void watch(struct traffic *traffic, struct stream *stream, int op)
 		die("epoll_ctl: %m");
 }
 
-static void watch_side(struct traffic *traffic)
+static void epoll_side(struct traffic *traffic)
 {
 	struct epoll_event event = { .events = EPOLLIN };
 
@@ -136,7 +136,7 @@ static void stream_send(struct traffic *traffic, struct stream *stream)
 	if (blocked != stream->blocked) {
 		stream->blocked = blocked;
 		if (traffic->epoll >= 0)
-			watch(traffic, stream, EPOLL_CTL_MOD);
+			epoll_stream(traffic, stream, EPOLL_CTL_MOD);
 	}
 }
 
@@ -253,11 +253,11 @@ static void run_many(struct traffic *traffic)
 	if (traffic->epoll < 0)
 		die("epoll_create1: %m");
 	for (i = 0; i < traffic->nr_streams; i++)
-		watch(traffic, &traffic->streams[i], EPOLL_CTL_ADD);
+		epoll_stream(traffic, &traffic->streams[i], EPOLL_CTL_ADD);
 	for (i = 0; i < traffic->nr_streams; i++)
 		stream_fill(traffic, &traffic->streams[i]);
 	if (traffic->side_fd >= 0)
-		watch_side(traffic);
+		epoll_side(traffic);
 	while (traffic->nr_done < traffic->nr_batches || traffic->side_fd >= 0) {
 		n = epoll_wait(traffic->epoll, events, EVENTS, SILENCE_MS);
 		if (!n)

@@ -1,10 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * An honest client beside any other load. At a fixed rate that does not slow
- * down with the daemon it refreshes a batch of its timers. It also arms one
- * that is due soon, and waits for its expiration as a consumer.
+ * The victim: a well-behaved client beside any other load. At a fixed rate that
+ * does not slow down with the daemon it refreshes a batch of its timers. It also
+ * arms one that is due soon, and waits for its expiration as a consumer.
  *
- *	honest --socket PATH [--seconds S] [--warm S] [--samples]
+ *	victim --socket PATH [--seconds S] [--warm S] [--samples]
  *
  * prints one JSON object: how long the batches took to be answered and how late
  * the expirations were, in microseconds; with --samples each of them.
@@ -21,7 +21,7 @@
 #include "bench/daemon/driver.h"
 #include "bench/daemon/wire.h"
 
-#define QUEUE		"honest"
+#define QUEUE		"victim"
 #define TIMERS		100000U
 #define BATCH		16U
 #define PERIOD_NS	500000ULL	/* between two batches */
@@ -59,7 +59,7 @@ static void fill(int fd)
 	static struct expiry_record records[512];
 	uint32_t done, i, nr;
 
-	ids = subject_map(TIMERS * sizeof(*ids));
+	ids = driver_map(TIMERS * sizeof(*ids));
 	for (done = 0; done < TIMERS; done += nr) {
 		nr = TIMERS - done < 512 ? TIMERS - done : 512;
 		for (i = 0; i < nr; i++)
@@ -101,7 +101,7 @@ static size_t take(int fd)
 	if (n < 0 && errno == EAGAIN)
 		return 0;
 	if (n <= 0)
-		die("the daemon ended an honest connection");
+		die("the daemon ended a victim's connection");
 	return n;
 }
 
@@ -139,7 +139,7 @@ static void work(int fd, uint64_t warm_ns, uint64_t end_ns)
 			continue;
 		for (; ticks; ticks--) {
 			if (sent - done == WAITING)
-				die("an honest client is not answered");
+				die("a victim is not answered");
 			now_ns = bench_now();
 			make(now_ns);
 			began_ns[sent++ % WAITING] = now_ns;
@@ -152,7 +152,7 @@ static void work(int fd, uint64_t warm_ns, uint64_t end_ns)
 		for (; in >= sizeof(request); in -= sizeof(request))
 			done++;
 		if (bench_now() > end_ns + LOST_NS)
-			die("an honest client is not answered");
+			die("a victim is not answered");
 	}
 }
 

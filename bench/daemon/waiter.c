@@ -12,20 +12,20 @@
 
 #define CREDIT	(1U << 20)
 
-/* An order to a watcher, as sent through the pipe. */
+/* An order to a waiter, as sent through the pipe. */
 struct order {
 	uint64_t first_ns;
 	uint64_t every_ns;
 	uint32_t nr;
 };
 
-/* State of the watching process. */
+/* State of the waiting process. */
 static uint64_t *samples;
 static uint32_t nr_samples;
 
 static void note(const struct expiry_record *record, uint64_t now_ns)
 {
-	if (nr_samples < WATCH_SAMPLES)
+	if (nr_samples < WAITER_SAMPLES)
 		samples[nr_samples++] = now_ns - record->deadline_ns;
 }
 
@@ -56,7 +56,7 @@ static void wait_for_timerfd(int fd, const struct order *order)
 	}
 }
 
-/* Watches @path; NULL = a timerfd. Never returns. */
+/* Waits at @path; NULL = for a timerfd. Never returns. */
 static void serve(const char *path, const char *name, int order_fd, int done_fd)
 {
 	struct consumer consumer;
@@ -83,17 +83,17 @@ static void serve(const char *path, const char *name, int order_fd, int done_fd)
 	_exit(0);
 }
 
-static void watch_start(struct watch *watch, const char *path, const char *name)
+static void waiter_start(struct waiter *waiter, const char *path, const char *name)
 {
-	size_t size = WATCH_SAMPLES * sizeof(*watch->late_ns);
+	size_t size = WAITER_SAMPLES * sizeof(*waiter->late_ns);
 	int order[2], done[2];
 	pid_t child;
 
-	*watch = (struct watch) { 0 };
-	watch->late_ns = mmap(NULL, size, PROT_READ | PROT_WRITE,
+	*waiter = (struct waiter) { 0 };
+	waiter->late_ns = mmap(NULL, size, PROT_READ | PROT_WRITE,
 			      MAP_SHARED | MAP_ANONYMOUS | MAP_POPULATE, -1, 0);
-	if (watch->late_ns == MAP_FAILED || pipe(order) < 0 || pipe(done) < 0)
-		die("watcher: %m");
+	if (waiter->late_ns == MAP_FAILED || pipe(order) < 0 || pipe(done) < 0)
+		die("waiter: %m");
 	child = fork();
 	if (child < 0)
 		die("fork: %m");
@@ -101,45 +101,45 @@ static void watch_start(struct watch *watch, const char *path, const char *name)
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
 		close(order[1]);
 		close(done[0]);
-		samples = watch->late_ns;
+		samples = waiter->late_ns;
 		serve(path, name, order[0], done[1]);
 	}
 	close(order[0]);
 	close(done[1]);
-	watch->order = order[1];
-	watch->done = done[0];
+	waiter->order = order[1];
+	waiter->done = done[0];
 	/* Wait until it is ready. */
-	watch_end(watch);
+	waiter_end(waiter);
 }
 
-void watch_queue(struct watch *watch, const char *path, const char *name)
+void waiter_queue(struct waiter *waiter, const char *path, const char *name)
 {
-	watch_start(watch, path, name);
+	waiter_start(waiter, path, name);
 }
 
-void watch_timerfd(struct watch *watch)
+void waiter_timerfd(struct waiter *waiter)
 {
-	watch_start(watch, NULL, NULL);
+	waiter_start(waiter, NULL, NULL);
 }
 
-void watch_begin(struct watch *watch, uint64_t first_ns, uint64_t every_ns,
+void waiter_begin(struct waiter *waiter, uint64_t first_ns, uint64_t every_ns,
 		 uint32_t nr)
 {
 	struct order order = {
 		.first_ns = first_ns,
 		.every_ns = every_ns,
-		.nr = nr < WATCH_SAMPLES ? nr : WATCH_SAMPLES,
+		.nr = nr < WAITER_SAMPLES ? nr : WAITER_SAMPLES,
 	};
 
-	watch->nr = order.nr;
-	if (write(watch->order, &order, sizeof(order)) != sizeof(order))
+	waiter->nr = order.nr;
+	if (write(waiter->order, &order, sizeof(order)) != sizeof(order))
 		die("pipe: %m");
 }
 
-void watch_end(struct watch *watch)
+void waiter_end(struct waiter *waiter)
 {
 	char byte;
 
-	if (read(watch->done, &byte, 1) != 1)
-		die("a watcher ended");
+	if (read(waiter->done, &byte, 1) != 1)
+		die("a waiter ended");
 }

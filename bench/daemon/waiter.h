@@ -1,23 +1,23 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Watchers: processes that wait for timers and record how late each comes,
+ * Waiters: processes that wait for timers and record how late each comes,
  * while their parent does other work. One waits for expirations of a queue.
  * Another waits for a timerfd as the control: it depends only on the kernel, so
  * only the machine makes it late.
  */
-#ifndef BENCH_WATCH_H
-#define BENCH_WATCH_H
+#ifndef BENCH_DAEMON_WAITER_H
+#define BENCH_DAEMON_WAITER_H
 
 #include <stdint.h>
 
-#define WATCH_SAMPLES	(1U << 16)
+#define WAITER_SAMPLES	(1U << 16)
 
 /**
- * struct watch - a watcher
+ * struct waiter - a waiter
  * @late_ns: lateness of the last order's @nr timers, shared memory
  * @order: a pipe to it; @done: one from it
  */
-struct watch {
+struct waiter {
 	uint64_t *late_ns;
 	uint32_t nr;
 	int order;
@@ -27,18 +27,18 @@ struct watch {
 /* Starts one that consumes the queue @name at @path; any client may arm the
  * timers.
  */
-void watch_queue(struct watch *watch, const char *path, const char *name);
+void waiter_queue(struct waiter *waiter, const char *path, const char *name);
 
 /* Starts one that sets a timerfd for each timer. */
-void watch_timerfd(struct watch *watch);
+void waiter_timerfd(struct waiter *waiter);
 
 /* Lets it wait for @nr timers, due every @every_ns from @first_ns on,
- * CLOCK_MONOTONIC; up to WATCH_SAMPLES. Returns at once.
+ * CLOCK_MONOTONIC; up to WAITER_SAMPLES. Returns at once.
  */
-void watch_begin(struct watch *watch, uint64_t first_ns, uint64_t every_ns,
+void waiter_begin(struct waiter *waiter, uint64_t first_ns, uint64_t every_ns,
 		 uint32_t nr);
 
 /* Waits until the last of them has come. */
-void watch_end(struct watch *watch);
+void waiter_end(struct waiter *waiter);
 
-#endif /* BENCH_WATCH_H */
+#endif /* BENCH_DAEMON_WAITER_H */
