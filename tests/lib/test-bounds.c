@@ -18,7 +18,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "support-lasting.h"
+#include "support-reconnect.h"
 
 #define MS		1000000ULL
 #define SECOND		(1000 * MS)

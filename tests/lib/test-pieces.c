@@ -12,7 +12,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
-#include "support-lasting.h"
+#include "support-reconnect.h"
 
 #define WINDOW	24
 #define ROUNDS	12

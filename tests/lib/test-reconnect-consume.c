@@ -6,7 +6,7 @@
 #include <semaphore.h>
 #include <time.h>
 
-#include "support-lasting.h"
+#include "support-reconnect.h"
 
 static void expire_and_go(int fd)
 {

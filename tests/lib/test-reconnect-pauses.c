@@ -13,7 +13,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "support-lasting.h"
+#include "support-reconnect.h"
 
 #define MS	1000000ULL
 

@@ -8,7 +8,7 @@
 #include <semaphore.h>
 #include <stdlib.h>
 
-#include "support-lasting.h"
+#include "support-reconnect.h"
 
 /* Until there is another connection, or the handle is broken. */
 static void wait_for_another(struct expiry *h)

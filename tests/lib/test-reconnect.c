@@ -10,7 +10,7 @@
 #include <time.h>
 #include <unistd.h>
 
-#include "support-lasting.h"
+#include "support-reconnect.h"
 
 static void answer_two_and_a_half(int fd)
 {

@@ -3,8 +3,8 @@
  * Shared by the tests of EXPIRY_OPEN_RECONNECT: a fake server whose connections
  * break, and a handle that outlives them.
  */
-#ifndef TESTS_LIB_SUPPORT_LASTING_H
-#define TESTS_LIB_SUPPORT_LASTING_H
+#ifndef TESTS_LIB_SUPPORT_RECONNECT_H
+#define TESTS_LIB_SUPPORT_RECONNECT_H
 
 #include "support-fake.h"
 
@@ -54,4 +54,4 @@ uint32_t lasting_count(const struct expiry *h);
 /* Returns a request with this cookie. */
 struct expiry_record lasting_request(uint8_t op, uint64_t cookie);
 
-#endif /* TESTS_LIB_SUPPORT_LASTING_H */
+#endif /* TESTS_LIB_SUPPORT_RECONNECT_H */

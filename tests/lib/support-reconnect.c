@@ -5,7 +5,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "support-lasting.h"
+#include "support-reconnect.h"
 
 static const char *wrong;
 
