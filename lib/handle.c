@@ -128,7 +128,7 @@ EXPORT int expiry_open(struct expiry **handle, const char *address,
 	}
 	if ((options.flags & EXPIRY_OPEN_RECONNECT) &&
 	    h->transport == &transport_unix)
-		h->transport = &transport_lasting;
+		h->transport = &transport_reconnect;
 	h->mode = options.flags & EXPIRY_MODE_ALL;
 	h->clock_id = options.clock_id;
 	h->consume = options.flags & EXPIRY_OPEN_CONSUME;
@@ -142,7 +142,7 @@ EXPORT int expiry_open(struct expiry **handle, const char *address,
 	if (ret)
 		goto err_free;
 	/* One more for a CLOCK_SET, which takes no credit. */
-	ret = ring_init(&h->kept, h->window + h->credit + 1);
+	ret = ring_init(&h->inbox, h->window + h->credit + 1);
 	if (ret)
 		goto err_close;
 	credit_top_up(h);
@@ -163,7 +163,7 @@ EXPORT void expiry_close(struct expiry *h)
 	if (!h)
 		return;
 	h->transport->close(h);
-	ring_free(&h->kept);
+	ring_free(&h->inbox);
 	free(h);
 }
 
@@ -177,7 +177,7 @@ EXPORT void expiry_info(const struct expiry *h, struct expiry_info *info,
 		.credit = h->credit,
 		.timers = h->timers,
 		.device = h->transport == &transport_device,
-		.reconnects = h->reconnect ? reconnect_count(h->reconnect) : 0,
+		.reconnects = h->link ? link_count(h->link) : 0,
 	};
 
 	memset(info, 0, size);

@@ -28,7 +28,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
-struct reconnect;
+struct link;
 
 /**
  * struct transport - how a handle reaches its queue
@@ -77,7 +77,7 @@ struct transport {
 };
 
 extern const struct transport transport_unix;
-extern const struct transport transport_lasting;
+extern const struct transport transport_reconnect;
 extern const struct transport transport_device;
 
 /**
@@ -94,25 +94,25 @@ extern const struct transport transport_device;
  * @window: most requests posted and not taken back
  * @timeout_ms: 0 = for ever
  * @timers: in the queue when it was opened
- * @reconnect: lasting only, else NULL
+ * @link: reconnecting only, else NULL
  *
  * Since then:
  * @error: negative: the errno that broke the handle
  * @posted: posted requests whose replies the program has not taken
  * @awaited: of these, those whose replies have not arrived
  * @granted: expirations the server may still send
- * @held: expirations in @kept; for an observer all records sent to it
+ * @held: expirations in @inbox; for an observer all records sent to it
  * @credit_due: granted, but not yet sent to the server
  * @post_short: the last expiry_post() found the socket full
- * @clock_set: position in @kept of a CLOCK_SET
+ * @clock_set: position in @inbox of a CLOCK_SET
  * @clock_set_held: @clock_set is valid
- * @missed: position in @kept of a MISSED of the handle's own
+ * @missed: position in @inbox of a MISSED of the handle's own
  * @missed_held: @missed is valid: no record was sent after it
- * @kept: records that arrived during a synchronous call
+ * @inbox: records that arrived during a synchronous call
  * @in_doubt: requests that a broken connection may have carried out
- * @stream: unix and lasting only
+ * @stream: unix and reconnecting only
  *
- * On a device @kept has the replies to posted requests. @in_doubt counts those
+ * On a device @inbox has the replies to posted requests. @in_doubt counts those
  * of a synchronous call that were sent after the last answer.
  */
 struct expiry {
@@ -127,7 +127,7 @@ struct expiry {
 	uint32_t window;
 	uint32_t timeout_ms;
 	uint64_t timers;
-	struct reconnect *reconnect;
+	struct link *link;
 
 	int error;
 	uint32_t posted;
@@ -140,7 +140,7 @@ struct expiry {
 	uint32_t clock_set;
 	bool missed_held;
 	uint32_t missed;
-	struct ring kept;
+	struct ring inbox;
 	uint32_t in_doubt;
 	struct stream stream;
 };

@@ -15,22 +15,22 @@
 /**
  * enum link_state
  * @LINK_DOWN: not connected
- * @LINK_GREETING: HELLO and STAT are sent and not both answered
+ * @LINK_HANDSHAKE: HELLO and STAT are sent and not both answered
  * @LINK_UP: attached to the same queue as before
  */
 enum link_state {
 	LINK_DOWN,
-	LINK_GREETING,
+	LINK_HANDSHAKE,
 	LINK_UP,
 };
 
 /**
- * struct reconnect
+ * struct link
  * @path: the socket's; constant, likewise @hello, @timer_fd
  * @state: of the connection
- * @attached: while greeting: HELLO was answered
+ * @attached: during the handshake: HELLO was answered
  * @count: connections made after the first
- * @met_ns: previous attach, on CLOCK_BOOTTIME
+ * @attached_ns: previous attach, on CLOCK_BOOTTIME
  * @arms: least number of timers the queue has counted
  * @pause_ms: pause after the next failure; 0 = none
  * @retry_ns: time of the next attempt, on CLOCK_MONOTONIC
@@ -38,16 +38,16 @@ enum link_state {
  * @replay: posted requests without an answer
  * @repeating: a synchronous call sends again: credit waits for it
  * @credit: granted, but kept back until then
- * @polled: the socket's events in the epoll file
+ * @events: the socket's events in the epoll file
  */
-struct reconnect {
+struct link {
 	char *path;
 	struct expiry_hello hello;
 	int timer_fd;
 	enum link_state state;
 	bool attached;
 	uint32_t count;
-	uint64_t met_ns;
+	uint64_t attached_ns;
 	uint64_t arms;
 	uint32_t pause_ms;
 	uint64_t retry_ns;
@@ -55,39 +55,39 @@ struct reconnect {
 	struct replay replay;
 	bool repeating;
 	uint32_t credit;
-	short polled;
+	short events;
 };
 
 /* Makes a handle just attached to its queue a reconnecting one. 0 or -errno. */
-int reconnect_open(struct expiry *h, const char *path,
-		   const struct expiry_options *options);
-void reconnect_close(struct expiry *h);
+int link_open(struct expiry *h, const char *path,
+	      const struct expiry_options *options);
+void link_close(struct expiry *h);
 
-/* Connects, greets and sends posted requests as far as possible without
+/* Connects, attaches and sends posted requests as far as possible without
  * waiting. Returns whether it is connected; if not, h->error may have been set.
  */
-bool reconnect_step(struct expiry *h);
+bool link_step(struct expiry *h);
 
 /* Waits until it is connected and all posted requests are sent. Returns 0,
  * h->error, or -ETIMEDOUT, which leaves the handle usable.
  */
-int reconnect_wait(struct expiry *h);
+int link_wait(struct expiry *h);
 
 /* Updates the counts after the transport took @nr @records. */
-void reconnect_heard(struct expiry *h, const struct expiry_record *records,
-		     uint32_t nr);
+void link_acked(struct expiry *h, const struct expiry_record *records,
+		uint32_t nr);
 
 /* Handles an error in h->error: clears it if another connection helps. Returns
  * 0, or -ETIMEDOUT if it was that. Else the error stays and is returned.
  */
-int reconnect_lost(struct expiry *h);
+int link_lost(struct expiry *h);
 
 /* Polls for room in the socket if there is something to send. */
-void reconnect_poll(const struct expiry *h);
+void link_update_events(const struct expiry *h);
 
-static inline uint32_t reconnect_count(const struct reconnect *r)
+static inline uint32_t link_count(const struct link *link)
 {
-	return r->count;
+	return link->count;
 }
 
 #endif /* LIB_LINK_H */

@@ -31,7 +31,7 @@ EXPORT short expiry_events(const struct expiry *h)
 
 EXPORT uint32_t expiry_pending(const struct expiry *h)
 {
-	return ring_nr(&h->kept) + h->transport->pending(h);
+	return ring_nr(&h->inbox) + h->transport->pending(h);
 }
 
 EXPORT int expiry_wait(struct expiry *h, int timeout_ms)

@@ -33,13 +33,13 @@ EXPORT int expiry_credit(struct expiry *h, uint32_t nr)
 }
 
 /* Hands out records of the ring and updates the counts. */
-static uint32_t take_kept(struct expiry *h, struct expiry_record *records,
-			  uint32_t max)
+static uint32_t take_inbox(struct expiry *h, struct expiry_record *records,
+			   uint32_t max)
 {
-	uint32_t i, nr = ring_take(&h->kept, records, max);
+	uint32_t i, nr = ring_take(&h->inbox, records, max);
 
 	/* The MISSED that counts further copies may be handed out now. */
-	h->missed_held = h->missed_held && (int32_t)(h->missed - h->kept.head) >= 0;
+	h->missed_held = h->missed_held && (int32_t)(h->missed - h->inbox.head) >= 0;
 	for (i = 0; i < nr; i++) {
 		if (records[i].op == EXPIRY_OP_EXPIRED ||
 		    (h->observe && is_event(&records[i])))
@@ -66,7 +66,7 @@ EXPORT int expiry_next(struct expiry *h, struct expiry_record *records,
 	 * does not report these.
 	 */
 	do {
-		nr += take_kept(h, records + nr, max - nr);
+		nr += take_inbox(h, records + nr, max - nr);
 		if (nr < max && !h->error)
 			ret = h->transport->take(h, records + nr, max - nr);
 		if (ret > 0)

@@ -6,8 +6,8 @@
 
 #include "replay.h"
 
-const struct expiry_record *replay_run(const struct replay *replay,
-				       uint32_t *nr)
+const struct expiry_record *replay_next(const struct replay *replay,
+					uint32_t *nr)
 {
 	const struct ring *ring = &replay->ring;
 	uint32_t start = (ring->head + replay->sent) & ring->mask;
@@ -27,7 +27,8 @@ uint32_t replay_answered(struct replay *replay, uint32_t awaited)
 	return nr;
 }
 
-void replay_fix(struct expiry_record *records, uint32_t nr, uint64_t now_ns)
+void replay_make_absolute(struct expiry_record *records, uint32_t nr,
+			  uint64_t now_ns)
 {
 	struct expiry_record *record;
 
@@ -46,7 +47,7 @@ void replay_fix(struct expiry_record *records, uint32_t nr, uint64_t now_ns)
 /* Returns whether a request is idempotent. CANCEL and ACK may then answer
  * -ENOENT, which only says that the timer is gone.
  */
-static bool repeatable(const struct expiry_record *record, bool keyed)
+static bool is_idempotent(const struct expiry_record *record, bool keyed)
 {
 	switch (record->op) {
 	case EXPIRY_OP_ARM:
@@ -64,30 +65,29 @@ static bool repeatable(const struct expiry_record *record, bool keyed)
 	return false;
 }
 
-uint32_t replay_refused(const struct expiry_record *records, uint32_t nr,
-			bool keyed)
+uint32_t replay_not_idempotent(const struct expiry_record *records, uint32_t nr,
+			       bool keyed)
 {
-	while (nr && repeatable(&records[nr - 1], keyed))
+	while (nr && is_idempotent(&records[nr - 1], keyed))
 		nr--;
 	return nr;
 }
 
-void replay_lost(struct replay *replay, bool keyed, struct ring *kept)
+void replay_lost(struct replay *replay, bool keyed, struct ring *replies)
 {
+	const struct ring *ring = &replay->ring;
 	struct expiry_record record;
 	uint32_t i, last = 0;
 
 	for (i = 0; i < replay->sent; i++) {
-		const struct ring *ring = &replay->ring;
-
-		if (replay_refused(&ring->records[(ring->head + i) & ring->mask],
-				   1, keyed))
+		if (!is_idempotent(&ring->records[(ring->head + i) & ring->mask],
+				   keyed))
 			last = i + 1;
 	}
 	for (i = 0; i < last; i++) {
 		ring_take(&replay->ring, &record, 1);
 		record.status = -ECONNRESET;
-		ring_put(kept, &record);
+		ring_put(replies, &record);
 	}
 	replay->sent = 0;
 }

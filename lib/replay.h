@@ -29,8 +29,8 @@ static inline uint32_t replay_unsent(const struct replay *replay)
 }
 
 /* Returns the next requests to be sent, *@nr of them contiguous. */
-const struct expiry_record *replay_run(const struct replay *replay,
-				       uint32_t *nr);
+const struct expiry_record *replay_next(const struct replay *replay,
+					uint32_t *nr);
 
 /* Removes the answered requests: all but @awaited of those sent. Returns how
  * many that is.
@@ -40,17 +40,18 @@ uint32_t replay_answered(struct replay *replay, uint32_t awaited);
 /* Makes relative deadlines absolute: sending them again must not make them
  * later.
  */
-void replay_fix(struct expiry_record *records, uint32_t nr, uint64_t now_ns);
+void replay_make_absolute(struct expiry_record *records, uint32_t nr,
+			  uint64_t now_ns);
 
 /* Returns how many of @nr requests in doubt must not be sent again: all up to
  * the last one that is not idempotent.
  */
-uint32_t replay_refused(const struct expiry_record *records, uint32_t nr,
-			bool keyed);
+uint32_t replay_not_idempotent(const struct expiry_record *records, uint32_t nr,
+			       bool keyed);
 
 /* Prepares sent requests for the next connection after a loss. Those that must
- * not be sent again go to @kept, answered -ECONNRESET.
+ * not be sent again go to @replies, answered -ECONNRESET.
  */
-void replay_lost(struct replay *replay, bool keyed, struct ring *kept);
+void replay_lost(struct replay *replay, bool keyed, struct ring *replies);
 
 #endif /* LIB_REPLAY_H */

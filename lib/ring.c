@@ -46,7 +46,7 @@ uint32_t ring_take(struct ring *ring, struct expiry_record *records,
 	return nr;
 }
 
-struct expiry_record *ring_run(const struct ring *ring, uint32_t *nr)
+struct expiry_record *ring_reserve(const struct ring *ring, uint32_t *nr)
 {
 	uint32_t start = ring->tail & ring->mask;
 	uint32_t run = ring->mask + 1 - start;

@@ -52,7 +52,7 @@ uint32_t ring_take(struct ring *ring, struct expiry_record *records,
 /* Returns where the next records go: *@nr contiguous ones (at most its value on
  * entry). Fill them, then call ring_commit().
  */
-struct expiry_record *ring_run(const struct ring *ring, uint32_t *nr);
+struct expiry_record *ring_reserve(const struct ring *ring, uint32_t *nr);
 
 static inline void ring_commit(struct ring *ring, uint32_t nr)
 {

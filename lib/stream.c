@@ -29,7 +29,7 @@ static int set_timeout(int fd, uint32_t timeout_ms)
 	return 0;
 }
 
-static int stream_connect(int fd, const char *path)
+static int connect_path(int fd, const char *path)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 	size_t len = strlen(path);
@@ -47,8 +47,8 @@ static int stream_connect(int fd, const char *path)
 	return 0;
 }
 
-static int stream_dial(struct stream *s, const char *path, uint32_t timeout_ms,
-		       int flags)
+static int stream_connect(struct stream *s, const char *path, uint32_t timeout_ms,
+			  int flags)
 {
 	int ret;
 
@@ -57,9 +57,9 @@ static int stream_dial(struct stream *s, const char *path, uint32_t timeout_ms,
 		return -errno;
 	ret = set_timeout(s->fd, timeout_ms);
 	if (!ret)
-		ret = stream_connect(s->fd, path);
+		ret = connect_path(s->fd, path);
 	if (ret)
-		stream_hang_up(s);
+		stream_disconnect(s);
 	return ret;
 }
 
@@ -68,7 +68,7 @@ int stream_open(struct stream *s, const char *path, uint32_t timeout_ms)
 	int ret;
 
 	memset(s, 0, sizeof(*s));
-	ret = stream_dial(s, path, timeout_ms, 0);
+	ret = stream_connect(s, path, timeout_ms, 0);
 	if (ret)
 		return ret;
 
@@ -85,19 +85,19 @@ err_close:
 	return ret;
 }
 
-int stream_redial(struct stream *s, const char *path, uint32_t timeout_ms)
+int stream_reconnect(struct stream *s, const char *path, uint32_t timeout_ms)
 {
 	int ret;
 
-	ret = stream_dial(s, path, timeout_ms, SOCK_NONBLOCK);
+	ret = stream_connect(s, path, timeout_ms, SOCK_NONBLOCK);
 	if (!ret && fcntl(s->fd, F_SETFL, 0)) {
 		ret = -errno;
-		stream_hang_up(s);
+		stream_disconnect(s);
 	}
 	return ret;
 }
 
-void stream_hang_up(struct stream *s)
+void stream_disconnect(struct stream *s)
 {
 	if (s->fd >= 0)
 		close(s->fd);
@@ -111,7 +111,7 @@ void stream_hang_up(struct stream *s)
 
 void stream_close(struct stream *s)
 {
-	stream_hang_up(s);
+	stream_disconnect(s);
 	free(s->in);
 	free(s->out);
 	s->in = NULL;

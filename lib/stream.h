@@ -45,11 +45,11 @@ int stream_open(struct stream *s, const char *path, uint32_t timeout_ms);
 void stream_close(struct stream *s);
 
 /* Ends the connection, empties the buffers and keeps them. */
-void stream_hang_up(struct stream *s);
+void stream_disconnect(struct stream *s);
 /* Connects again after that, without waiting or allocating. 0 or -errno;
  * -ETIMEDOUT: the socket's backlog is full.
  */
-int stream_redial(struct stream *s, const char *path, uint32_t timeout_ms);
+int stream_reconnect(struct stream *s, const char *path, uint32_t timeout_ms);
 
 static inline uint32_t stream_unsent(const struct stream *s)
 {

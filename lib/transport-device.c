@@ -84,12 +84,12 @@ static int device_post(struct expiry *h, const struct expiry_record *records,
 		nr = h->window - h->posted;
 		if (nr > count - done)
 			nr = count - done;
-		run = ring_run(&h->kept, &nr);
+		run = ring_reserve(&h->inbox, &nr);
 		memcpy(run, records + done, nr * sizeof(*run));
 		ret = device_batch(h, run, nr);
 		if (ret <= 0)
 			return done ? (int)done : ret;
-		ring_commit(&h->kept, ret);
+		ring_commit(&h->inbox, ret);
 		h->posted += ret;
 		done += ret;
 	}

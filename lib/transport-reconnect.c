@@ -15,23 +15,23 @@
 /* Posted requests that are sent without a flush. */
 #define POST_BATCH	64
 
-static int lasting_open(struct expiry *h, const char *path,
-			const struct expiry_options *options)
+static int reconnect_open(struct expiry *h, const char *path,
+			  const struct expiry_options *options)
 {
 	int ret;
 
 	ret = transport_unix.open(h, path, options);
 	if (ret)
 		return ret;
-	ret = reconnect_open(h, path, options);
+	ret = link_open(h, path, options);
 	if (ret)
 		transport_unix.close(h);
 	return ret;
 }
 
-static void lasting_close(struct expiry *h)
+static void reconnect_close(struct expiry *h)
 {
-	reconnect_close(h);
+	link_close(h);
 	transport_unix.close(h);
 }
 
@@ -53,46 +53,46 @@ struct submission {
 static int submit_once(struct expiry *h, struct submission *s,
 		       struct expiry_record *records, uint32_t count)
 {
-	struct reconnect *r = h->reconnect;
+	struct link *link = h->link;
 	uint32_t refused, i, done = 0;
 	int ret;
 
-	r->repeating = s->doubt;
-	ret = reconnect_wait(h);
+	link->repeating = s->doubt;
+	ret = link_wait(h);
 	if (ret)
 		return ret;
-	if (r->count != s->connection)
-		replay_fix(records, count, s->begun_ns);
+	if (link->count != s->connection)
+		replay_make_absolute(records, count, s->begun_ns);
 
 	/* Send requests in doubt alone: credit follows them. */
 	ret = transport_unix.submit(h, records, s->doubt ?: count);
 	if (ret > 0)
 		done = ret;
-	reconnect_heard(h, records, done);
+	link_acked(h, records, done);
 	s->doubt = s->doubt > done ? s->doubt - done : 0;
 	if (!h->error)
 		return done;
 
 	if (!s->doubt)
 		s->doubt = h->in_doubt;
-	ret = reconnect_lost(h);
+	ret = link_lost(h);
 	if (ret)
 		return done ? (int)done : ret;
-	refused = replay_refused(records + done, s->doubt,
-				 h->mode & EXPIRY_MODE_KEYED);
+	refused = replay_not_idempotent(records + done, s->doubt,
+					h->mode & EXPIRY_MODE_KEYED);
 	for (i = 0; i < refused; i++)
 		records[done++].status = -ECONNRESET;
 	s->doubt -= refused;
 	return done;
 }
 
-static int lasting_submit(struct expiry *h, struct expiry_record *records,
-			  uint32_t count)
+static int reconnect_submit(struct expiry *h, struct expiry_record *records,
+			    uint32_t count)
 {
-	struct reconnect *r = h->reconnect;
+	struct link *link = h->link;
 	struct submission s = {
 		.begun_ns = expiry_now(h),
-		.connection = r->count,
+		.connection = link->count,
 	};
 	uint32_t done = 0;
 	int ret = 0;
@@ -104,16 +104,16 @@ static int lasting_submit(struct expiry *h, struct expiry_record *records,
 		done += ret;
 	}
 	/* Nothing is in doubt any more, or the caller has the errno. */
-	r->repeating = false;
-	if (r->credit)
-		reconnect_step(h);
+	link->repeating = false;
+	if (link->credit)
+		link_step(h);
 	return done ? (int)done : ret;
 }
 
-static int lasting_post(struct expiry *h, const struct expiry_record *records,
-			uint32_t count)
+static int reconnect_post(struct expiry *h, const struct expiry_record *records,
+			  uint32_t count)
 {
-	struct replay *replay = &h->reconnect->replay;
+	struct replay *replay = &h->link->replay;
 	const uint64_t now_ns = expiry_now(h);
 	struct expiry_record record;
 	uint32_t i;
@@ -122,48 +122,48 @@ static int lasting_post(struct expiry *h, const struct expiry_record *records,
 		count = h->window - h->posted;
 	for (i = 0; i < count; i++) {
 		record = records[i];
-		replay_fix(&record, 1, now_ns);
+		replay_make_absolute(&record, 1, now_ns);
 		ring_put(&replay->ring, &record);
 	}
 	h->posted += count;
 	if (replay_unsent(replay) >= POST_BATCH)
-		reconnect_step(h);
+		link_step(h);
 	return count;
 }
 
-static int lasting_flush(struct expiry *h)
+static int reconnect_flush(struct expiry *h)
 {
-	if (!reconnect_step(h))
+	if (!link_step(h))
 		return h->error ?: 1;
-	return stream_unsent(&h->stream) || replay_unsent(&h->reconnect->replay);
+	return stream_unsent(&h->stream) || replay_unsent(&h->link->replay);
 }
 
-static int lasting_take(struct expiry *h, struct expiry_record *records,
-			uint32_t max)
+static int reconnect_take(struct expiry *h, struct expiry_record *records,
+			  uint32_t max)
 {
 	int ret, lost;
 
-	if (!reconnect_step(h))
+	if (!link_step(h))
 		return h->error;
-	/* Events that came with the greeting go first. */
-	if (ring_nr(&h->kept))
+	/* Events that came with the handshake go first. */
+	if (ring_nr(&h->inbox))
 		return 0;
 	ret = transport_unix.take(h, records, max);
-	reconnect_heard(h, records, ret > 0 ? ret : 0);
+	link_acked(h, records, ret > 0 ? ret : 0);
 	if (!h->error)
 		return ret;
-	lost = reconnect_lost(h);
+	lost = link_lost(h);
 	return ret > 0 ? ret : lost;
 }
 
-static uint32_t lasting_pending(const struct expiry *h)
+static uint32_t reconnect_pending(const struct expiry *h)
 {
-	return h->reconnect->state == LINK_UP ? stream_nr(&h->stream) : 0;
+	return h->link->state == LINK_UP ? stream_nr(&h->stream) : 0;
 }
 
-static short lasting_events(const struct expiry *h)
+static short reconnect_events(const struct expiry *h)
 {
-	reconnect_poll(h);
+	link_update_events(h);
 	return POLLIN;
 }
 
@@ -172,20 +172,20 @@ static short lasting_events(const struct expiry *h)
  */
 static bool broke(struct expiry *h, int *ret)
 {
-	reconnect_heard(h, NULL, 0);
+	link_acked(h, NULL, 0);
 	if (!h->error || *ret >= 0)
 		return false;
-	*ret = reconnect_lost(h);
+	*ret = link_lost(h);
 	return !*ret;
 }
 
-static int lasting_scan(struct expiry *h, uint64_t *cursor,
-			struct expiry_record *rows, uint32_t max)
+static int reconnect_scan(struct expiry *h, uint64_t *cursor,
+			  struct expiry_record *rows, uint32_t max)
 {
 	int ret;
 
 	do {
-		ret = reconnect_wait(h);
+		ret = link_wait(h);
 		if (ret)
 			return ret;
 		ret = transport_unix.scan(h, cursor, rows, max);
@@ -193,13 +193,13 @@ static int lasting_scan(struct expiry *h, uint64_t *cursor,
 	return ret;
 }
 
-static int lasting_stat(struct expiry *h, struct expiry_stat *stat,
-			struct expiry_server_stat *server, size_t server_size)
+static int reconnect_stat(struct expiry *h, struct expiry_stat *stat,
+			  struct expiry_server_stat *server, size_t server_size)
 {
 	int ret;
 
 	do {
-		ret = reconnect_wait(h);
+		ret = link_wait(h);
 		if (ret)
 			return ret;
 		ret = transport_unix.stat(h, stat, server, server_size);
@@ -207,13 +207,13 @@ static int lasting_stat(struct expiry *h, struct expiry_stat *stat,
 	return ret;
 }
 
-static int lasting_queues(struct expiry *h, uint64_t *cursor,
-			  struct expiry_queue *rows, uint32_t max)
+static int reconnect_queues(struct expiry *h, uint64_t *cursor,
+			    struct expiry_queue *rows, uint32_t max)
 {
 	int ret;
 
 	do {
-		ret = reconnect_wait(h);
+		ret = link_wait(h);
 		if (ret)
 			return ret;
 		ret = transport_unix.queues(h, cursor, rows, max);
@@ -221,12 +221,12 @@ static int lasting_queues(struct expiry *h, uint64_t *cursor,
 	return ret;
 }
 
-static int lasting_drop(struct expiry *h)
+static int reconnect_drop(struct expiry *h)
 {
 	int ret;
 
 	do {
-		ret = reconnect_wait(h);
+		ret = link_wait(h);
 		if (ret)
 			return ret;
 		ret = transport_unix.drop(h);
@@ -234,23 +234,23 @@ static int lasting_drop(struct expiry *h)
 	return ret;
 }
 
-static int lasting_rewind(struct expiry *h)
+static int reconnect_rewind(struct expiry *h)
 {
 	return transport_unix.rewind(h);
 }
 
-const struct transport transport_lasting = {
-	.open = lasting_open,
-	.close = lasting_close,
-	.submit = lasting_submit,
-	.post = lasting_post,
-	.flush = lasting_flush,
-	.take = lasting_take,
-	.pending = lasting_pending,
-	.events = lasting_events,
-	.scan = lasting_scan,
-	.stat = lasting_stat,
-	.queues = lasting_queues,
-	.drop = lasting_drop,
-	.rewind = lasting_rewind,
+const struct transport transport_reconnect = {
+	.open = reconnect_open,
+	.close = reconnect_close,
+	.submit = reconnect_submit,
+	.post = reconnect_post,
+	.flush = reconnect_flush,
+	.take = reconnect_take,
+	.pending = reconnect_pending,
+	.events = reconnect_events,
+	.scan = reconnect_scan,
+	.stat = reconnect_stat,
+	.queues = reconnect_queues,
+	.drop = reconnect_drop,
+	.rewind = reconnect_rewind,
 };

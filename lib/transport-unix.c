@@ -5,7 +5,7 @@
  * The stream carries three kinds of records: expirations, replies to posted
  * requests, and replies to the waiting synchronous call. h->awaited replies to
  * posted requests precede any other reply. While a call waits the first two
- * kinds go to h->kept, which has room for all that may come: the window bounds
+ * kinds go to h->inbox, which has room for all that may come: the window bounds
  * the replies and the credit bounds the expirations.
  *
  * A synchronous call receives whenever it cannot send, so it cannot deadlock
@@ -20,7 +20,7 @@
 /* Below this many records a copy costs less than another system call. */
 #define DIRECT_MIN	64
 
-static int fail(struct expiry *h, int error)
+static int break_handle(struct expiry *h, int error)
 {
 	h->error = error;
 	return error;
@@ -31,9 +31,9 @@ static int fail(struct expiry *h, int error)
  */
 static int event_arrived(struct expiry *h, const struct expiry_record *record)
 {
-	if (h->observe && h->kept.records)
+	if (h->observe && h->inbox.records)
 		return 0;
-	if (!h->consume || !h->kept.records || record->op == EXPIRY_OP_MISSED)
+	if (!h->consume || !h->inbox.records || record->op == EXPIRY_OP_MISSED)
 		return -EPROTO;
 	if (record->op == EXPIRY_OP_EXPIRED) {
 		if (!h->granted)
@@ -53,19 +53,19 @@ static void copy_keep(struct expiry *h, const struct expiry_record *record)
 	if (h->held + 1 < h->credit) {
 		h->missed_held = false;
 		h->held++;
-		ring_put(&h->kept, record);
+		ring_put(&h->inbox, record);
 		return;
 	}
 	if (record->op == EXPIRY_OP_MISSED)
 		missed.cookie = record->cookie;
 	if (h->missed_held) {
-		h->kept.records[h->missed & h->kept.mask].cookie += missed.cookie;
+		h->inbox.records[h->missed & h->inbox.mask].cookie += missed.cookie;
 		return;
 	}
-	h->missed = h->kept.tail;
+	h->missed = h->inbox.tail;
 	h->missed_held = true;
 	h->held++;
-	ring_put(&h->kept, &missed);
+	ring_put(&h->inbox, &missed);
 }
 
 static void event_keep(struct expiry *h, const struct expiry_record *record)
@@ -76,17 +76,17 @@ static void event_keep(struct expiry *h, const struct expiry_record *record)
 	}
 	if (record->op == EXPIRY_OP_EXPIRED) {
 		h->held++;
-		ring_put(&h->kept, record);
+		ring_put(&h->inbox, record);
 		return;
 	}
 	/* The program needs only the last of several steps. */
 	if (h->clock_set_held) {
-		h->kept.records[h->clock_set & h->kept.mask] = *record;
+		h->inbox.records[h->clock_set & h->inbox.mask] = *record;
 		return;
 	}
-	h->clock_set = h->kept.tail;
+	h->clock_set = h->inbox.tail;
 	h->clock_set_held = true;
-	ring_put(&h->kept, record);
+	ring_put(&h->inbox, record);
 }
 
 int unix_sort(struct expiry *h, struct expiry_record *replies, uint32_t max)
@@ -98,11 +98,11 @@ int unix_sort(struct expiry *h, struct expiry_record *replies, uint32_t max)
 	for (i = 0; i < nr && (!max || found < max); i++, record++) {
 		if (is_event(record)) {
 			if (event_arrived(h, record))
-				return fail(h, -EPROTO);
+				return break_handle(h, -EPROTO);
 			event_keep(h, record);
 		} else if (h->awaited) {
 			h->awaited--;
-			ring_put(&h->kept, record);
+			ring_put(&h->inbox, record);
 		} else if (max) {
 			replies[found++] = *record;
 		} else {
@@ -126,7 +126,7 @@ int unix_flush(struct expiry *h)
 	if (!stream_unsent(&h->stream))
 		return 0;
 	ret = stream_flush(&h->stream);
-	return ret < 0 ? fail(h, ret) : ret;
+	return ret < 0 ? break_handle(h, ret) : ret;
 }
 
 /*
@@ -143,11 +143,11 @@ static int unix_step(struct expiry *h, bool blocked,
 	if (blocked) {
 		ret = stream_wait(&h->stream, true, h->timeout_ms);
 		if (ret)
-			return fail(h, ret);
+			return break_handle(h, ret);
 	}
 	ret = stream_fill(&h->stream, !blocked);
 	if (ret < 0)
-		return fail(h, ret);
+		return break_handle(h, ret);
 	return unix_sort(h, replies, max);
 }
 
@@ -173,7 +173,7 @@ static int unix_submit(struct expiry *h, struct expiry_record *records,
 		if (!ret && room) {
 			ret = stream_send(&h->stream, records + sent, room);
 			if (ret < 0) {
-				fail(h, ret);
+				break_handle(h, ret);
 				break;
 			}
 			sent += ret;
@@ -206,7 +206,7 @@ static int post_directly(struct expiry *h, const struct expiry_record *records,
 	if (ret)
 		return ret < 0 ? ret : 0;
 	ret = stream_send(&h->stream, records, count);
-	return ret < 0 ? fail(h, ret) : ret;
+	return ret < 0 ? break_handle(h, ret) : ret;
 }
 
 int unix_send(struct expiry *h, const struct expiry_record *records,
@@ -297,9 +297,9 @@ static int unix_take(struct expiry *h, struct expiry_record *records,
 			nr += ret;
 	}
 	if (arrived(h, records, nr))
-		return fail(h, -EPROTO);
+		return break_handle(h, -EPROTO);
 	if (ret < 0)
-		fail(h, ret);
+		break_handle(h, ret);
 	return nr ? (int)nr : h->error;
 }
 
@@ -339,7 +339,7 @@ static int unix_call(struct expiry *h, struct expiry_record *record)
 	if (ret < 0)
 		return ret;
 	if (record->op != op || record->status > 0)
-		return fail(h, -EPROTO);
+		return break_handle(h, -EPROTO);
 	return record->status;
 }
 
@@ -409,13 +409,13 @@ static int unix_scan(struct expiry *h, uint64_t *cursor,
 	ret = unix_call(h, &next);
 	while (!ret && next.id) {
 		if (nr == max)
-			return fail(h, -EPROTO);
+			return break_handle(h, -EPROTO);
 		rows[nr++] = next;
 		ret = unix_more(h, &next, 1);
 		if (ret < 0)
 			return ret;
 		ret = next.op == EXPIRY_OP_SCAN && !next.status ? 0 :
-		      fail(h, -EPROTO);
+		      break_handle(h, -EPROTO);
 	}
 	if (ret)
 		return ret;
@@ -438,7 +438,7 @@ static int unix_body(struct expiry *h, void *to, size_t size, uint32_t units)
 		if (!nr) {
 			ret = stream_fill(&h->stream, true);
 			if (ret < 0)
-				return fail(h, ret);
+				return break_handle(h, ret);
 			continue;
 		}
 		len = (size_t)nr * sizeof(struct expiry_record);
@@ -468,7 +468,7 @@ static int unix_stat(struct expiry *h, struct expiry_stat *stat,
 	if (ret)
 		return ret;
 	if (head.period_ms < stat_units)
-		return fail(h, -EPROTO);
+		return break_handle(h, -EPROTO);
 	ret = unix_body(h, stat, sizeof(*stat), stat_units);
 	if (!ret)
 		ret = unix_body(h, server, server ? server_size : 0,
@@ -484,7 +484,7 @@ static int unix_queue(struct expiry *h, const struct expiry_queues_row *head,
 	int ret;
 
 	if (head->units < stat_units)
-		return fail(h, -EPROTO);
+		return break_handle(h, -EPROTO);
 	memset(row->name, 0, sizeof(row->name));
 	memcpy(row->name, head->name, sizeof(head->name));
 	ret = unix_body(h, &row->stat, sizeof(row->stat), stat_units);
@@ -511,14 +511,14 @@ static int unix_queues(struct expiry *h, uint64_t *cursor,
 	ret = unix_call(h, &u.record);
 	while (!ret && u.row.units) {
 		if (nr == max)
-			return fail(h, -EPROTO);
+			return break_handle(h, -EPROTO);
 		ret = unix_queue(h, &u.row, &rows[nr++]);
 		if (!ret)
 			ret = unix_more(h, &u.record, 1);
 		if (ret < 0)
 			return ret;
 		ret = u.row.op == EXPIRY_OP_QUEUES && !u.row.status ? 0 :
-		      fail(h, -EPROTO);
+		      break_handle(h, -EPROTO);
 	}
 	if (ret)
 		return ret;

@@ -77,8 +77,8 @@ void hang_up(int fd)
 	greet(fd, 1000);
 }
 
-struct expiry *lasting_open(struct fake *server, fake_script *const *scripts,
-			    uint32_t flags, uint32_t timeout_ms)
+struct expiry *reconnect_open(struct fake *server, fake_script *const *scripts,
+			      uint32_t flags, uint32_t timeout_ms)
 {
 	const struct expiry_options options = {
 		.size = sizeof(options),
@@ -98,14 +98,14 @@ struct expiry *lasting_open(struct fake *server, fake_script *const *scripts,
 	return h;
 }
 
-void lasting_end(struct fake *server, struct expiry *h)
+void reconnect_end(struct fake *server, struct expiry *h)
 {
 	fake_end(server, h);
 	if (wrong)
 		fail_msg("%s", wrong);
 }
 
-uint32_t lasting_count(const struct expiry *h)
+uint32_t reconnect_count(const struct expiry *h)
 {
 	struct expiry_info info;
 
@@ -113,7 +113,7 @@ uint32_t lasting_count(const struct expiry *h)
 	return info.reconnects;
 }
 
-struct expiry_record lasting_request(uint8_t op, uint64_t cookie)
+struct expiry_record reconnect_request(uint8_t op, uint64_t cookie)
 {
 	return (struct expiry_record){
 		.op = op,

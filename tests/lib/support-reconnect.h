@@ -14,7 +14,7 @@
 #define KEYED	(EXPIRY_OPEN_RECONNECT | EXPIRY_OPEN_KEYED)
 #define ACKING	(EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_ACK)
 
-/* For scripts. lasting_end() reports a wrong record. */
+/* For scripts. reconnect_end() reports a wrong record. */
 void script_expect(bool truth, const char *what);
 
 struct stat_reply {
@@ -43,15 +43,15 @@ fake_script hang_up;
 /* For tests: a reconnecting handle on the queue "q" and CLOCK_MONOTONIC, with
  * credit 8, on a server that follows @scripts.
  */
-struct expiry *lasting_open(struct fake *server, fake_script *const *scripts,
-			    uint32_t flags, uint32_t timeout_ms);
+struct expiry *reconnect_open(struct fake *server, fake_script *const *scripts,
+			      uint32_t flags, uint32_t timeout_ms);
 /* Ends both, and fails the test if a script got a wrong record. */
-void lasting_end(struct fake *server, struct expiry *h);
+void reconnect_end(struct fake *server, struct expiry *h);
 
 /* Returns the connections made after the first. */
-uint32_t lasting_count(const struct expiry *h);
+uint32_t reconnect_count(const struct expiry *h);
 
 /* Returns a request with this cookie. */
-struct expiry_record lasting_request(uint8_t op, uint64_t cookie);
+struct expiry_record reconnect_request(uint8_t op, uint64_t cookie);
 
 #endif /* TESTS_LIB_SUPPORT_RECONNECT_H */

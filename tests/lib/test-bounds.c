@@ -342,7 +342,7 @@ static void expect_pauses(int nr)
 static struct expiry *alone_for(struct fake *server, unsigned int nr)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up };
-	struct expiry *h = lasting_open(server, scripts, KEYED, 0);
+	struct expiry *h = reconnect_open(server, scripts, KEYED, 0);
 
 	fake_halt(server);
 	start_skipping();
@@ -358,7 +358,7 @@ static void pauses_end_at_a_second(void **state)
 	(void)state;
 	h = alone_for(&server, 40);
 	expect_pauses(40);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 	skipping = false;
 }
 
@@ -374,7 +374,7 @@ static void echo_one(int fd)
 static void pauses_begin_anew_after_an_answer(void **state)
 {
 	fake_script *const later[] = { echo_one, NULL };
-	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_QUERY, 1);
 	struct fake server;
 	struct expiry *h;
 
@@ -387,7 +387,7 @@ static void pauses_begin_anew_after_an_answer(void **state)
 	start_skipping();
 	pause_times(h, 12);
 	expect_pauses(12);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 	skipping = false;
 }
 
@@ -414,7 +414,7 @@ static void attempts_are_at_most_two_seconds_apart(void **state)
 
 	(void)state;
 	attempts = 0;
-	h = lasting_open(&server, scripts, KEYED, 0);
+	h = reconnect_open(&server, scripts, KEYED, 0);
 	server.repeat = true;
 	start_skipping();
 	pause_times(h, 30);
@@ -425,7 +425,7 @@ static void attempts_are_at_most_two_seconds_apart(void **state)
 				2 * SECOND);
 	assert_in_range(attempt_ns[27] - attempt_ns[0], 18 * SECOND,
 			30 * SECOND);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 	skipping = false;
 }
 
@@ -444,14 +444,14 @@ static void refuse_and_note(int fd)
 static void refusals_are_believed_after_five_seconds(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up, refuse_and_note };
-	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_QUERY, 1);
 	struct fake server;
 	uint64_t begun_ns;
 	struct expiry *h;
 
 	(void)state;
 	attempts = 0;
-	h = lasting_open(&server, scripts, ACKING, 0);
+	h = reconnect_open(&server, scripts, ACKING, 0);
 	server.repeat = true;
 	begun_ns = skipped_ns;
 	start_skipping();
@@ -461,7 +461,7 @@ static void refusals_are_believed_after_five_seconds(void **state)
 	 */
 	assert_in_range(attempts, 5, 13);
 	assert_true(skipped_ns - begun_ns <= 7 * SECOND);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 	skipping = false;
 }
 
@@ -515,7 +515,7 @@ static uint64_t now_ns(void)
 static void waits_are_in_milliseconds(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up };
-	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_QUERY, 1);
 	struct fake server;
 	uint64_t begun_ns;
 	struct expiry *h;
@@ -533,7 +533,7 @@ static void waits_are_in_milliseconds(void **state)
 	fake_end(&server, h);
 
 	/* The same without a server. */
-	h = lasting_open(&server, scripts, ACKING, 200);
+	h = reconnect_open(&server, scripts, ACKING, 200);
 	fake_halt(&server);
 	begun_ns = now_ns();
 	assert_int_equal(expiry_submit(h, &record, 1), -ETIMEDOUT);
@@ -541,7 +541,7 @@ static void waits_are_in_milliseconds(void **state)
 	begun_ns = now_ns();
 	assert_int_equal(expiry_receive(h, &record, 1, 300), 0);
 	assert_in_range(now_ns() - begun_ns, 300 * MS, 10 * SECOND);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 static void half_a_record(int fd)

@@ -153,7 +153,7 @@ static void consumer(void **state)
 	try_each_call(&options);
 }
 
-static void lasting(void **state)
+static void reconnecting(void **state)
 {
 	const struct expiry_options options = {
 		.size = sizeof(options),
@@ -173,7 +173,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(consumer),
-		cmocka_unit_test(lasting),
+		cmocka_unit_test(reconnecting),
 	};
 
 	return run_on_engines("no-memory", tests,

@@ -343,10 +343,10 @@ static void posted_requests_go_together(void **state)
 	(void)state;
 	sem_init(&sixty_four, 0, 0);
 	all_is_well();
-	h = lasting_open(&server, scripts, EXPIRY_OPEN_KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, EXPIRY_OPEN_KEYED, WAIT_MS);
 	sends = 0;
 	for (i = 0; i < 63; i++) {
-		record = lasting_request(EXPIRY_OP_ARM, i);
+		record = reconnect_request(EXPIRY_OP_ARM, i);
 		assert_int_equal(expiry_post(h, &record, 1), 1);
 	}
 	assert_int_equal(sends, 0);
@@ -360,7 +360,7 @@ static void posted_requests_go_together(void **state)
 	assert_int_equal(expiry_flush(h), 0);
 	sem_destroy(&sixty_four);
 	cutting = false;
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 static sem_t closed;
@@ -405,12 +405,12 @@ static void credit_that_was_stuck(void **state)
 	(void)state;
 	sem_init(&closed, 0, 0);
 	all_is_well();
-	h = lasting_open(&server, scripts, ACKING, WAIT_MS);
+	h = reconnect_open(&server, scripts, ACKING, WAIT_MS);
 	send_error = EAGAIN;
 	for (i = 0; i < 5; i++)
 		take(h, &record, 1);
 	sem_post(&closed);
-	while (!lasting_count(h)) {
+	while (!reconnect_count(h)) {
 		assert_int_equal(expiry_next(h, &record, 1), 0);
 		assert_true(expiry_wait(h, WAIT_MS) >= 0);
 	}
@@ -418,7 +418,7 @@ static void credit_that_was_stuck(void **state)
 	assert_int_equal(record.cookie, 5);
 	cutting = false;
 	sem_destroy(&closed);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 /* Requests that fill the handle's buffer: 64 KiB. */
@@ -480,7 +480,7 @@ static void expire_five_and_answer(int fd)
 static struct expiry *owe_credit(struct fake *server,
 				 fake_script *const *scripts, int nr)
 {
-	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_QUERY, 1);
 	struct expiry *h;
 	int i;
 
@@ -488,7 +488,7 @@ static struct expiry *owe_credit(struct fake *server,
 	sem_init(&closed, 0, 0);
 	sem_init(&credited, 0, 0);
 	all_is_well();
-	h = lasting_open(server, scripts, ACKING, WAIT_MS);
+	h = reconnect_open(server, scripts, ACKING, WAIT_MS);
 	sem_wait(&expired);
 	send_error = EAGAIN;
 	for (i = 0; i < nr; i++) {
@@ -514,7 +514,7 @@ static void take_answers(struct fake *server, struct expiry *h, int nr)
 	/* It follows the last answer at the latest. */
 	while (sem_trywait(&credited))
 		assert_int_equal(expiry_flush(h), 0);
-	lasting_end(server, h);
+	reconnect_end(server, h);
 	sem_destroy(&expired);
 	sem_destroy(&closed);
 	sem_destroy(&credited);

@@ -74,14 +74,14 @@ static void held_expirations_come_once(void **state)
 	fake_script *const scripts[FAKE_SCRIPTS] = {
 		expire_and_go, expire_again
 	};
-	struct expiry_record record = lasting_request(EXPIRY_OP_ARM, 77), got[9];
+	struct expiry_record record = reconnect_request(EXPIRY_OP_ARM, 77), got[9];
 	struct fake server;
 	struct expiry *h;
 	int i;
 
 	(void)state;
 	sem_init(&credited, 0, 0);
-	h = lasting_open(&server, scripts, KEYED | ACKING, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED | ACKING, WAIT_MS);
 	assert_int_equal(expiry_submit(h, &record, 1), 1);
 	take(h, got, 9);
 	wait_for_credit();
@@ -90,7 +90,7 @@ static void held_expirations_come_once(void **state)
 		assert_int_equal(got[i].cookie, i);
 		assert_int_equal(got[i].flags, EXPIRY_F_REDELIVERED);
 	}
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 static void steps_and_go(int fd)
@@ -120,19 +120,19 @@ static void step_again(int fd)
 static void steps_on_two_connections_are_one(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { steps_and_go, step_again };
-	struct expiry_record record = lasting_request(EXPIRY_OP_ARM, 77);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_ARM, 77);
 	struct fake server;
 	struct expiry *h;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED | ACKING, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED | ACKING, WAIT_MS);
 	assert_int_equal(expiry_submit(h, &record, 1), 1);
-	assert_int_equal(lasting_count(h), 1);
+	assert_int_equal(reconnect_count(h), 1);
 	assert_int_equal(expiry_pending(h), 1);
 	take(h, &record, 1);
 	assert_int_equal(record.op, EXPIRY_OP_CLOCK_SET);
 	assert_int_equal(record.cookie, 4);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 static void go_before_the_answer(int fd)
@@ -159,16 +159,16 @@ static void credit_follows_the_answer(void **state)
 	fake_script *const scripts[FAKE_SCRIPTS] = {
 		go_before_the_answer, answer_and_wait_for_credit
 	};
-	struct expiry_record record = lasting_request(EXPIRY_OP_ARM, 77);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_ARM, 77);
 	struct fake server;
 	struct expiry *h;
 
 	(void)state;
 	sem_init(&credited, 0, 0);
-	h = lasting_open(&server, scripts, KEYED | ACKING, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED | ACKING, WAIT_MS);
 	assert_int_equal(expiry_submit(h, &record, 1), 1);
 	wait_for_credit();
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 static void copy_and_go(int fd)
@@ -196,22 +196,22 @@ static void copy_again(int fd)
 static void held_copies_stay(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { copy_and_go, copy_again };
-	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 77);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_QUERY, 77);
 	struct expiry_record got[4];
 	struct fake server;
 	struct expiry *h;
 	int i;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED | EXPIRY_OPEN_OBSERVE,
+	h = reconnect_open(&server, scripts, KEYED | EXPIRY_OPEN_OBSERVE,
 			 WAIT_MS);
 	assert_int_equal(expiry_submit(h, &record, 1), 1);
 	take(h, got, 4);
 	for (i = 0; i < 4; i++)
 		assert_int_equal(got[i].cookie, i + 1);
 	assert_int_equal(got[2].op, EXPIRY_OP_MISSED);
-	assert_int_equal(lasting_count(h), 1);
-	lasting_end(&server, h);
+	assert_int_equal(reconnect_count(h), 1);
+	reconnect_end(&server, h);
 }
 
 static void expect_two_acks(int fd)
@@ -252,21 +252,21 @@ static void consumer_receives_on(void **state)
 	int i, nr = 0;
 
 	(void)state;
-	h = lasting_open(&server, scripts, ACKING, WAIT_MS);
+	h = reconnect_open(&server, scripts, ACKING, WAIT_MS);
 	while (nr < 2) {
 		i = expiry_receive(h, got + nr, 2 - nr, WAIT_MS);
 		assert_true(i > 0);
 		nr += i;
 	}
 	for (i = 0; i < 2; i++) {
-		acks[i] = lasting_request(EXPIRY_OP_ACK, got[i].cookie);
+		acks[i] = reconnect_request(EXPIRY_OP_ACK, got[i].cookie);
 		assert_int_equal(acks[i].cookie, i + 1);
 	}
 	assert_int_equal(expiry_post(h, acks, 2), 2);
 	take(h, acks, 2);
 	assert_int_equal(expiry_receive(h, got, 2, WAIT_MS), 1);
 	assert_int_equal(got[0].cookie, 3);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 int main(void)

@@ -53,7 +53,7 @@ static void pauses_double_to_a_second(void **state)
 	unsigned int i;
 
 	(void)state;
-	h = lasting_open(&server, scripts, ACKING, 0);
+	h = reconnect_open(&server, scripts, ACKING, 0);
 	server.repeat = true;
 	while (nr_looks < LOOKS) {
 		assert_int_equal(expiry_next(h, &record, 1), 0);
@@ -74,7 +74,7 @@ static void pauses_double_to_a_second(void **state)
 	if (least > 1.5 || least_second > 1.5)
 		fail_msg("pauses at least %.2f as long, those of a second %.2f",
 			 least, least_second);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 /* SCAN and STAT on the connection that came after. */
@@ -136,29 +136,29 @@ static void questions_wait_for_the_next_connection(void **state)
 	struct expiry *h;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	assert_int_equal(expiry_scan(h, &cursor, rows, 4), 1);
 	assert_true(rows[0].id == 7);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 
 	scripts[1] = answer_stat;
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	assert_int_equal(expiry_stat(h, &stat, &server_stat,
 				     sizeof(server_stat)), 0);
 	assert_true(stat.arms == 1234 && server_stat.uptime_ns == 5678);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 
 	scripts[1] = answer_none;
 	cursor = 0;
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	assert_int_equal(expiry_queues(h, &cursor, queues, 4), 0);
 	assert_int_equal(asked, EXPIRY_OP_QUEUES);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	assert_int_equal(expiry_drop(h), 0);
 	assert_int_equal(asked, EXPIRY_OP_DROP);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 static unsigned int open_files(void)
@@ -184,9 +184,9 @@ static void open_and_close(unsigned int rounds)
 	unsigned int i;
 
 	for (i = 0; i < rounds; i++) {
-		h = lasting_open(&server, i % 2 ? scripts : staying, KEYED, 0);
+		h = reconnect_open(&server, i % 2 ? scripts : staying, KEYED, 0);
 		expiry_next(h, &record, 1);
-		lasting_end(&server, h);
+		reconnect_end(&server, h);
 	}
 }
 
@@ -210,33 +210,33 @@ static void closing_leaves_nothing(void **state)
 static void idle_is_not_readable(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up, echo_again };
-	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_QUERY, 1);
 	struct pollfd pfd = { .events = POLLIN };
 	struct fake server;
 	struct expiry *h;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	assert_int_equal(expiry_submit(h, &record, 1), 1);
 	assert_int_equal(expiry_next(h, &record, 1), 0);
 	pfd.fd = expiry_fd(h);
 	assert_int_equal(expiry_events(h), POLLIN);
 	assert_int_equal(poll(&pfd, 1, 100), 0);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 /* Nor does a child that has the old connection, and does nothing, wake it. */
 static void a_child_with_the_old_connection(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up, echo_again };
-	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_QUERY, 1);
 	struct pollfd pfd = { .events = POLLIN };
 	struct fake server;
 	struct expiry *h;
 	pid_t child;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	child = fork();
 	if (!child) {
 		prctl(PR_SET_PDEATHSIG, SIGKILL);
@@ -245,14 +245,14 @@ static void a_child_with_the_old_connection(void **state)
 	}
 	assert_true(child > 0);
 	assert_int_equal(expiry_submit(h, &record, 1), 1);
-	assert_int_equal(lasting_count(h), 1);
+	assert_int_equal(reconnect_count(h), 1);
 	assert_int_equal(expiry_next(h, &record, 1), 0);
 	pfd.fd = expiry_fd(h);
 	assert_int_equal(expiry_events(h), POLLIN);
 	assert_int_equal(poll(&pfd, 1, 100), 0);
 	kill(child, SIGKILL);
 	waitpid(child, NULL, 0);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 int main(void)

@@ -15,7 +15,7 @@ static void wait_for_another(struct expiry *h)
 {
 	struct expiry_record record;
 
-	while (!lasting_count(h) && !expiry_next(h, &record, 1))
+	while (!reconnect_count(h) && !expiry_next(h, &record, 1))
 		assert_true(expiry_wait(h, 10) >= 0);
 }
 
@@ -69,15 +69,15 @@ static void refused_for_a_while(void **state)
 	fake_script *const scripts[FAKE_SCRIPTS] = {
 		hang_up, refuse, refuse, echo_again
 	};
-	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_QUERY, 1);
 	struct fake server;
 	struct expiry *h;
 
 	(void)state;
-	h = lasting_open(&server, scripts, ACKING, WAIT_MS);
+	h = reconnect_open(&server, scripts, ACKING, WAIT_MS);
 	assert_int_equal(expiry_submit(h, &record, 1), 1);
-	assert_int_equal(lasting_count(h), 1);
-	lasting_end(&server, h);
+	assert_int_equal(reconnect_count(h), 1);
+	reconnect_end(&server, h);
 }
 
 /* A client that has taken the consumer's place stays: after five seconds of
@@ -87,13 +87,13 @@ static void refused_for_a_while(void **state)
 static void refused_for_good(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up, refuse };
-	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_QUERY, 1);
 	struct fake server;
 	struct expiry *h;
 	uint64_t before;
 
 	(void)state;
-	h = lasting_open(&server, scripts, ACKING, WAIT_MS);
+	h = reconnect_open(&server, scripts, ACKING, WAIT_MS);
 	server.repeat = true;
 	nr_refused = 0;
 	before = expiry_now(h);
@@ -105,7 +105,7 @@ static void refused_for_good(void **state)
 	assert_int_equal(expiry_wait(h, -1), 1);
 	assert_int_equal(expiry_wait(h, 0), 1);
 	assert_int_equal(expiry_next(h, &record, 1), -EBUSY);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 static void lost_embedded(int fd)
@@ -155,11 +155,11 @@ static void queue_is_lost_or_not(void **state)
 			hang_up, cases[i].script
 		};
 
-		h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+		h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 		wait_for_another(h);
 		assert_int_equal(expiry_next(h, &record, 1), cases[i].error);
 		assert_int_equal(expiry_post(h, &record, 0), cases[i].error);
-		lasting_end(&server, h);
+		reconnect_end(&server, h);
 	}
 }
 
@@ -188,16 +188,16 @@ static void no_such_queue(int fd)
 static void dropped_queue_is_not_made_again(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up, no_such_queue };
-	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_QUERY, 1);
 	struct fake server;
 	struct expiry *h;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED | EXPIRY_OPEN_EXISTING,
+	h = reconnect_open(&server, scripts, KEYED | EXPIRY_OPEN_EXISTING,
 			 WAIT_MS);
 	assert_int_equal(expiry_submit(h, &record, 1), -ESTALE);
 	assert_int_equal(expiry_next(h, &record, 1), -ESTALE);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 static void arm_and_go(int fd)
@@ -213,23 +213,23 @@ static void arm_and_go(int fd)
 static void armed_timers_are_missed(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { arm_and_go, same_kernel };
-	struct expiry_record record = lasting_request(EXPIRY_OP_ARM, 1);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_ARM, 1);
 	struct fake server;
 	struct expiry *h;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	assert_int_equal(expiry_submit(h, &record, 1), 1);
 	assert_int_equal(expiry_submit(h, &record, 1), -ESTALE);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 
 	/* Nor is a single one that was posted. */
-	record = lasting_request(EXPIRY_OP_ARM, 1);
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	record = reconnect_request(EXPIRY_OP_ARM, 1);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	assert_int_equal(expiry_post(h, &record, 1), 1);
 	take(h, &record, 1);
 	assert_int_equal(expiry_submit(h, &record, 1), -ESTALE);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 static void refuse_arm_and_go(int fd)
@@ -249,17 +249,17 @@ static void refused_timers_are_not_missed(void **state)
 	fake_script *const scripts[FAKE_SCRIPTS] = {
 		refuse_arm_and_go, same_kernel
 	};
-	struct expiry_record record = lasting_request(EXPIRY_OP_ARM, 1);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_ARM, 1);
 	struct fake server;
 	struct expiry *h;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	assert_int_equal(expiry_submit(h, &record, 1), 1);
 	assert_int_equal(record.status, -ENOSPC);
 	wait_for_another(h);
 	assert_int_equal(expiry_next(h, &record, 1), 0);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 static sem_t go;
@@ -274,21 +274,21 @@ static void wait_for_go(int fd)
 static void silent_server(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { say_nothing, wait_for_go };
-	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 1);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_QUERY, 1);
 	struct fake server;
 	struct expiry *h;
 	int i;
 
 	(void)state;
 	sem_init(&go, 0, 0);
-	h = lasting_open(&server, scripts, KEYED, 200);
+	h = reconnect_open(&server, scripts, KEYED, 200);
 	for (i = 0; i < 3; i++)
 		assert_int_equal(expiry_submit(h, &record, 1), -ETIMEDOUT);
 	assert_int_equal(expiry_next(h, &record, 1), 0);
 	sem_post(&go);
 	wait_for_another(h);
 	assert_int_equal(expiry_submit(h, &record, 1), 1);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 	sem_destroy(&go);
 }
 
@@ -308,10 +308,10 @@ static void nonsense_breaks(void **state)
 	struct expiry *h;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	assert_int_equal(next_error(h), -EPROTO);
-	assert_int_equal(lasting_count(h), 0);
-	lasting_end(&server, h);
+	assert_int_equal(reconnect_count(h), 0);
+	reconnect_end(&server, h);
 }
 
 /* First without a server, then with one. */
@@ -325,10 +325,10 @@ static void calls_that_do_not_wait(void **state)
 	int i;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, 0);
+	h = reconnect_open(&server, scripts, KEYED, 0);
 	fake_halt(&server);
 	for (i = 0; i < 1001; i++)
-		records[i] = lasting_request(EXPIRY_OP_ARM, i);
+		records[i] = reconnect_request(EXPIRY_OP_ARM, i);
 	/* The window limits the number. */
 	assert_int_equal(expiry_post(h, records, 1001), 1000);
 	assert_int_equal(expiry_post(h, records, 1), 0);
@@ -341,7 +341,7 @@ static void calls_that_do_not_wait(void **state)
 		take(h, &record, 1);
 		assert_int_equal(record.cookie, i);
 	}
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 #define LATE	30000
@@ -370,7 +370,7 @@ static void full_socket(void **state)
 
 	(void)state;
 	assert_non_null(records);
-	h = lasting_open(&server, scripts, KEYED, 0);
+	h = reconnect_open(&server, scripts, KEYED, 0);
 	fill_arm(records, LATE);
 	assert_int_equal(expiry_post(h, records, LATE), LATE);
 	while (taken < LATE) {
@@ -385,7 +385,7 @@ static void full_socket(void **state)
 		assert_int_equal(poll(&pfd, 1, WAIT_MS), 1);
 	}
 	free(records);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 /* The counters, the list: asked again. */
@@ -421,10 +421,10 @@ static void asked_again(void **state)
 	struct expiry *h;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	assert_int_equal(expiry_stat(h, &stat, NULL, 0), 0);
 	assert_int_equal(stat.acks, 1234);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 int main(void)

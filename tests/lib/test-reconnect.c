@@ -44,14 +44,14 @@ static void unanswered_are_sent_again(void **state)
 	int i;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	for (i = 0; i < 4; i++)
-		records[i] = lasting_request(ops[i], i);
+		records[i] = reconnect_request(ops[i], i);
 	memcpy(sent, records, sizeof(sent));
 	assert_int_equal(expiry_submit(h, records, 4), 4);
 	assert_memory_equal(records, sent, sizeof(sent));
-	assert_int_equal(lasting_count(h), 1);
-	lasting_end(&server, h);
+	assert_int_equal(reconnect_count(h), 1);
+	reconnect_end(&server, h);
 }
 
 static void answer_three_of_five(int fd)
@@ -86,11 +86,11 @@ static void posted_behind_one_descriptor(void **state)
 	struct expiry *h;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, 0);
+	h = reconnect_open(&server, scripts, KEYED, 0);
 	assert_int_equal(epoll_ctl(epoll_fd, EPOLL_CTL_ADD, expiry_fd(h),
 				   &event), 0);
 	for (i = 0; i < 7; i++)
-		records[i] = lasting_request(EXPIRY_OP_ARM, i);
+		records[i] = reconnect_request(EXPIRY_OP_ARM, i);
 	posted = expiry_post(h, records, 5);
 	assert_int_equal(posted, 5);
 	while (done < 7) {
@@ -106,9 +106,9 @@ static void posted_behind_one_descriptor(void **state)
 		assert_int_equal(epoll_wait(epoll_fd, &event, 1, WAIT_MS), 1);
 	}
 	assert_memory_equal(got, records, sizeof(got));
-	assert_int_equal(lasting_count(h), 1);
+	assert_int_equal(reconnect_count(h), 1);
 	close(epoll_fd);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 /* Deadlines an hour from a call, which was made between these, less an hour. */
@@ -154,7 +154,7 @@ static void relative(struct expiry_record *records)
 	int i;
 
 	for (i = 0; i < 2; i++) {
-		records[i] = lasting_request(i ? EXPIRY_OP_REFRESH : EXPIRY_OP_ARM, i);
+		records[i] = reconnect_request(i ? EXPIRY_OP_REFRESH : EXPIRY_OP_ARM, i);
 		records[i].flags = EXPIRY_F_RELATIVE;
 		records[i].deadline_ns = HOUR;
 	}
@@ -171,16 +171,16 @@ static void pause_does_not_move_deadlines(void **state)
 	struct expiry *h;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	relative(records);
 	assert_int_equal(expiry_submit(h, records, 2), 2);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	relative(records);
 	assert_int_equal(expiry_post(h, records, 2), 2);
 	take(h, records, 2);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 /* Nor does one that began before the call. */
@@ -193,7 +193,7 @@ static void pause_before_the_call(void **state)
 	struct expiry *h;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, 0);
+	h = reconnect_open(&server, scripts, KEYED, 0);
 	fake_halt(&server);
 	assert_int_equal(expiry_next(h, records, 2), 0);
 	relative(records);
@@ -203,7 +203,7 @@ static void pause_before_the_call(void **state)
 	poll(NULL, 0, 5);
 	fake_resume(&server, later);
 	take(h, records, 2);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 static void take_five(int fd)
@@ -242,9 +242,9 @@ static void in_doubt(void **state)
 	(void)state;
 	for (i = 0; i < 2 * sizeof(cases) / sizeof(*cases); i++) {
 		for (k = 0; k < 5; k++)
-			records[k] = lasting_request(EXPIRY_OP_QUERY, k);
+			records[k] = reconnect_request(EXPIRY_OP_QUERY, k);
 		records[3] = cases[i / 2].record;
-		h = lasting_open(&server, scripts, cases[i / 2].flags, WAIT_MS);
+		h = reconnect_open(&server, scripts, cases[i / 2].flags, WAIT_MS);
 		if (i % 2) {
 			assert_int_equal(expiry_post(h, records, 5), 5);
 			take(h, got, 5);
@@ -255,7 +255,7 @@ static void in_doubt(void **state)
 		for (k = 0; k < 4; k++)
 			records[k].status = -ECONNRESET;
 		assert_memory_equal(got, records, sizeof(got));
-		lasting_end(&server, h);
+		reconnect_end(&server, h);
 	}
 }
 
@@ -288,19 +288,19 @@ static void answered_before_a_list_broke_off(void **state)
 	fake_script *const scripts[FAKE_SCRIPTS] = {
 		answer_one_and_go, expect_the_scan_alone
 	};
-	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 5), row;
+	struct expiry_record record = reconnect_request(EXPIRY_OP_QUERY, 5), row;
 	struct fake server;
 	uint64_t cursor = 0;
 	struct expiry *h;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	assert_int_equal(expiry_post(h, &record, 1), 1);
 	assert_int_equal(expiry_scan(h, &cursor, &row, 1), -EINVAL);
 	take(h, &record, 1);
 	assert_int_equal(record.cookie, 5);
 	assert_int_equal(expiry_next(h, &record, 1), 0);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 static void answer_three_at_once(int fd)
@@ -317,13 +317,13 @@ static void answer_three_at_once(int fd)
 static void what_has_arrived_is_pending(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { answer_three_at_once };
-	struct expiry_record record = lasting_request(EXPIRY_OP_QUERY, 5);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_QUERY, 5);
 	struct fake server;
 	struct expiry *h;
 	int i;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	for (i = 0; i < 3; i++)
 		assert_int_equal(expiry_post(h, &record, 1), 1);
 	assert_int_equal(expiry_pending(h), 0);
@@ -331,7 +331,7 @@ static void what_has_arrived_is_pending(void **state)
 		take(h, &record, 1);
 		assert_int_equal(expiry_pending(h), 2 - i);
 	}
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 static void answer_two_and_go(int fd)
@@ -354,9 +354,9 @@ static void the_last_reply_before_the_end(void **state)
 	int i;
 
 	(void)state;
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	for (i = 0; i < 2; i++) {
-		record = lasting_request(EXPIRY_OP_QUERY, i);
+		record = reconnect_request(EXPIRY_OP_QUERY, i);
 		assert_int_equal(expiry_post(h, &record, 1), 1);
 	}
 	assert_int_equal(expiry_flush(h), 0);
@@ -365,7 +365,7 @@ static void the_last_reply_before_the_end(void **state)
 	assert_int_equal(record.cookie, 0);
 	assert_int_equal(expiry_next(h, records, 1000), 1);
 	assert_int_equal(records[0].cookie, 1);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 static void relative_and_go(int fd)
@@ -383,16 +383,16 @@ static void relative_and_go(int fd)
 static void relative_the_first_time(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { relative_and_go, echo_again };
-	struct expiry_record record = lasting_request(EXPIRY_OP_ARM, 77);
+	struct expiry_record record = reconnect_request(EXPIRY_OP_ARM, 77);
 	struct fake server;
 	struct expiry *h;
 
 	(void)state;
 	record.flags = EXPIRY_F_RELATIVE;
-	h = lasting_open(&server, scripts, KEYED, WAIT_MS);
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
 	assert_int_equal(expiry_submit(h, &record, 1), 1);
 	assert_int_equal(record.flags, 0);
-	lasting_end(&server, h);
+	reconnect_end(&server, h);
 }
 
 int main(void)
