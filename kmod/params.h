@@ -1,7 +1,5 @@
 /* SPDX-License-Identifier: GPL-2.0-only */
-/*
- * The module's parameters (main.c). Changes at runtime affect later calls only.
- */
+/* The module's parameters. Changes at runtime affect later calls only. */
 #ifndef EXPIRY_PARAMS_H
 #define EXPIRY_PARAMS_H
 
