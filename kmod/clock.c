@@ -10,7 +10,7 @@
 #include <linux/timekeeping.h>
 
 #include "clock.h"
-#include "queue.h"
+#include "queue_state.h"
 
 /**
  * expiry_clock_valid - check whether a queue can run on a clock

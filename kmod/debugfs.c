@@ -15,7 +15,7 @@
 
 #include "clock.h"
 #include "debugfs.h"
-#include "queue.h"
+#include "queue_state.h"
 #include "registry.h"
 
 static struct dentry *dir;

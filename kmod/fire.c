@@ -17,7 +17,7 @@
 #include "compat/compat.h"
 #include "fire.h"
 #include "params.h"
-#include "queue.h"
+#include "queue_state.h"
 #include "shrink.h"
 #include "trace.h"
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: GPL-2.0-only
 /* The list of all queues, and how many were created and destroyed. */
-#include "queue.h"
+#include "queue_state.h"
 #include "registry.h"
 
 LIST_HEAD(expiry_registry_queues);

@@ -13,7 +13,7 @@
 #include <linux/slab.h>
 
 #include "compat/compat.h"
-#include "queue.h"
+#include "queue_state.h"
 #include "shrink.h"
 
 static struct kmem_cache *cache;	/* of queues */

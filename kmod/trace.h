@@ -11,7 +11,7 @@
 
 #include <linux/tracepoint.h>
 
-#include "queue.h"
+#include "queue_state.h"
 
 #define expiry_show_clock(id)				\
 	__print_symbolic(id,				\
