@@ -35,7 +35,8 @@
  *
  * "Node" is a struct bheap_node, @pos the number of a page in the tree.
  */
-#include "bheap_sorted.h"
+#include "bheap_sorted_sweep.h"
+#include "bheap_sorted_tree.h"
 #include "insert_heap.h"
 #include "runs.h"
 
@@ -47,23 +48,6 @@
 #define NEXT_AHEAD	8U
 
 static_assert(sizeof(struct bheap) <= 64, "what is looked at is in one line");
-
-int sorted_append_arrivals(struct bheap *heap)
-{
-	struct bheap_sorted_state *s = &heap->sorted;
-	struct bheap_node *page = sorted_arrivals(heap);
-	int err;
-
-	if (unlikely(!page))
-		return heap->pages->error;
-	err = sorted_tree_append(heap, page,
-				 page + arrivals_least(page, 0, NODES));
-	if (unlikely(err))
-		return err;
-	s->arrivals = 0;
-	s->unswept = 0;
-	return 0;
-}
 
 /* ------------------------------------------------------------------------
  * The least node

@@ -14,7 +14,8 @@
  *
  * In heap->sweep, node e of page t of the tree is t * NODES + e + 1.
  */
-#include "bheap_sorted.h"
+#include "bheap_sorted_sweep.h"
+#include "bheap_sorted_tree.h"
 #include "insert_heap.h"
 #include "runs.h"
 

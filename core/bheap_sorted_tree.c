@@ -3,6 +3,7 @@
  * The tree of sorted pages: how pages rise and the hole sinks.
  */
 #include "bheap_sorted_tree.h"
+#include "insert_heap.h"
 #include "runs.h"
 
 #define NODES		SORTED_NODES
@@ -225,6 +226,23 @@ int sorted_tree_append(struct bheap *heap, struct bheap_node *page,
 	rise(&way, sorted, sorted == page ? way.scratch : page);
 	s->tree++;
 	sorted_set_pages(heap);
+	return 0;
+}
+
+int sorted_append_arrivals(struct bheap *heap)
+{
+	struct bheap_sorted_state *s = &heap->sorted;
+	struct bheap_node *page = sorted_arrivals(heap);
+	int err;
+
+	if (unlikely(!page))
+		return heap->pages->error;
+	err = sorted_tree_append(heap, page,
+				 page + arrivals_least(page, 0, NODES));
+	if (unlikely(err))
+		return err;
+	s->arrivals = 0;
+	s->unswept = 0;
 	return 0;
 }
 

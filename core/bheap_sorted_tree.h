@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
- * The tree of sorted pages; bheap_sorted.c describes it.
+ * The pages of sorted pages and their tree; bheap_sorted.c describes both.
  *
  * Every function that can fail returns 0 or the pages' error. After an error
  * the heap is still valid.
@@ -14,6 +14,17 @@
 
 /* Arrivals, run, surplus and scratch. */
 #define SORTED_BEFORE_TREE	4U
+
+/* Return the pages before the tree, or NULL with pages->error set. */
+static inline struct bheap_node *sorted_arrivals(const struct bheap *heap)
+{
+	return core_page(heap->pages, 0);
+}
+
+static inline struct bheap_node *sorted_run(const struct bheap *heap)
+{
+	return core_page(heap->pages, 1);
+}
 
 /* Returns page @pos of the tree, from 1, or NULL with pages->error set. */
 static inline struct bheap_node *sorted_tree_page(const struct bheap *heap,
@@ -39,6 +50,13 @@ static inline struct bheap_node *sorted_surplus(const struct bheap *heap)
 static inline bool sorted_has_surplus(const struct bheap_sorted_state *s)
 {
 	return s->run > SORTED_NODES;
+}
+
+/* Returns where the run begins in its page. */
+static inline u32 sorted_run_begin(const struct bheap_sorted_state *s)
+{
+	return SORTED_NODES -
+	       (s->run - (sorted_has_surplus(s) ? SORTED_NODES : 0));
 }
 
 /* Tells the owner which pages are in use. */
@@ -88,6 +106,11 @@ void sorted_tree_vacate(struct bheap *heap, u32 pos);
  */
 int sorted_tree_append(struct bheap *heap, struct bheap_node *page,
 		       const struct bheap_node *least);
+
+/* Makes a full arrivals page the last page of the tree. Returns 0 or the pages'
+ * error.
+ */
+int sorted_append_arrivals(struct bheap *heap);
 
 /* Walks the tree (unbounded) and passes each page to @count. Returns 0, a
  * page's error, or -EIO.
