@@ -48,7 +48,7 @@ $(BENCH_DAEMON)/bare: $(call objects,bare,$(DAEMON) $(CORE))
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
 		$(URING_LIBS) $(SYSTEMD_LIBS)
 
-.PHONY: bench bench-instruments bench-lateness bench-overload \
+.PHONY: bench bench-instructions bench-instruments bench-lateness bench-overload \
 	bench-connections bench-isolation bench-threads
 bench-lateness: all $(BENCH_DAEMON)/lateness ## how late expirations come, beside a timerfd's
 	@bench/daemon/run --lateness
@@ -58,6 +58,9 @@ bench-connections: all $(addprefix $(BENCH_DAEMON)/,expiry churn) ## one client 
 
 bench-isolation: all $(addprefix $(BENCH_DAEMON)/,victim abuser) ## a victim beside abusers: how much of their load it notices
 	@bench/daemon/isolation-run
+
+bench-instructions: $(B)/expiryd ## instructions of the daemon a request, counted by valgrind; BASE=COMMIT beside it
+	@bench/daemon/instructions $(if $(BASE),--base $(BASE))
 
 bench-instruments: all $(BENCH_DAEMON)/bare $(BENCH_DAEMON)/expiry ## what the histograms cost that are always on
 	@bench/daemon/instruments
