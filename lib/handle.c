@@ -3,9 +3,9 @@
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
-#include <time.h>
 
 #include "address.h"
+#include "clock.h"
 #include "internal.h"
 #include "link.h"
 
@@ -186,10 +186,7 @@ EXPORT void expiry_info(const struct expiry *h, struct expiry_info *info,
 
 EXPORT uint64_t expiry_now(const struct expiry *h)
 {
-	struct timespec ts;
-
-	clock_gettime(h->clock_id, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
+	return clock_now_ns(h->clock_id);
 }
 
 EXPORT int expiry_fd(const struct expiry *h)

@@ -13,6 +13,7 @@
  *	replay.c		requests that may have to be sent again
  *	transport-device.c	/dev/expiry
  *	ring.c			records that arrived and were not taken
+ *	clock.h			time in ns
  *	explain.c		explanations of errnos
  */
 #ifndef LIB_INTERNAL_H

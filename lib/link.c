@@ -6,9 +6,9 @@
 #include <string.h>
 #include <sys/epoll.h>
 #include <sys/timerfd.h>
-#include <time.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "link.h"
 #include "transport-unix.h"
 
@@ -22,14 +22,6 @@
 #define REFUSED_NS	(5 * 1000000000ULL)
 
 #define RECORD		sizeof(struct expiry_record)
-
-static uint64_t now_ns(clockid_t clock)
-{
-	struct timespec ts;
-
-	clock_gettime(clock, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
 
 static void timer_set(struct link *link, uint64_t after_ns)
 {
@@ -63,7 +55,7 @@ static void link_down(struct expiry *h)
 		watch(h, EPOLL_CTL_DEL, h->stream.fd, 0);
 	stream_disconnect(&h->stream);
 	link->state = LINK_DOWN;
-	link->retry_ns = now_ns(CLOCK_MONOTONIC) + pause_ns;
+	link->retry_ns = clock_now_ns(CLOCK_MONOTONIC) + pause_ns;
 	/* 0 would stop the timer. The timer also wakes a program that must get
 	 * h->error.
 	 */
@@ -139,7 +131,7 @@ int link_lost(struct expiry *h)
 static void link_failed(struct expiry *h, int error)
 {
 	struct link *link = h->link;
-	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 	if (is_server_gone(error))
 		link->refused_ns = 0;
@@ -204,7 +196,7 @@ static int check_hello(const struct link *link,
 static int check_queue(struct link *link, const struct expiry_stat *stat,
 		       const struct expiry_server_stat *server)
 {
-	uint64_t now = now_ns(CLOCK_BOOTTIME);
+	uint64_t now = clock_now_ns(CLOCK_BOOTTIME);
 
 	if (server->engine == EXPIRY_ENGINE_EMBEDDED &&
 	    server->uptime_ns < now - link->attached_ns)
@@ -309,7 +301,7 @@ bool link_step(struct expiry *h)
 	if (h->error)
 		return false;
 	if (link->state == LINK_DOWN) {
-		if (now_ns(CLOCK_MONOTONIC) < link->retry_ns)
+		if (clock_now_ns(CLOCK_MONOTONIC) < link->retry_ns)
 			return false;
 		ret = handshake_begin(h);
 	}
@@ -336,7 +328,7 @@ bool link_step(struct expiry *h)
 static int wait_until(const struct expiry *h, uint64_t end_ns)
 {
 	struct pollfd pfd = { .fd = h->fd, .events = POLLIN };
-	uint64_t now = now_ns(CLOCK_MONOTONIC);
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 	int ms = -1;
 
 	if (end_ns) {
@@ -366,7 +358,7 @@ int link_wait(struct expiry *h)
 			ret = h->error ? link_lost(h) : 0;
 		} else {
 			if (!end_ns && h->timeout_ms)
-				end_ns = now_ns(CLOCK_MONOTONIC) +
+				end_ns = clock_now_ns(CLOCK_MONOTONIC) +
 					 h->timeout_ms * 1000000ULL;
 			ret = wait_until(h, end_ns);
 		}
@@ -420,7 +412,7 @@ int link_open(struct expiry *h, const char *path,
 	h->link = link;
 	unix_hello(&link->hello, options);
 	link->state = LINK_UP;
-	link->attached_ns = now_ns(CLOCK_BOOTTIME);
+	link->attached_ns = clock_now_ns(CLOCK_BOOTTIME);
 	/* Each was armed once. A periodic one may count twice: it is armed and
 	 * unacknowledged.
 	 */

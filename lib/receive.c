@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Receiving records, and the credit for expirations. */
 #include <errno.h>
-#include <time.h>
 
+#include "clock.h"
 #include "internal.h"
 
 static void grant(struct expiry *h, uint32_t nr)
@@ -81,19 +81,11 @@ EXPORT int expiry_next(struct expiry *h, struct expiry_record *records,
 	return ret < 0 ? ret : h->error;
 }
 
-static uint64_t now_ns(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_MONOTONIC, &ts);
-	return (uint64_t)ts.tv_sec * 1000000000 + ts.tv_nsec;
-}
-
 /* Returns the milliseconds until @end_ns, rounded up: a wait never ends early.
  */
 static int ms_until(uint64_t end_ns)
 {
-	uint64_t now = now_ns();
+	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
 
 	return now < end_ns ? (end_ns - now + 999999) / 1000000 : 0;
 }
@@ -113,7 +105,7 @@ EXPORT int expiry_receive(struct expiry *h, struct expiry_record *records,
 		return ret;
 
 	if (timeout_ms > 0)
-		end_ns = now_ns() + timeout_ms * 1000000ULL;
+		end_ns = clock_now_ns(CLOCK_MONOTONIC) + timeout_ms * 1000000ULL;
 	do {
 		ret = expiry_wait(h, timeout_ms);
 		if (ret < 0)

@@ -9,6 +9,7 @@
 #include <errno.h>
 #include <poll.h>
 
+#include "clock.h"
 #include "link.h"
 #include "transport-unix.h"
 
@@ -91,7 +92,7 @@ static int reconnect_submit(struct expiry *h, struct expiry_record *records,
 {
 	struct link *link = h->link;
 	struct submission s = {
-		.begun_ns = expiry_now(h),
+		.begun_ns = clock_now_ns(h->clock_id),
 		.connection = link->count,
 	};
 	uint32_t done = 0;
@@ -114,7 +115,7 @@ static int reconnect_post(struct expiry *h, const struct expiry_record *records,
 			  uint32_t count)
 {
 	struct replay *replay = &h->link->replay;
-	const uint64_t now_ns = expiry_now(h);
+	const uint64_t now_ns = clock_now_ns(h->clock_id);
 	struct expiry_record record;
 	uint32_t i;
 
