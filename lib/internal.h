@@ -4,8 +4,7 @@
  *
  *	handle.c		open, close, properties of a handle
  *	address.c		addresses of the socket and the device
- *	request.c		synchronous calls
- *	post.c			non-blocking calls: sending, polling
+ *	request.c		requests: synchronous calls, posting, polling
  *	receive.c		receiving, credit
  *	transport-unix.c	expiryd's protocol over stream.c's socket
  *	transport-reconnect.c	the same, reconnecting
@@ -154,11 +153,6 @@ static inline bool is_event(const struct expiry_record *record)
 	       record->op == EXPIRY_OP_CLOCK_SET ||
 	       record->op == EXPIRY_OP_MISSED;
 }
-
-/* Returns whether the program may send these. Other ops would upset the count
- * of replies.
- */
-bool request_ok(const struct expiry_record *records, uint32_t count);
 
 /* Requests more expirations when half of them are used up. */
 void credit_top_up(struct expiry *h);

@@ -31,7 +31,7 @@ static void exports_its_calls_and_no_more(void **state)
 		"expiry_version", "expiry_wait",
 	};
 	static const char *const internal[] = {
-		"stream_open", "ring_init", "request_ok", "transport_unix",
+		"stream_open", "ring_init", "link_step", "transport_unix",
 		"credit_top_up",
 	};
 	void *lib = dlopen("libexpiry.so.0", RTLD_NOW | RTLD_NOLOAD);
