@@ -6,12 +6,15 @@
  *	address.c		addresses of the socket and the device
  *	request.c		requests: synchronous calls, posting, polling
  *	receive.c		receiving, credit
- *	transport-unix.c	expiryd's protocol over stream.c's socket
+ *	transport-unix.c	expiryd's protocol
  *	transport-reconnect.c	the same, reconnecting
  *	link.c			the connection of transport-reconnect.c: lost, remade, checked
+ *	exchange.c		requests and replies over the stream
+ *	stream.c		a socket with a buffer on either side
  *	replay.c		requests that may have to be sent again
  *	transport-device.c	/dev/expiry
- *	ring.c			records that arrived and were not taken
+ *	inbox.c			records that arrived: accounted for, kept, taken
+ *	ring.c			a ring of records
  *	clock.h			time in ns
  *	explain.c		explanations of errnos
  */
@@ -144,6 +147,13 @@ struct expiry {
 	uint32_t in_doubt;
 	struct stream stream;
 };
+
+/* Sets the errno that makes the handle unusable, and returns it. */
+static inline int break_handle(struct expiry *h, int error)
+{
+	h->error = error;
+	return error;
+}
 
 /* Returns whether a record is an expiration, a CLOCK_SET or a MISSED, not a reply.
  */

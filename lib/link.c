@@ -9,6 +9,8 @@
 #include <unistd.h>
 
 #include "clock.h"
+#include "exchange.h"
+#include "inbox.h"
 #include "link.h"
 #include "transport-unix.h"
 
@@ -65,32 +67,6 @@ static void link_down(struct expiry *h)
 		link->pause_ms = PAUSE_MAX_MS;
 }
 
-/* Drops expirations that the program has not seen; the server delivers them
- * again, marked. So the program sees each once. Its credit stays. Copies do not
- * come again.
- */
-static void drop_held(struct expiry *h)
-{
-	struct link *link = h->link;
-	uint32_t i, nr = ring_nr(&h->inbox);
-	struct expiry_record record;
-
-	if (h->observe)
-		return;
-	for (i = 0; i < nr; i++) {
-		ring_take(&h->inbox, &record, 1);
-		if (record.op == EXPIRY_OP_EXPIRED)
-			continue;
-		if (record.op == EXPIRY_OP_CLOCK_SET)
-			h->clock_set = h->inbox.tail;
-		ring_put(&h->inbox, &record);
-	}
-	h->granted += h->held;
-	h->held = 0;
-	h->credit_due = 0;
-	link->credit = h->granted;
-}
-
 /* Returns whether the errno means that no server is running, as in a restart.
  */
 static bool is_server_gone(int error)
@@ -118,7 +94,8 @@ int link_lost(struct expiry *h)
 		/* The program gets the error after all records that had
 		 * arrived.
 		 */
-		drop_held(h);
+		inbox_drop_expirations(h);
+		link->credit = h->granted;
 		replay_lost(&link->replay, h->mode & EXPIRY_MODE_KEYED,
 			    &h->inbox);
 		h->awaited = 0;
@@ -259,7 +236,7 @@ static int handshake_continue(struct expiry *h)
 	if (!link->attached)
 		return 0;
 	/* A consumer may get a CLOCK_SET first. */
-	ret = unix_sort(h, NULL, 0);
+	ret = inbox_sort(h, NULL, 0);
 	return ret ?: take_stat(h);
 }
 
@@ -281,7 +258,7 @@ static void send_posted(struct expiry *h)
 	h->credit_due = 0;
 	while (ret > 0 && replay_unsent(&link->replay)) {
 		run = replay_next(&link->replay, &nr);
-		ret = unix_send(h, run, nr);
+		ret = exchange_send(h, run, nr);
 		if (ret > 0)
 			link->replay.sent += ret;
 	}
@@ -290,7 +267,7 @@ static void send_posted(struct expiry *h)
 		link->credit = 0;
 	}
 	if (!h->error)
-		unix_flush(h);
+		exchange_flush(h);
 }
 
 bool link_step(struct expiry *h)
@@ -353,7 +330,7 @@ int link_wait(struct expiry *h)
 		if (up && !replay_unsent(&link->replay))
 			return 0;
 		if (up) {
-			unix_make_room(h);
+			exchange_make_room(h);
 			link_acked(h, NULL, 0);
 			ret = h->error ? link_lost(h) : 0;
 		} else {

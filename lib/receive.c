@@ -3,6 +3,7 @@
 #include <errno.h>
 
 #include "clock.h"
+#include "inbox.h"
 #include "internal.h"
 
 static void grant(struct expiry *h, uint32_t nr)
@@ -32,26 +33,6 @@ EXPORT int expiry_credit(struct expiry *h, uint32_t nr)
 	return h->error;
 }
 
-/* Hands out records of the ring and updates the counts. */
-static uint32_t take_inbox(struct expiry *h, struct expiry_record *records,
-			   uint32_t max)
-{
-	uint32_t i, nr = ring_take(&h->inbox, records, max);
-
-	/* The MISSED that counts further copies may be handed out now. */
-	h->missed_held = h->missed_held && (int32_t)(h->missed - h->inbox.head) >= 0;
-	for (i = 0; i < nr; i++) {
-		if (records[i].op == EXPIRY_OP_EXPIRED ||
-		    (h->observe && is_event(&records[i])))
-			h->held--;
-		else if (records[i].op == EXPIRY_OP_CLOCK_SET)
-			h->clock_set_held = false;
-		else
-			h->posted--;
-	}
-	return nr;
-}
-
 EXPORT int expiry_next(struct expiry *h, struct expiry_record *records,
 		       uint32_t max)
 {
@@ -66,7 +47,7 @@ EXPORT int expiry_next(struct expiry *h, struct expiry_record *records,
 	 * does not report these.
 	 */
 	do {
-		nr += take_inbox(h, records + nr, max - nr);
+		nr += inbox_take(h, records + nr, max - nr);
 		if (nr < max && !h->error)
 			ret = h->transport->take(h, records + nr, max - nr);
 		if (ret > 0)

@@ -75,6 +75,8 @@ LIKELY = {
                                 "test-reconnect-consume", "test-cuts"],
     "lib/link": ["test-reconnect-server", "test-reconnect",
                  "test-reconnect-consume", "test-cuts", "test-replies"],
+    "lib/exchange": ["test-stream", "test-replies", "test-timers"],
+    "lib/inbox": ["test-stream", "test-replies", "test-timers"],
     "lib/re": ["test-reconnect-server", "test-reconnect",
                "test-reconnect-consume", "test-cuts", "test-replies"],
     "lib/transport-unix": ["test-stream", "test-replies", "test-timers"],
