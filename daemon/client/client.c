@@ -5,7 +5,7 @@
 
 #include "daemon/client/client.h"
 #include "daemon/client/observer.h"
-#include "daemon/server/arrival.h"
+#include "daemon/server/handshake.h"
 #include "daemon/server/server.h"
 #include "daemon/util/log.h"
 
@@ -13,46 +13,46 @@
 #define RECEIVED_MAX	2
 
 /* Clients with at most this many pending records run first. */
-#define FEW	64
+#define READY_SMALL	64
 
 /* Least size of the memory in which a blocked client's replies are gathered. */
 #define BACKLOG_MIN	4096
 
 static void client_received(struct loop_op *op, int result, uint32_t flags);
 static void client_sent(struct loop_op *op, int result, uint32_t flags);
-static bool client_privatize(struct client *client);
-static void client_bound_lent(struct client *client);
+static bool client_detach_received(struct client *client);
+static void client_bound_in_flight(struct client *client);
 
 /* -------------------------------------------------------------- life, death */
 
 /* Handles HELLO, as if it had been received with the following bytes. */
 static struct buffer *client_said(struct server *server,
-				  const struct arrival *arrival)
+				  const struct handshake *handshake)
 {
 	struct buffer *buffer = buffer_spare(&server->buffers);
 
 	/* A turn may have more new clients than spare buffers. */
 	if (!buffer)
 		buffer = buffer_private(&server->buffers,
-					sizeof(arrival->hello));
+					sizeof(handshake->hello));
 	if (!buffer)
 		return NULL;
-	memcpy(buffer->tail, &arrival->hello, sizeof(arrival->hello));
-	buffer->tail += sizeof(arrival->hello);
-	buffer->received_ns = arrival->received_ns;
+	memcpy(buffer->tail, &handshake->hello, sizeof(handshake->hello));
+	buffer->tail += sizeof(handshake->hello);
+	buffer->received_ns = handshake->received_ns;
 	return buffer;
 }
 
-int client_new(struct server *server, struct arrival *arrival)
+int client_new(struct server *server, struct handshake *handshake)
 {
-	struct user *user = user_get(&server->users, arrival->account->uid);
+	struct user *user = user_get(&server->users, handshake->account->uid);
 	struct client *client;
 	struct buffer *hello;
 
 	if (!user)
 		return -ENOMEM;
 	client = pool_get(&server->client_pool);
-	hello = client ? client_said(server, arrival) : NULL;
+	hello = client ? client_said(server, handshake) : NULL;
 	if (!hello) {
 		pool_put(&server->client_pool, client);
 		user_put(&server->users, user);
@@ -60,10 +60,10 @@ int client_new(struct server *server, struct arrival *arrival)
 	}
 	client->server = server;
 	client->user = user;
-	client->fd = arrival->fd;
-	client->pid = arrival->pid;
-	client->place = arrival->place;
-	arrival->place = NULL;
+	client->fd = handshake->fd;
+	client->pid = handshake->pid;
+	client->in_directory = handshake->in_directory;
+	handshake->in_directory = NULL;
 	client->recv.done = client_received;
 	client->send.done = client_sent;
 	client->batch.done = client_batch_done;
@@ -71,8 +71,8 @@ int client_new(struct server *server, struct arrival *arrival)
 	list_init(&client->writer);
 	list_init(&client->sent);
 	list_init(&client->starved);
-	list_init(&client->stuck);
-	list_init(&client->asking);
+	list_init(&client->blocked_lru);
+	list_init(&client->parked);
 	list_init(&client->observer);
 	list_init(&client->all);
 	list_add(&server->clients, &client->all);
@@ -93,7 +93,7 @@ static void client_free(struct client *client)
 	struct server *server = client->server;
 
 	queue_detach(client);
-	place_put(&server->shards->directory, client->place);
+	directory_unref(&server->shards->directory, client->in_directory);
 	buffer_put_all(&server->buffers, &client->received);
 	buffer_put_all(&server->buffers, &client->replies);
 	list_del(&client->all);
@@ -117,11 +117,11 @@ static void client_end(struct client *client)
 		return;
 	client->state = CLIENT_DEAD;
 	if (client_consumes(client))
-		consumer_leave(client->queue);
+		delivery_detach(client->queue);
 	list_del(&client->ready);
 	list_del(&client->writer);
 	list_del(&client->starved);
-	list_del(&client->stuck);
+	list_del(&client->blocked_lru);
 	list_del(&client->all);
 	list_add(&server->dead, &client->all);
 	if (client->ops)
@@ -152,7 +152,7 @@ void client_leave(struct client *client, const char *why, int error)
 			 why);
 	client->state = CLIENT_LEAVING;
 	if (client_consumes(client))
-		consumer_leave(client->queue);
+		delivery_detach(client->queue);
 }
 
 void client_fail(struct client *client, const char *why, int error)
@@ -189,7 +189,7 @@ static void client_receive(struct client *client)
 	struct io_uring_sqe *sqe = loop_sqe(&client->server->loop,
 					    &client->recv);
 
-	if (client->greedy || !client->server->multishot) {
+	if (client->recv_once || !client->server->multishot) {
 		io_uring_prep_recv(sqe, client->fd, NULL,
 				   client->server->buffers.size, 0);
 	} else {
@@ -229,14 +229,14 @@ static void client_received(struct loop_op *op, int result, uint32_t flags)
 		buffer->received_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
 		buffer_push(&client->received, buffer);
 		client->nr_received++;
-		client_bound_lent(client);
+		client_bound_in_flight(client);
 		client->more = (uint32_t)result == server->buffers.size;
-		if (!client->receiving && client->greedy && !client->more)
-			client->greedy = false;
+		if (!client->receiving && client->recv_once && !client->more)
+			client->recv_once = false;
 	} else if (!result) {
 		client->eof = true;
 	} else if (result == -ENOBUFS) {
-		client->starving = true;
+		client->no_buffer = true;
 		client->more = true;
 		list_del(&client->starved);
 		list_add(&server->starved, &client->starved);
@@ -347,7 +347,7 @@ static void client_block(struct client *client)
 	struct buffer *buffer;
 
 	client->blocked = true;
-	list_add(&client->server->stuck, &client->stuck);
+	list_add(&client->server->blocked_lru, &client->blocked_lru);
 	client->replies.first = NULL;
 	client->replies_len = 0;
 	while ((buffer = buffer_pop(&old))) {
@@ -358,7 +358,7 @@ static void client_block(struct client *client)
 
 static bool client_continues(const struct client *client)
 {
-	return client_consumes(client) && consumer_continues(client->queue);
+	return client_consumes(client) && delivery_continues(client->queue);
 }
 
 /* Sends all that is pending, in one piece. At first only what the socket takes
@@ -372,9 +372,9 @@ static bool client_continues(const struct client *client)
 static void client_write(struct client *client)
 {
 	int flags = MSG_NOSIGNAL | (client->blocked ? 0 : MSG_DONTWAIT);
-	bool quiet = client->server->quiet && !client->blocked &&
-		     client->state <= CLIENT_OPEN && !client->eof &&
-		     !client_full(client) && !client_continues(client);
+	bool skip_success = client->server->skip_success && !client->blocked &&
+			    client->state <= CLIENT_OPEN && !client->eof &&
+			    !client_full(client) && !client_continues(client);
 	struct buffer *buffer = client->replies.first;
 	struct io_uring_sqe *sqe;
 	size_t n = 0;
@@ -390,8 +390,8 @@ static void client_write(struct client *client)
 		client->sending_last = buffer;
 		n++;
 	}
-	quiet = quiet && !buffer;
-	if (quiet)
+	skip_success = skip_success && !buffer;
+	if (skip_success)
 		flags |= MSG_WAITALL;
 	if (n == 1) {
 		io_uring_prep_send(sqe, client->fd, client->iov[0].iov_base,
@@ -401,7 +401,7 @@ static void client_write(struct client *client)
 		client->msg.msg_iovlen = n;
 		io_uring_prep_sendmsg(sqe, client->fd, &client->msg, flags);
 	}
-	if (quiet) {
+	if (skip_success) {
 		sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
 		list_add(&client->server->sent, &client->sent);
 	}
@@ -454,15 +454,15 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 	}
 	all = client_written(client, result);
 	if (result)
-		list_del(&client->stuck);
+		list_del(&client->blocked_lru);
 	if (!client->replies.first) {
 		client->blocked = false;
 		if (client_consumes(client))
-			consumer_sent(client->queue);
+			delivery_sent(client->queue);
 	} else if (!client->blocked && !all) {
 		client_block(client);
 	} else if (client->blocked && result) {
-		list_add(&client->server->stuck, &client->stuck);
+		list_add(&client->server->blocked_lru, &client->blocked_lru);
 	}
 	if (client->missed)
 		observer_tell_missed(client);
@@ -495,19 +495,19 @@ static uint32_t client_ring_buffers(const struct client *client)
 	return nr;
 }
 
-/* Counts the ring's buffers that the client has while one is lent. */
-static void client_count_lent(struct client *client)
+/* Counts the ring's buffers that the client has while one is at the engine. */
+static void client_count_in_flight(struct client *client)
 {
-	uint32_t nr = client->lent ? client_ring_buffers(client) : 0;
+	uint32_t nr = client->io_pending ? client_ring_buffers(client) : 0;
 
-	client->server->buffers.nr_lent += nr - client->nr_lent;
-	client->nr_lent = nr;
+	client->server->buffers.nr_in_flight += nr - client->nr_in_flight;
+	client->nr_in_flight = nr;
 }
 
 /* Copies unprocessed bytes of a stalled client to private memory, except those
  * at the engine. They must not hold shared memory either.
  */
-static bool client_privatize(struct client *client)
+static bool client_detach_received(struct client *client)
 {
 	struct buffer_queue old = client->received;
 	struct buffer *busy = client->busy ? old.first : NULL, *buffer;
@@ -518,53 +518,52 @@ static bool client_privatize(struct client *client)
 		struct buffer *copy = NULL;
 
 		if (done && buffer != busy) {
-			copy = buffer_privatize(&client->server->buffers,
-						buffer);
+			copy = buffer_detach(&client->server->buffers, buffer);
 			done = copy;
 		}
 		buffer_push(&client->received, copy ? copy : buffer);
 	}
-	client_count_lent(client);
+	client_count_in_flight(client);
 	return done;
 }
 
-/* Lets what is behind a lent buffer wait in private memory, if all clients have
+/* Moves what is behind a buffer in flight to private memory, if all clients have
  * too many of the ring's.
  */
-static void client_bound_lent(struct client *client)
+static void client_bound_in_flight(struct client *client)
 {
 	struct buffers *buffers = &client->server->buffers;
 
-	client_count_lent(client);
-	if (client->lent && buffers->nr_lent + buffers_reserve(buffers) >
-			    buffers->nr_ring)
-		client_privatize(client);
+	client_count_in_flight(client);
+	if (client->io_pending &&
+	    buffers->nr_in_flight + buffers_reserve(buffers) > buffers->nr_ring)
+		client_detach_received(client);
 }
 
-void client_lend(struct client *client)
+void client_io_begin(struct client *client)
 {
 	client->busy = true;
-	client->lent = true;
+	client->io_pending = true;
 	client->ops++;
-	client_bound_lent(client);
+	client_bound_in_flight(client);
 }
 
-void client_return(struct client *client)
+void client_io_end(struct client *client)
 {
-	client->lent = false;
+	client->io_pending = false;
 	client->ops--;
-	client_count_lent(client);
+	client_count_in_flight(client);
 }
 
-void client_ask(struct client *client, struct list *waiting)
+void client_park(struct client *client, struct list *waiting)
 {
-	client_lend(client);
-	list_add(waiting, &client->asking);
+	client_io_begin(client);
+	list_add(waiting, &client->parked);
 }
 
-void client_told(struct client *client)
+void client_unpark(struct client *client)
 {
-	client_return(client);
+	client_io_end(client);
 	client->busy = false;
 }
 
@@ -573,8 +572,8 @@ static struct list *client_list(struct client *client)
 	struct buffer *buffer = client->received.first;
 
 	return buffer->tail - buffer->head <=
-	       FEW * (ptrdiff_t)sizeof(struct expiry_record) ?
-	       &client->server->few : &client->server->ready;
+	       READY_SMALL * (ptrdiff_t)sizeof(struct expiry_record) ?
+	       &client->server->ready_small : &client->server->ready;
 }
 
 void client_update(struct client *client)
@@ -591,14 +590,14 @@ void client_update(struct client *client)
 		return;
 	}
 	if (client->blocked && client_full(client) &&
-	    !client_privatize(client)) {
+	    !client_detach_received(client)) {
 		client_fail(client, "no memory for its requests", 0);
 		return;
 	}
 
 	if (client->receiving && !client->recv_ending &&
 	    (client_full(client) || client->nr_received >= RECEIVED_MAX)) {
-		client->greedy = true;
+		client->recv_once = true;
 		client->recv_ending = true;
 		loop_cancel(&server->loop, &client->recv);
 	}
@@ -619,11 +618,11 @@ void client_update(struct client *client)
 		return;
 	}
 
-	if (!client->receiving && !client->eof && !client->starving &&
+	if (!client->receiving && !client->eof && !client->no_buffer &&
 	    !client->received.first && !client_full(client))
 		client_receive(client);
 	if (client_consumes(client))
-		consumer_kick(client->queue);
+		delivery_kick(client->queue);
 }
 
 void clients_write(struct server *server)
@@ -655,10 +654,9 @@ void clients_bound(struct server *server)
 	for (entry = server->dead.next; entry != &server->dead;
 	     entry = entry->next)
 		size -= client_private(container_of(entry, struct client, all));
-	while (size > most &&
-	       (entry = list_pop(&server->stuck))) {
-		struct client *client = container_of(entry, struct client,
-						     stuck);
+	while (size > most && (entry = list_pop(&server->blocked_lru))) {
+		struct client *client =
+			container_of(entry, struct client, blocked_lru);
 
 		size -= client_private(client);
 		counter_add(&server->stat.closed_backlog, 1);
@@ -680,7 +678,7 @@ void clients_turn(struct server *server)
 		struct client *client = container_of(entry, struct client,
 						     starved);
 
-		client->starving = false;
+		client->no_buffer = false;
 		client_update(client);
 		/* It may have to finish other buffers first. */
 		if (client->receiving)

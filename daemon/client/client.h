@@ -31,8 +31,8 @@
 
 #define CLIENT_IOVECS	8
 
-struct arrival;
-struct place;
+struct handshake;
+struct directory_entry;
 struct queue;
 struct server;
 struct user;
@@ -50,31 +50,31 @@ enum client_state {
  * @queue: from HELLO on; NULL again after DROP
  * @queueless: HELLO asked for no queue: STAT and QUEUES only
  * @access: what it may do with its queue, ACCESS_*
- * @place: its queue's, a reference until HELLO is answered
+ * @in_directory: its queue's entry, a reference until HELLO is answered
  * @state: enum client_state
  * @ops: completions and other threads' answers to come
  * @all: on the server's list; likewise @ready, @writer, @sent, @starved
- *	and @stuck
+ *	and @blocked_lru
  *
  * @recv: the receive, multishot or single
  * @receiving: @recv is in progress; @recv_ending: being cancelled
- * @greedy: filled several buffers at once
+ * @recv_once: filled several buffers at once
  * @more: the last buffer was full: more may follow
- * @starving: found no buffer in the ring
+ * @no_buffer: found no buffer in the ring
  * @eof: the peer has ended its direction
  * @denied: a refusal with -EACCES was logged
  * @overdue: a refusal of overdue requests was logged
  * @carry: first @carry_len bytes of an incomplete record
  * @received: buffers of requests, @nr_received of them
  *
- * @lent: the first is; @nr_lent are the ring's meanwhile
+ * @io_pending: the first is; @nr_in_flight are the ring's meanwhile
  *
  * @batch: records of the first buffer at the engine, @busy
  * @batch_timers: timers charged for them beforehand
  * @batch_done: the batch is done, with @batch_result
  *
- * @asking: on a list of parked clients, @busy
- * @told: the other threads have answered
+ * @parked: on a list of parked clients, @busy
+ * @summary_ready: the other threads have answered
  *
  * @send: in progress if @sending
  * @sending_last: last buffer of the @send_len bytes in progress
@@ -84,7 +84,7 @@ enum client_state {
  * @observer: among its queue's observers, if it @observes
  * @missed: dropped copies, not yet reported to it
  *
- * @recv is single while the client is @greedy, and for all clients where the
+ * @recv is single while the client is @recv_once, and for all clients where the
  * kernel's multishot is unreliable (probe.h). The first of @received may be
  * processed in part. @blocked lasts until all is sent.
  */
@@ -92,7 +92,7 @@ struct client {
 	struct server *server;
 	struct user *user;
 	struct queue *queue;
-	struct place *place;
+	struct directory_entry *in_directory;
 	int fd;
 	pid_t pid;
 	uint32_t ops;
@@ -102,13 +102,13 @@ struct client {
 	bool denied;
 	bool receiving;
 	bool recv_ending;
-	bool greedy;
+	bool recv_once;
 	bool more;
-	bool starving;
+	bool no_buffer;
 	bool eof;
 	bool overdue;
 	bool busy;
-	bool lent;
+	bool io_pending;
 	bool batch_done;
 	bool sending;
 	bool blocked;
@@ -119,19 +119,19 @@ struct client {
 	struct list writer;
 	struct list sent;
 	struct list starved;
-	struct list stuck;
+	struct list blocked_lru;
 
 	struct loop_op recv;
 	struct buffer_queue received;
 	uint32_t nr_received;
-	uint32_t nr_lent;
+	uint32_t nr_in_flight;
 
 	struct engine_io batch;
 	uint32_t batch_timers;
 	int batch_result;
 
-	struct list asking;
-	bool told;
+	struct list parked;
+	bool summary_ready;
 
 	struct loop_op send;
 	struct buffer *sending_last;
@@ -149,10 +149,10 @@ struct client {
 /* client.c ----------------------------------------------------------------- */
 
 /* Makes a client of a connection after its HELLO, the first record it sent.
- * Takes the descriptor, the place and the charge of a connection. -ENOMEM:
+ * Takes the descriptor, the directory entry and the charge of a connection. -ENOMEM:
  * takes nothing.
  */
-int client_new(struct server *server, struct arrival *arrival);
+int client_new(struct server *server, struct handshake *handshake);
 
 /* Frees all remaining clients, after the loop has ended. */
 void clients_deinit(struct server *server);
@@ -193,14 +193,14 @@ struct log_about client_about(const struct client *client, const char *id,
  * is @busy, and stays until the buffer is returned, however the client ends.
  * After that it is @busy until processing of the buffer continues.
  */
-void client_lend(struct client *client);
-void client_return(struct client *client);
+void client_io_begin(struct client *client);
+void client_io_end(struct client *client);
 
 /* Parks the client on the list @waiting, @busy, until other threads have
- * answered. client_told() then continues it.
+ * answered. client_unpark() then continues it.
  */
-void client_ask(struct client *client, struct list *waiting);
-void client_told(struct client *client);
+void client_park(struct client *client, struct list *waiting);
+void client_unpark(struct client *client);
 
 /* Continues the client after a change: receives, processes or ends. */
 void client_update(struct client *client);

@@ -43,7 +43,7 @@ int declare_queue(struct server *server, const struct declaration *file,
 {
 	struct queue_plan plan = {
 		.name = file->name,
-		.place = file->place,
+		.in_directory = file->in_directory,
 		.config = {
 			.clock_id = file->clock_id,
 			.mode = file->mode,
@@ -204,7 +204,8 @@ static void undeclare(struct queue *queue, const struct declaration *before)
 
 static bool is_mine(const struct server *server, const struct declaration *file)
 {
-	return (file->place ? file->place->thread : 0) == server->number;
+	return (file->in_directory ? file->in_directory->thread : 0) ==
+	       server->number;
 }
 
 static void undeclare_gone(struct server *server,

@@ -109,8 +109,8 @@ void client_hello(struct client *client, struct expiry_record *record)
 			access_log_hello(client, hello.name);
 		why = r < 0 ? attach_error(r) : NULL;
 	}
-	place_put(&server->shards->directory, client->place);
-	client->place = NULL;
+	directory_unref(&server->shards->directory, client->in_directory);
+	client->in_directory = NULL;
 	*record = (struct expiry_record) {
 		.op = EXPIRY_OP_HELLO,
 		.flags = hello.flags,

@@ -7,7 +7,7 @@
 #include "daemon/server/server.h"
 
 /* Indices of the pool checked for one reply. */
-#define LISTING_PLACES	1024
+#define LISTING_INDICES	1024
 
 #define UNIT	sizeof(struct expiry_record)
 
@@ -81,16 +81,16 @@ static uint32_t thread_of(const struct shards *shards, uint64_t cursor)
 	return cursor % shards->nr;
 }
 
-/* Returns the cursor of index @place in this thread's pool; at its @end that of
+/* Returns the cursor of index @index in this thread's pool; at its @end that of
  * the next thread, or 0.
  */
-static uint64_t cursor_after(const struct server *server, uint64_t place,
+static uint64_t cursor_after(const struct server *server, uint64_t index,
 			     bool end)
 {
 	uint32_t nr = server->shards->nr;
 
 	if (!end)
-		return place * nr + server->number;
+		return index * nr + server->number;
 	return server->number + 1 < nr ? server->number + 1 : 0;
 }
 
@@ -98,25 +98,25 @@ static uint64_t cursor_after(const struct server *server, uint64_t place,
 static size_t listing_fill(const struct server *server,
 			   const struct listing_question *question, void *to)
 {
-	uint64_t place = question->cursor / server->shards->nr;
+	uint64_t index = question->cursor / server->shards->nr;
 	const struct pool *pool = &server->queues.pool;
-	uint32_t n = 0, places = 0;
+	uint32_t n = 0, checked = 0;
 	struct listing_row *rows = to;
 	struct expiry_record *last;
 	const struct queue *queue;
 	struct access_peer peer;
 
 	access_peer_init(&peer, question->uid, question->fd);
-	while ((queue = pool_at(pool, place)) && n < question->max &&
-	       places++ < LISTING_PLACES) {
+	while ((queue = pool_at(pool, index)) && n < question->max &&
+	       checked++ < LISTING_INDICES) {
 		if (listed(question, &peer, queue) && !fill_row(&rows[n], queue))
 			n++;
-		place++;
+		index++;
 	}
 	last = (void *)&rows[n];
 	*last = (struct expiry_record) {
 		.op = EXPIRY_OP_QUEUES,
-		.cookie = cursor_after(server, place, !queue),
+		.cookie = cursor_after(server, index, !queue),
 	};
 	return n * sizeof(*rows) + UNIT;
 }
@@ -136,11 +136,11 @@ static void listing_next(struct server *server)
 
 	listing->client = NULL;
 	while (!listing->client && (entry = list_pop(&listing->waiting))) {
-		struct client *client = container_of(entry, struct client,
-						     asking);
+		struct client *client =
+			container_of(entry, struct client, parked);
 
 		if (client->state == CLIENT_DEAD)
-			client_told(client);
+			client_unpark(client);
 		else
 			listing->client = client;
 	}
@@ -187,7 +187,7 @@ static void listing_answered(struct server *server, struct mail *mail)
 	struct client *client = listing->client;
 
 	(void)mail;
-	client_told(client);
+	client_unpark(client);
 	if (client->state != CLIENT_DEAD) {
 		listing_send(client, listing);
 		counter_add(&server->stat.records, 1);
@@ -209,7 +209,7 @@ bool listing_reply(struct client *client)
 
 	if (thread_of(server->shards, request_of(client)->id) !=
 	    server->number) {
-		client_ask(client, &server->listing.waiting);
+		client_park(client, &server->listing.waiting);
 		if (!server->listing.client)
 			listing_next(server);
 		return true;

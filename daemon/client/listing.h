@@ -57,7 +57,7 @@ struct listing_question {
  * struct listing - a thread's question to others
  * @mail: to the thread in question, and back
  * @client: the client that asks, NULL = none
- * @waiting: other clients, by their @asking
+ * @waiting: other clients, by their @parked
  * @rows: the answer, @len bytes, with its last record
  *
  * The thread that has @mail owns the other fields, too.

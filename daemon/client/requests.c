@@ -25,7 +25,7 @@
 /* Of these, for clients with few requests: they run first, and leave the rest
  * to clients with many.
  */
-#define TURN_REQUESTS_FEW	768
+#define TURN_REQUESTS_SMALL	768
 
 /* Extra budget units a request costs. A SCAN may check as many slots as a
  * buffer has rows, or more. QUEUES may check as many queues, and a STAT is
@@ -51,7 +51,7 @@ static void client_broke(struct client *client, const char *why)
 
 /* Returns whether the requests in @buffer are overdue: carrying them out would
  * only delay later ones as much. Requests of a client that does not read are in
- * private memory and have no time of arrival.
+ * private memory and have no time of handshake.
  */
 static bool is_overdue(const struct client *client, const struct buffer *buffer)
 {
@@ -73,7 +73,7 @@ static bool is_refusable(uint8_t op)
 	       op == EXPIRY_OP_QUEUES;
 }
 
-static bool is_own(uint8_t op)
+static bool is_daemon_op(uint8_t op)
 {
 	return op >= EXPIRY_OP_HELLO && op <= EXPIRY_OP_QUEUES;
 }
@@ -279,13 +279,13 @@ static void do_credit(struct client *client, struct buffer *buffer)
 		client_broke(client, "CREDIT from a client that is not the consumer");
 	} else {
 		if (client->queue)
-			consumer_credit(client->queue, request->period_ms);
+			delivery_credit(client->queue, request->period_ms);
 		buffer->head += sizeof(*request);
 	}
 }
 
 /* Returns the extra budget units of a request. */
-static uint32_t extra(const struct expiry_record *request)
+static uint32_t budget_cost(const struct expiry_record *request)
 {
 	return request->op == EXPIRY_OP_SCAN ||
 	       request->op == EXPIRY_OP_QUEUES ? SCAN_REQUESTS :
@@ -295,7 +295,7 @@ static uint32_t extra(const struct expiry_record *request)
 /* Carries out a request to the daemon itself. Returns false if it must wait for
  * the next turn.
  */
-static bool do_own(struct client *client, struct buffer *buffer)
+static bool do_daemon_op(struct client *client, struct buffer *buffer)
 {
 	struct expiry_record *request = (void *)buffer->head;
 
@@ -340,7 +340,7 @@ static uint32_t run_length(const struct client *client,
 	uint32_t max = (buffer->tail - buffer->head) / RECORD, n;
 
 	for (n = 0; n < max; n++)
-		if (is_own(record[n].op) ||
+		if (is_daemon_op(record[n].op) ||
 		    !access_allows(client->access, record[n].op) ||
 		    (overdue && is_refusable(record[n].op)))
 			break;
@@ -365,8 +365,8 @@ void client_batch_done(struct engine_io *io, int result)
 {
 	struct client *client = container_of(io, struct client, batch);
 
-	client_return(client);
-	queue_done(client->queue, client->batch_timers);
+	client_io_end(client);
+	charge_complete(client->queue, client->batch_timers);
 	client->batch_result = result;
 	client->batch_done = true;
 	client_update(client);
@@ -405,8 +405,8 @@ static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 		run_done(client, -ENOENT);
 		return;
 	}
-	batch->count = queue_allowed(client->queue, batch->records,
-				     count, &client->batch_timers);
+	batch->count = charge_admit(client->queue, batch->records, count,
+				    &client->batch_timers);
 	if (!batch->count) {
 		refuse(client, buffer, count);
 		return;
@@ -414,10 +414,10 @@ static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 	histogram_add(&client->server->batch, batch->count);
 	r = ops->submit(client->queue->engine_queue, batch);
 	if (r == -EINPROGRESS) {
-		client_lend(client);
+		client_io_begin(client);
 		return;
 	}
-	queue_done(client->queue, client->batch_timers);
+	charge_complete(client->queue, client->batch_timers);
 	run_done(client, r);
 }
 
@@ -445,7 +445,7 @@ static void refuse_busy(struct client *client, struct buffer *buffer)
 /* Joins a record that arrived in two buffers. If the cut was at no multiple of
  * 8 bytes the rest is moved, so that records are aligned.
  */
-static void begin(struct client *client, struct buffer *buffer)
+static void join_split_record(struct client *client, struct buffer *buffer)
 {
 	uint32_t carry = client->carry_len;
 
@@ -467,7 +467,7 @@ static void begin(struct client *client, struct buffer *buffer)
 /* Returns the first buffer for the engine, or a private copy if the engine has
  * its share of the ring's buffers; NULL: no memory.
  */
-static struct buffer *to_be_lent(struct client *client)
+static struct buffer *buffer_for_io(struct client *client)
 {
 	struct buffers *buffers = &client->server->buffers;
 	struct buffer *buffer = client->received.first, *copy;
@@ -475,9 +475,9 @@ static struct buffer *to_be_lent(struct client *client)
 	bool last = buffer == client->received.last;
 
 	if (buffer->kind != BUFFER_RING ||
-	    buffers->nr_lent + buffers_reserve(buffers) < buffers->nr_ring)
+	    buffers->nr_in_flight + buffers_reserve(buffers) < buffers->nr_ring)
 		return buffer;
-	copy = buffer_privatize(buffers, buffer);
+	copy = buffer_detach(buffers, buffer);
 	if (!copy)
 		return NULL;
 	copy->received_ns = received_ns;
@@ -489,7 +489,7 @@ static struct buffer *to_be_lent(struct client *client)
 }
 
 /* Ends a processed buffer: sends it, or frees it if it has no reply. */
-static void finish(struct client *client, struct buffer *buffer)
+static void send_replies(struct client *client, struct buffer *buffer)
 {
 	buffer_pop(&client->received);
 	client->nr_received--;
@@ -507,7 +507,7 @@ static void finish(struct client *client, struct buffer *buffer)
 
 uint32_t client_process(struct client *client)
 {
-	struct buffer *buffer = client->received.first, *lent = buffer;
+	struct buffer *buffer = client->received.first, *first = buffer;
 	uint32_t records, more = 0;
 	bool overdue;
 	char *start;
@@ -515,12 +515,12 @@ uint32_t client_process(struct client *client)
 	if (!buffer)
 		return 0;
 	if (!buffer->reply_tail)
-		begin(client, buffer);
+		join_split_record(client, buffer);
 	if (!client->batch_done)
-		lent = to_be_lent(client);
-	if (lent)
-		buffer = lent;
-	overdue = !lent || is_overdue(client, buffer);
+		first = buffer_for_io(client);
+	if (first)
+		buffer = first;
+	overdue = !first || is_overdue(client, buffer);
 	if (!overdue)
 		client->overdue = false;
 	start = buffer->head;
@@ -541,19 +541,19 @@ uint32_t client_process(struct client *client)
 			reply_status(buffer, -EACCES);
 		} else if (overdue && is_refusable(record->op)) {
 			refuse_busy(client, buffer);
-		} else if (!is_own(record->op)) {
+		} else if (!is_daemon_op(record->op)) {
 			do_run(client, buffer, overdue);
 		} else if (client_full(client) || more >= SCAN_REQUESTS) {
 			/* Wait until the long replies before this one are sent.
 			 */
 			break;
 		} else {
-			uint32_t cost = extra(record);
+			uint32_t cost = budget_cost(record);
 
 			/* Try again next turn; an overdue request is refused
 			 * instead.
 			 */
-			if (do_own(client, buffer))
+			if (do_daemon_op(client, buffer))
 				more += cost;
 			else if (overdue)
 				refuse_busy(client, buffer);
@@ -565,7 +565,7 @@ uint32_t client_process(struct client *client)
 	counter_add(&client->server->stat.records, records);
 	if (!client->busy && (client->state > CLIENT_OPEN ||
 			      (size_t)(buffer->tail - buffer->head) < RECORD))
-		finish(client, buffer);
+		send_replies(client, buffer);
 	client_update(client);
 	return records + more;
 }
@@ -589,9 +589,9 @@ static uint32_t process(struct list *ready, uint32_t done, uint32_t budget)
 
 void clients_process(struct server *server)
 {
-	uint32_t done = process(&server->few, 0, TURN_REQUESTS_FEW);
+	uint32_t done = process(&server->ready_small, 0, TURN_REQUESTS_SMALL);
 
 	/* A cost above the first limit does not reduce the others' share. */
-	process(&server->ready, min_u64(done, TURN_REQUESTS_FEW),
+	process(&server->ready, min_u64(done, TURN_REQUESTS_SMALL),
 		TURN_REQUESTS);
 }

@@ -47,7 +47,8 @@ int alarms_reserve(struct alarms *alarms, uint32_t nr)
 	return 0;
 }
 
-static void place(struct alarms *alarms, uint32_t position, struct alarm *alarm)
+static void alarm_move(struct alarms *alarms, uint32_t position,
+		       struct alarm *alarm)
 {
 	alarms->heap[position] = alarm;
 	alarm->position = position;
@@ -58,7 +59,7 @@ static uint32_t sift_up(struct alarms *alarms, uint32_t position,
 {
 	while (position > 1 &&
 	       alarms->heap[position / 2]->deadline_ns > alarm->deadline_ns) {
-		place(alarms, position, alarms->heap[position / 2]);
+		alarm_move(alarms, position, alarms->heap[position / 2]);
 		position /= 2;
 	}
 	return position;
@@ -76,7 +77,7 @@ static uint32_t sift_down(struct alarms *alarms, uint32_t position,
 			child++;
 		if (alarms->heap[child]->deadline_ns >= alarm->deadline_ns)
 			break;
-		place(alarms, position, alarms->heap[child]);
+		alarm_move(alarms, position, alarms->heap[child]);
 		position = child;
 	}
 	return position;
@@ -93,7 +94,7 @@ void alarm_set(struct alarms *alarms, struct alarm *alarm, uint64_t deadline_ns)
 		position = ++alarms->nr;
 	position = sift_up(alarms, position, alarm);
 	position = sift_down(alarms, position, alarm);
-	place(alarms, position, alarm);
+	alarm_move(alarms, position, alarm);
 }
 
 void alarm_unset(struct alarms *alarms, struct alarm *alarm)
@@ -109,7 +110,7 @@ void alarm_unset(struct alarms *alarms, struct alarm *alarm)
 		return;
 	position = sift_up(alarms, position, last);
 	position = sift_down(alarms, position, last);
-	place(alarms, position, last);
+	alarm_move(alarms, position, last);
 }
 
 /* Rings all alarms that are due. */

@@ -381,7 +381,7 @@ static int embedded_wait(struct engine_queue *base)
 
 	if (timers_due(&queue->timers, now(queue)))
 		return 1;
-	/* The alarm is set once the top is settled, at the turn's end. */
+	/* The alarm is set once the top is clean, at the turn's end. */
 	queue->waiting = true;
 	queue_used(queue);
 	return 0;

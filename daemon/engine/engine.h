@@ -24,13 +24,13 @@ struct budget;
  * struct engine - an open engine; embedded in the engine's own
  * @ops: its functions
  * @loop: its time and its ring
- * @asked: a request is pending that most likely completes when
+ * @submit_pending: a request is pending that most likely completes when
  *	submitted; the daemon clears it
  */
 struct engine {
 	const struct engine_ops *ops;
 	struct loop *loop;
-	bool asked;
+	bool submit_pending;
 };
 
 /**

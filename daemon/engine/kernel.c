@@ -21,7 +21,7 @@
 /* Empty reads of a readable queue: the page they need is not in memory. The
  * next read may wait for it, in a thread of the ring.
  */
-#define READS_IN_VAIN	2
+#define EMPTY_READS_MAX	2
 
 /**
  * struct kernel - the engine
@@ -40,7 +40,7 @@ struct kernel {
  * @mode: EXPIRY_MODE_*
  * @clock_id: as configured
  * @past_ns: latest deadline already passed when set
- * @in_vain: consecutive empty reads of the readable queue
+ * @empty_reads: consecutive empty reads of the readable queue
  * @poll_turn: the turn in which @poll was armed
  * @waiting: due() must be called
  * @polling: @poll is pending
@@ -55,7 +55,7 @@ struct kernel_queue {
 	uint32_t mode;
 	uint32_t clock_id;
 	uint64_t past_ns;
-	uint32_t in_vain;
+	uint32_t empty_reads;
 	bool waiting;
 	bool polling;
 	bool freed;
@@ -88,7 +88,7 @@ static void poll_done(struct loop_op *op, int result, uint32_t flags)
 	list_del(&queue->all);
 	/* The poll has waited for an event: the read before it was empty. */
 	if (queue->base.engine->loop->turns - queue->poll_turn > 1)
-		queue->in_vain = 0;
+		queue->empty_reads = 0;
 	if (queue->freed) {
 		kernel_queue_end(queue);
 	} else if (queue->waiting) {
@@ -223,7 +223,7 @@ static void submit_rest(struct kernel_queue *queue, struct engine_io *io)
 	io_uring_prep_rw(IORING_OP_URING_CMD, sqe, queue->fd, NULL, 0, 0);
 	sqe->cmd_op = EXPIRY_IOC_SUBMIT;
 	memcpy(sqe->cmd, &batch, sizeof(batch));
-	queue->base.engine->asked = true;
+	queue->base.engine->submit_pending = true;
 }
 
 static void submit_done(struct loop_op *op, int result, uint32_t flags)
@@ -325,12 +325,12 @@ static void collect_done(struct loop_op *op, int result, uint32_t flags)
 
 	(void)flags;
 	if (result == -EAGAIN) {
-		queue->in_vain++;
+		queue->empty_reads++;
 		result = 0;
 	} else if (result == -EINTR || result == -ECANCELED) {
 		result = 0;
 	} else if (result > 0) {
-		queue->in_vain = 0;
+		queue->empty_reads = 0;
 		result = keep_expired(io->records,
 				      result / (int)sizeof(*io->records));
 		io->late_ns = lateness(queue, io->records, result);
@@ -351,9 +351,9 @@ static int kernel_collect(struct engine_queue *base, struct engine_io *io)
 	io->op.done = collect_done;
 	io_uring_prep_read(sqe, queue->fd, io->records,
 			   io->count * sizeof(*io->records), -1);
-	if (queue->in_vain < READS_IN_VAIN)
+	if (queue->empty_reads < EMPTY_READS_MAX)
 		sqe->rw_flags = RWF_NOWAIT;
-	base->engine->asked = true;
+	base->engine->submit_pending = true;
 	return -EINPROGRESS;
 }
 

@@ -140,7 +140,7 @@ struct buffer *buffer_private(struct buffers *buffers, uint32_t size)
 	return buffer;
 }
 
-struct buffer *buffer_privatize(struct buffers *buffers, struct buffer *buffer)
+struct buffer *buffer_detach(struct buffers *buffers, struct buffer *buffer)
 {
 	char *start = buffer->reply_tail ? buffer->reply : buffer->head;
 	struct buffer *copy;

@@ -87,7 +87,7 @@ static inline struct buffer *buffer_pop(struct buffer_queue *queue)
  * @size: data bytes of each buffer
  * @nr_ring: number in the ring, a power of two
  * @nr_free: of these, available to the kernel
- * @nr_lent: of these, at an engine or other thread, or behind one
+ * @nr_in_flight: of these, at an engine or other thread, or behind one
  * @returned: freed, not yet shown to the kernel
  * @private_size: bytes of private buffers
  * @private_most: their maximum since @trimmed_ns
@@ -103,7 +103,7 @@ struct buffers {
 	uint32_t nr_ring;
 	uint32_t nr_spare;
 	uint32_t nr_free;
-	uint32_t nr_lent;
+	uint32_t nr_in_flight;
 	uint32_t returned;
 	counter_t private_size;
 	uint64_t private_most;
@@ -136,8 +136,7 @@ uint64_t buffer_queue_private(const struct buffer_queue *queue);
 /* Returns a private copy of @buffer, which is then freed. NULL: no memory, and
  * @buffer stays.
  */
-struct buffer *buffer_privatize(struct buffers *buffers,
-				struct buffer *buffer);
+struct buffer *buffer_detach(struct buffers *buffers, struct buffer *buffer);
 
 /* Returns the number of the ring's buffers that an engine never gets. An engine
  * may hold its buffers while memory is swapped in; meanwhile all other clients

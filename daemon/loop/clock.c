@@ -35,7 +35,7 @@ static void clock_was_set(struct loop_op *op, int result, uint32_t flags)
 	if (result == -ECANCELED)
 		return;
 	clock_watch(clock);
-	consumers_clock_set(clock->server);
+	deliveries_clock_set(clock->server);
 }
 
 int clock_init(struct clock_watch *clock, struct server *server)

@@ -164,7 +164,7 @@ static void run_completions(struct loop *loop)
 		op->done(op, result, flags);
 	}
 	if (epoll->completed)
-		loop->settled = false;
+		loop->reaped = false;
 }
 
 /* ----------------------------------------------------------------- requests */

@@ -105,7 +105,7 @@ void loop_turned(struct loop *loop)
 {
 	loop->now_known = 0;
 	loop->turns++;
-	loop->settled = !io_uring_sq_ready(&loop->ring);
+	loop->reaped = !io_uring_sq_ready(&loop->ring);
 }
 
 int loop_turn(struct loop *loop, bool wait)

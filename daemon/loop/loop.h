@@ -77,7 +77,7 @@ struct epoll_loop;
  * @submit: starts prepared requests, as far as possible; runs no completion.
  *	Returns -EINTR, -EAGAIN or -EBUSY where another try may do more.
  * @turn: submits, waits for a completion if @wait, calls loop_turned(), then
- *	runs at most LOOP_COMPLETIONS_MAX completions; clears @loop->settled if
+ *	runs at most LOOP_COMPLETIONS_MAX completions; clears @loop->reaped if
  *	some are left. Returns 0 or a fatal -errno.
  */
 struct loop_ops {
@@ -112,13 +112,13 @@ extern const struct loop_ops loop_epoll;	/* anywhere */
  * @now_ns: time on each clock, if @now_known
  * @now_known: bit n: @now_ns[n] is this turn's
  * @turns: number of turns
- * @settled: earlier requests are submitted, all completions handled
+ * @reaped: earlier requests are submitted, all completions handled
  * @ahead_ns: each clock's lead, see time-namespace.h (const after start)
  * @has_offsets: some clock is not the host's (const after start)
  * @cancel: completes all requests that cancel another
  * @error: result of every further loop_turn(), 0 = none
  *
- * Without io_uring only @ring.sq is in use. @settled is about the requests before
+ * Without io_uring only @ring.sq is in use. @reaped is about the requests before
  * this turn. @ahead_ns is the lead over the clock of absolute timeouts.
  */
 struct loop {
@@ -128,7 +128,7 @@ struct loop {
 	uint64_t now_ns[LOOP_CLOCKS];
 	uint32_t now_known;
 	uint64_t turns;
-	bool settled;
+	bool reaped;
 	bool has_offsets;
 	int64_t ahead_ns[LOOP_CLOCKS];
 	struct loop_op cancel;

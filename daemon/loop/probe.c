@@ -110,10 +110,10 @@ static bool probe_send(struct loop *loop, struct probe_send *probe, int fd,
 	io_uring_prep_send(sqe, fd, data, len,
 			   MSG_NOSIGNAL | MSG_DONTWAIT | MSG_WAITALL);
 	sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
-	return !loop_turn(loop, false) && loop->settled;
+	return !loop_turn(loop, false) && loop->reaped;
 }
 
-bool probe_quiet(struct loop *loop)
+bool probe_skip_success(struct loop *loop)
 {
 	static const char data[PROBE_SEND];
 	/* Static: an unexpected completion may come after the return. Each

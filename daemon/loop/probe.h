@@ -19,11 +19,11 @@
 bool probe_multishot(struct loop *loop, struct buffers *buffers);
 
 /**
- * probe_quiet - whether a non-blocking send can skip its CQE on success
+ * probe_skip_success - whether a non-blocking send can skip its CQE on success
  *
  * It must still post a CQE if the socket took a part or nothing. Must be called
  * before any submission that may complete meanwhile.
  */
-bool probe_quiet(struct loop *loop);
+bool probe_skip_success(struct loop *loop);
 
 #endif /* DAEMON_PROBE_H */

@@ -88,7 +88,7 @@ static int uring_turn(struct loop *loop, bool wait)
 	io_uring_cq_advance(&loop->ring, n);
 	if (io_uring_cq_ready(&loop->ring) ||
 	    io_uring_cq_has_overflow(&loop->ring))
-		loop->settled = false;
+		loop->reaped = false;
 	return 0;
 }
 

@@ -121,7 +121,7 @@ static void tidy(struct declarations *set)
 		qsort(set->all, nr, sizeof(*set->all), compare);
 }
 
-static int get_places(struct declarations *set, struct directory *directory)
+static int find_threads(struct declarations *set, struct directory *directory)
 {
 	uint32_t i;
 
@@ -129,8 +129,8 @@ static int get_places(struct declarations *set, struct directory *directory)
 	for (i = 0; i < set->nr; i++) {
 		struct declaration *one = &set->all[i];
 
-		one->place = place_get(directory, one->name);
-		if (!one->place)
+		one->in_directory = directory_get(directory, one->name);
+		if (!one->in_directory)
 			return -ENOMEM;
 	}
 	return 0;
@@ -152,7 +152,7 @@ struct declarations *declarations_read(const struct config *config,
 	if (!r)
 		tidy(set);
 	if (!r && directory)
-		r = get_places(set, directory);
+		r = find_threads(set, directory);
 	*faults = r ? 1 : reader.faults;
 	if (!r)
 		return set;
@@ -169,7 +169,7 @@ void declarations_free(struct declarations *set)
 		return;
 	for (i = 0; i < set->nr; i++) {
 		free(set->all[i].path);
-		place_put(set->directory, set->all[i].place);
+		directory_unref(set->directory, set->all[i].in_directory);
 	}
 	free(set->all);
 	free(set);

@@ -14,7 +14,7 @@
 
 struct config;
 struct directory;
-struct place;
+struct directory_entry;
 
 /* No layout in the file: the one of expiryd.conf(5). */
 #define LAYOUT_CONFIGURED	UINT32_MAX
@@ -33,7 +33,7 @@ struct place;
  * @limit: most timers, 0 = as expiryd.conf(5) says
  * @slack_ns: most delay of a wake-up by the kernel
  * @layout: EXPIRY_LAYOUT_* or LAYOUT_CONFIGURED
- * @place: the queue's in the directory, a reference
+ * @in_directory: the queue's entry there, a reference
  */
 struct declaration {
 	char name[EXPIRY_NAME_MAX];
@@ -48,12 +48,12 @@ struct declaration {
 	uint64_t limit;
 	uint64_t slack_ns;
 	uint32_t layout;
-	struct place *place;
+	struct directory_entry *in_directory;
 };
 
 /**
  * struct declarations - all declarations, by name
- * @directory: has their places, NULL = none were taken
+ * @directory: has their entries, NULL = none were taken
  */
 struct declarations {
 	struct declaration *all;

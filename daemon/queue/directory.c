@@ -13,8 +13,8 @@ int directory_init(struct directory *directory, uint32_t nr_threads,
 
 	*directory = (struct directory) { .nr_threads = nr_threads };
 	pthread_mutex_init(&directory->lock, NULL);
-	/* Every place has a queue or a connection, and those are limited. */
-	pool_init(&directory->pool, sizeof(struct place), UINT64_MAX);
+	/* Every entry has a queue or a connection, and those are limited. */
+	pool_init(&directory->pool, sizeof(struct directory_entry), UINT64_MAX);
 	r = name_key_init(&directory->key);
 	if (r < 0)
 		return r;
@@ -37,26 +37,29 @@ void directory_deinit(struct directory *directory)
 	pthread_mutex_destroy(&directory->lock);
 }
 
-static struct list *place_bucket(struct directory *directory, const char *name)
+static struct list *directory_bucket(struct directory *directory,
+				     const char *name)
 {
 	return &directory->buckets[name_hash(&directory->key, name) &
 				   directory->mask];
 }
 
-static struct place *place_find(struct directory *directory, const char *name)
+static struct directory_entry *directory_find(struct directory *directory,
+					      const char *name)
 {
-	struct list *bucket = place_bucket(directory, name), *entry;
+	struct list *bucket = directory_bucket(directory, name), *node;
 
-	for (entry = bucket->next; entry != bucket; entry = entry->next) {
-		struct place *place = container_of(entry, struct place, all);
+	for (node = bucket->next; node != bucket; node = node->next) {
+		struct directory_entry *entry =
+			container_of(node, struct directory_entry, all);
 
-		if (!memcmp(place->name, name, sizeof(place->name)))
-			return place;
+		if (!memcmp(entry->name, name, sizeof(entry->name)))
+			return entry;
 	}
 	return NULL;
 }
 
-/* Returns the thread with the fewest places. Balances named and anonymous
+/* Returns the thread with the fewest entries. Balances named and anonymous
  * queues separately: a short-lived one must not put two long-lived ones
  * together. Then balances their sum.
  */
@@ -73,61 +76,64 @@ static uint32_t fewest(const struct directory *directory, bool named)
 	return best;
 }
 
-static struct place *place_new(struct directory *directory, const char *name)
+static struct directory_entry *directory_add(struct directory *directory,
+					     const char *name)
 {
-	struct place *place = pool_get(&directory->pool);
+	struct directory_entry *entry = pool_get(&directory->pool);
 
-	if (!place)
+	if (!entry)
 		return NULL;
-	place->thread = fewest(directory, name[0]);
-	memcpy(place->name, name, sizeof(place->name));
-	list_init(&place->all);
+	entry->thread = fewest(directory, name[0]);
+	memcpy(entry->name, name, sizeof(entry->name));
+	list_init(&entry->all);
 	if (name[0]) {
-		list_add(place_bucket(directory, name), &place->all);
-		directory->named[place->thread]++;
+		list_add(directory_bucket(directory, name), &entry->all);
+		directory->named[entry->thread]++;
 	} else {
-		directory->anonymous[place->thread]++;
+		directory->anonymous[entry->thread]++;
 	}
-	return place;
+	return entry;
 }
 
-struct place *place_get(struct directory *directory, const char *name)
+struct directory_entry *directory_get(struct directory *directory,
+				      const char *name)
 {
-	struct place *place = NULL;
+	struct directory_entry *entry = NULL;
 
 	pthread_mutex_lock(&directory->lock);
 	if (name[0])
-		place = place_find(directory, name);
-	if (!place)
-		place = place_new(directory, name);
-	if (place)
-		place->references++;
+		entry = directory_find(directory, name);
+	if (!entry)
+		entry = directory_add(directory, name);
+	if (entry)
+		entry->references++;
 	pthread_mutex_unlock(&directory->lock);
-	return place;
+	return entry;
 }
 
-struct place *place_hold(struct directory *directory, struct place *place)
+struct directory_entry *directory_ref(struct directory *directory,
+				      struct directory_entry *entry)
 {
-	if (!place)
+	if (!entry)
 		return NULL;
 	pthread_mutex_lock(&directory->lock);
-	place->references++;
+	entry->references++;
 	pthread_mutex_unlock(&directory->lock);
-	return place;
+	return entry;
 }
 
-void place_put(struct directory *directory, struct place *place)
+void directory_unref(struct directory *directory, struct directory_entry *entry)
 {
-	if (!place)
+	if (!entry)
 		return;
 	pthread_mutex_lock(&directory->lock);
-	if (!--place->references) {
-		list_del(&place->all);
-		if (place->name[0])
-			directory->named[place->thread]--;
+	if (!--entry->references) {
+		list_del(&entry->all);
+		if (entry->name[0])
+			directory->named[entry->thread]--;
 		else
-			directory->anonymous[place->thread]--;
-		pool_put(&directory->pool, place);
+			directory->anonymous[entry->thread]--;
+		pool_put(&directory->pool, entry);
 	}
 	pthread_mutex_unlock(&directory->lock);
 }

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The directory: which thread has which queue. Only making, finding and ending
- * a queue use it. With one thread it is not needed: a place is NULL then.
+ * a queue use it. With one thread it is not needed: an entry is NULL then.
  */
 #ifndef DAEMON_DIRECTORY_H
 #define DAEMON_DIRECTORY_H
@@ -16,12 +16,12 @@
 #include "daemon/util/util.h"
 
 /**
- * struct place - where a queue is
+ * struct directory_entry - where a queue is
  * @all: in its bucket, of an anonymous one in none
  * @name: const; likewise @thread
  * @references: of the queue and of HELLOs in transit; under the lock
  */
-struct place {
+struct directory_entry {
 	struct list all;
 	char name[EXPIRY_NAME_MAX];
 	uint32_t thread;
@@ -29,11 +29,11 @@ struct place {
 };
 
 /**
- * struct directory - all places
+ * struct directory - all entries
  * @lock: protects all fields
  * @key: random key of the hash of @buckets
  * @buckets: by the hash of the name, @mask + 1 of them
- * @named: places of each of @nr_threads threads; likewise @anonymous
+ * @named: entries of each of @nr_threads threads; likewise @anonymous
  */
 struct directory {
 	pthread_mutex_t lock;
@@ -51,15 +51,18 @@ int directory_init(struct directory *directory, uint32_t nr_threads,
 		   uint64_t nr_queues);
 void directory_deinit(struct directory *directory);
 
-/* Returns a reference to the place of the queue @name, EXPIRY_NAME_MAX bytes:
+/* Returns a reference to the entry of the queue @name, EXPIRY_NAME_MAX bytes:
  * its present one, or a new one in the thread with the fewest. NULL: no memory.
  */
-struct place *place_get(struct directory *directory, const char *name);
+struct directory_entry *directory_get(struct directory *directory,
+				      const char *name);
 
 /* Takes one more reference; NULL is allowed. */
-struct place *place_hold(struct directory *directory, struct place *place);
+struct directory_entry *directory_ref(struct directory *directory,
+				      struct directory_entry *entry);
 
 /* Drops one reference; NULL is allowed. */
-void place_put(struct directory *directory, struct place *place);
+void directory_unref(struct directory *directory,
+		     struct directory_entry *entry);
 
 #endif /* DAEMON_DIRECTORY_H */

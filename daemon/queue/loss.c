@@ -42,7 +42,7 @@ static void add_row(struct loss *loss, const char *name, uint64_t timers)
 
 static void count_queue(struct loss *loss, struct queue *queue)
 {
-	uint64_t timers = queue->kept ? 0 : queue_count_timers(queue);
+	uint64_t timers = queue->stored ? 0 : queue_count_timers(queue);
 
 	if (!timers)
 		return;

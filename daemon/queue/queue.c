@@ -85,11 +85,11 @@ static void queue_free(struct queue *queue)
 	share_put(&account->queues, 1);
 	queue->user->nr_queues--;
 	user_put(&server->users, queue->user);
-	place_put(&server->shards->directory, queue->place);
+	directory_unref(&server->shards->directory, queue->in_directory);
 	queue->user = NULL;
 	queue->charged = 0;
 	if (queue->reading) {
-		queue->doomed = true;
+		queue->dying = true;
 		return;
 	}
 	queue_forget(queue);
@@ -118,10 +118,11 @@ void queues_deinit(struct queues *queues)
 
 /* Adds a queue to its lists. Its engine's queue, clock and mode are set. */
 static void queue_add(struct queue *queue, struct server *server,
-		      struct user *user, struct place *place, const char *name)
+		      struct user *user, struct directory_entry *entry,
+		      const char *name)
 {
 	queue->engine_queue->owner = queue;
-	queue->engine_queue->due = consumer_due;
+	queue->engine_queue->due = delivery_due;
 	queue->server = server;
 	queue->user = user;
 	queue->gid = ACCESS_NO_GROUP;
@@ -129,8 +130,8 @@ static void queue_add(struct queue *queue, struct server *server,
 	queue->number = server->queues.made++ * server->shards->nr +
 			server->number + 1;
 	memcpy(queue->name, name, sizeof(queue->name));
-	queue->place = place_hold(&server->shards->directory, place);
-	queue->read.done = consumer_read_done;
+	queue->in_directory = directory_ref(&server->shards->directory, entry);
+	queue->read.done = delivery_read_done;
 	list_init(&queue->due);
 	list_init(&queue->observers);
 	list_add(queue_bucket(&server->queues, queue->name), &queue->all);
@@ -166,7 +167,7 @@ int queue_new(struct server *server, const struct queue_plan *plan,
 		goto err_pool;
 	queue->clock_id = config.clock_id;
 	queue->mode = config.mode;
-	queue_add(queue, server, plan->user, plan->place, plan->name);
+	queue_add(queue, server, plan->user, plan->in_directory, plan->name);
 	*queuep = queue;
 	return 0;
 
@@ -180,7 +181,7 @@ err_account:
 	return r;
 }
 
-int queue_adopt(struct server *server, int fd, struct place *place,
+int queue_adopt(struct server *server, int fd, struct directory_entry *entry,
 		const char *name, uid_t uid, struct queue **queuep)
 {
 	struct user *user;
@@ -204,8 +205,8 @@ int queue_adopt(struct server *server, int fd, struct place *place,
 	queue->mode = stat.mode;
 	share_add(&server->shards->queues, 1);
 	share_add(&user->account->queues, 1);
-	queue_add(queue, server, user, place, name);
-	queue_settle(queue);
+	queue_add(queue, server, user, entry, name);
+	charge_update(queue);
 	*queuep = queue;
 	return 0;
 
@@ -224,7 +225,7 @@ static int queue_make(struct client *client, const struct expiry_hello *hello,
 	const struct declaration *declaration = NULL;
 	const struct queue_plan plan = {
 		.name = hello->name,
-		.place = client->place,
+		.in_directory = client->in_directory,
 		.user = client->user,
 		.config = {
 			.clock_id = hello->clock_id,
@@ -303,7 +304,7 @@ int queue_attach(struct client *client, const struct expiry_hello *hello)
 		queue->epoch++;
 		queue->credit = 0;
 		queue->rewinding = queue->mode & EXPIRY_MODE_ACK;
-		consumer_kick(queue);
+		delivery_kick(queue);
 	}
 	return 0;
 }
@@ -322,7 +323,7 @@ void queue_detach(struct client *client)
 	client->queue = NULL;
 	queue->clients--;
 	if (queue->consumer == client)
-		consumer_leave(queue);
+		delivery_detach(queue);
 	if (!queue_named(queue))
 		queue_free(queue);
 }
@@ -375,7 +376,7 @@ int queue_give(struct queue *queue, uid_t uid)
 	return 0;
 }
 
-void queue_settle(struct queue *queue)
+void charge_update(struct queue *queue)
 {
 	uint64_t timers = queue->engine_queue->timers + queue->pending;
 
@@ -385,10 +386,10 @@ void queue_settle(struct queue *queue)
 	queue->charged = timers;
 }
 
-void queue_done(struct queue *queue, uint32_t arms)
+void charge_complete(struct queue *queue, uint32_t arms)
 {
 	queue->pending -= arms;
-	queue_settle(queue);
+	charge_update(queue);
 }
 
 /* Returns whether a keyed queue has this timer: arming it then adds none. */
@@ -404,7 +405,7 @@ static bool queue_has(struct queue *queue, uint64_t id)
 static void queue_recount(struct queue *queue)
 {
 	if (!queue->server->engine->ops->recount(queue->engine_queue))
-		queue_settle(queue);
+		charge_update(queue);
 }
 
 uint64_t queue_count_timers(struct queue *queue)
@@ -468,7 +469,8 @@ static void account_recount(struct server *server, struct user *user)
  * those in the buffers of all threads, and in the private memory of clients.
  * The sum is below 2^49, see MOST in config.c.
  */
-static bool user_far(const struct server *server, const struct user *user)
+static bool user_has_headroom(const struct server *server,
+			      const struct user *user)
 {
 	uint64_t now = share_read(&user->account->timers);
 	uint64_t limit = server->config.timers_per_user;
@@ -481,7 +483,7 @@ static bool user_far(const struct server *server, const struct user *user)
 }
 
 /* Charges the owner with @arms timers. Returns false if that is too many. */
-static bool queue_charge(struct queue *queue, uint32_t arms)
+static bool charge_take(struct queue *queue, uint32_t arms)
 {
 	uint64_t limit = queue->server->config.timers_per_user;
 
@@ -492,31 +494,30 @@ static bool queue_charge(struct queue *queue, uint32_t arms)
 	return true;
 }
 
-uint32_t queue_allowed(struct queue *queue,
-		       const struct expiry_record *records, uint32_t count,
-		       uint32_t *armsp)
+uint32_t charge_admit(struct queue *queue, const struct expiry_record *records,
+		      uint32_t count, uint32_t *armsp)
 {
 	uint32_t arms = 0, i;
 
 	*armsp = 0;
-	if (user_far(queue->server, queue->user))
+	if (user_has_headroom(queue->server, queue->user))
 		return count;
 
 	/* Near the limit each record counts. */
 	for (i = 0; i < count; i++)
 		arms += records[i].op == EXPIRY_OP_ARM;
 	*armsp = arms;
-	if (queue_charge(queue, arms))
+	if (charge_take(queue, arms))
 		return count;
 	queue_recount(queue);
-	if (queue_charge(queue, arms))
+	if (charge_take(queue, arms))
 		return count;
 	account_recount(queue->server, queue->user);
 	*armsp = 0;
 	for (i = 0; i < count; i++) {
 		if (records[i].op != EXPIRY_OP_ARM)
 			continue;
-		if (!queue_charge(queue, 1))
+		if (!charge_take(queue, 1))
 			break;
 		++*armsp;
 	}

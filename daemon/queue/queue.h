@@ -17,7 +17,7 @@ struct buffer;
 struct client;
 struct declaration;
 struct mail;
-struct place;
+struct directory_entry;
 struct server;
 struct user;
 
@@ -33,7 +33,7 @@ struct user;
  * @charged: timers charged to the owner
  * @pending: of these, in transit to the engine
  * @number: unique among all threads' queues (const)
- * @place: in the directory, a reference
+ * @in_directory: its entry in the directory, a reference
  * @all: in its bucket, an anonymous one in the last
  * @of_user: among the owner's
  * @observers: its observers, by their @observer, @nr_observers of them
@@ -42,15 +42,15 @@ struct user;
  * @epoch: number of consumers so far
  * @read_epoch: @epoch when @read began
  * @credit: expirations that the consumer will still take
- * @due: in the server's list for consumer_run()
+ * @due: in the server's list for delivery_run()
  * @read: a collect() and the buffer it fills, while @reading
  * @unsent: the consumer's socket has not taken the last ones
  * @takes: the consumer has credit and room in its socket
  * @waiting: the engine will report the next due timer
  * @rewinding: deliveries to an earlier consumer are made due again
  * @clock_set: the consumer must get a CLOCK_SET
- * @doomed: removed, once @reading is over
- * @kept: in the service manager's store; @missed: should be
+ * @dying: removed, once @reading is over
+ * @stored: in the service manager's store; @store_pending: should be
  *
  * @declared stays true while the queue's file has a fault. @unsent is used for
  * plain queues only.
@@ -69,7 +69,7 @@ struct queue {
 	uint64_t charged;
 	uint64_t pending;
 	uint64_t number;
-	struct place *place;
+	struct directory_entry *in_directory;
 	struct list all;
 	struct list of_user;
 	struct list observers;
@@ -88,9 +88,9 @@ struct queue {
 	bool waiting;
 	bool rewinding;
 	bool clock_set;
-	bool doomed;
-	bool kept;
-	bool missed;
+	bool dying;
+	bool stored;
+	bool store_pending;
 };
 
 /**
@@ -117,14 +117,14 @@ void queues_deinit(struct queues *queues);
 /**
  * struct queue_plan - properties of a new queue
  * @name: EXPIRY_NAME_MAX bytes
- * @place: in the directory; the queue takes a reference of its own
+ * @in_directory: its entry there; the queue takes a reference of its own
  * @user: the owner
  * @config: clock, mode, limit, slack
  * @layout: EXPIRY_LAYOUT_*
  */
 struct queue_plan {
 	const char *name;
-	struct place *place;
+	struct directory_entry *in_directory;
 	struct user *user;
 	struct expiry_config config;
 	uint32_t layout;
@@ -159,7 +159,7 @@ int queue_attach(struct client *client, const struct expiry_hello *hello);
 /* Makes a queue of an earlier daemon's, the engine's file @fd. Takes @fd unless
  * it fails. -EEXIST: there is one of this name.
  */
-int queue_adopt(struct server *server, int fd, struct place *place,
+int queue_adopt(struct server *server, int fd, struct directory_entry *entry,
 		const char *name, uid_t uid, struct queue **queuep);
 
 /* Frees a removed queue, as the last step. */
@@ -175,43 +175,42 @@ void queue_detach(struct client *client);
 int queue_drop(struct client *client);
 
 /* Updates the owner's charge to the timers in the queue now. */
-void queue_settle(struct queue *queue);
+void charge_update(struct queue *queue);
 
 /* Returns the number of timers in the queue; its engine counts them anew. */
 uint64_t queue_count_timers(struct queue *queue);
 
 /* Returns how many of @count records of one run may go to the engine within the
  * owner's limit of timers; 0: refuse the first one. Near the limit timers are
- * charged beforehand: *@armsp is their number, until queue_done().
+ * charged beforehand: *@armsp is their number, until charge_complete().
  */
-uint32_t queue_allowed(struct queue *queue,
-		       const struct expiry_record *records, uint32_t count,
-		       uint32_t *armsp);
+uint32_t charge_admit(struct queue *queue, const struct expiry_record *records,
+		      uint32_t count, uint32_t *armsp);
 
 /* Replaces the charge of @arms timers by the real number, after the engine. */
-void queue_done(struct queue *queue, uint32_t arms);
+void charge_complete(struct queue *queue, uint32_t arms);
 
 /* Recounts this thread's timers of a user at the limit. */
 void users_recount(struct server *server, struct mail *mail);
 
 /* consumer.c: expirations on their way ------------------------------------ */
 
-/* Queues the queue for consumer_run() after a change: credit, room, a due
+/* Queues the queue for delivery_run() after a change: credit, room, a due
  * timer.
  */
-void consumer_kick(struct queue *queue);
+void delivery_kick(struct queue *queue);
 
 /* Adds the client's credit, and starts the consumer. */
-void consumer_credit(struct queue *queue, uint32_t credit);
+void delivery_credit(struct queue *queue, uint32_t credit);
 
 /* Continues after the consumer's socket took everything. Returns whether more
  * is collected at once.
  */
-void consumer_sent(struct queue *queue);
-bool consumer_continues(const struct queue *queue);
+void delivery_sent(struct queue *queue);
+bool delivery_continues(const struct queue *queue);
 
 /* Detaches the consumer from the queue. */
-void consumer_leave(struct queue *queue);
+void delivery_detach(struct queue *queue);
 
 /* Most expirations in one turn: a storm of them must not starve requests. */
 #define TURN_EXPIRATIONS	2048
@@ -219,14 +218,14 @@ void consumer_leave(struct queue *queue);
 /* Hands out due timers, about @budget expirations. Returns the rest of the
  * budget.
  */
-uint32_t consumers_run(struct server *server, uint32_t budget);
+uint32_t deliveries_run(struct server *server, uint32_t budget);
 
 /* Reports a step of CLOCK_REALTIME to consumers on that clock. */
-void consumers_clock_set(struct server *server);
+void deliveries_clock_set(struct server *server);
 
 /* Handles a due timer or a completed read; called by the engine, for queue.c.
  */
-void consumer_due(struct engine_queue *engine_queue);
-void consumer_read_done(struct engine_io *io, int result);
+void delivery_due(struct engine_queue *engine_queue);
+void delivery_read_done(struct engine_io *io, int result);
 
 #endif /* DAEMON_QUEUE_H */

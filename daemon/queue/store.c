@@ -58,7 +58,7 @@ static bool is_queue(int fd)
 }
 
 /* Finds the thread of each queue in the store. */
-static int store_places(struct store *store, struct shards *shards)
+static int store_find_threads(struct store *store, struct shards *shards)
 {
 	char name[EXPIRY_NAME_MAX];
 	uid_t uid;
@@ -66,15 +66,15 @@ static int store_places(struct store *store, struct shards *shards)
 
 	if (shards->nr == 1 || !store->nr_queues)
 		return 0;
-	store->places = calloc(store->nr_fds, sizeof(*store->places));
-	if (!store->places)
+	store->entries = calloc(store->nr_fds, sizeof(*store->entries));
+	if (!store->entries)
 		return -ENOMEM;
 	for (i = 0; i < store->nr_fds; i++) {
 		if (SD_LISTEN_FDS_START + i == store->listener ||
 		    !parse_name(store->names[i], name, &uid))
 			continue;
-		store->places[i] = place_get(&shards->directory, name);
-		if (!store->places[i])
+		store->entries[i] = directory_get(&shards->directory, name);
+		if (!store->entries[i])
 			return -ENOMEM;
 	}
 	return 0;
@@ -109,7 +109,7 @@ int store_init(struct store *store, struct shards *shards)
 		}
 		store->listener = fd;
 	}
-	return store_places(store, shards);
+	return store_find_threads(store, shards);
 }
 
 void store_deinit(struct store *store)
@@ -119,26 +119,26 @@ void store_deinit(struct store *store)
 	for (i = 0; store->names && i < store->nr_fds; i++)
 		free(store->names[i]);
 	free(store->names);
-	free(store->places);
+	free(store->entries);
 	store->names = NULL;
-	store->places = NULL;
+	store->entries = NULL;
 	pthread_mutex_destroy(&store->lock);
 }
 
 /* Counts a queue that is added (1) or removed (-1); called with the lock. */
-static void kept(struct queue *queue, const char *name, int change)
+static void count_stored(struct queue *queue, const char *name, int change)
 {
 	struct store *store = &queue->server->shards->store;
 
-	queue->kept = change > 0;
-	queue->user->account->kept += change;
-	store->kept += change;
+	queue->stored = change > 0;
+	queue->user->account->stored += change;
+	store->stored += change;
 	store->bytes += change * (int)(strlen(name) + 1);
 }
 
 /* Makes the queue of @fd. Returns 0 or -errno. */
-static int take_one(struct server *server, int fd, struct place *place,
-		    const char *text)
+static int take_one(struct server *server, int fd,
+		    struct directory_entry *entry, const char *text)
 {
 	char name[EXPIRY_NAME_MAX];
 	struct queue *queue;
@@ -147,11 +147,11 @@ static int take_one(struct server *server, int fd, struct place *place,
 
 	if (!parse_name(text, name, &uid))
 		return -EINVAL;
-	r = queue_adopt(server, fd, place, name, uid, &queue);
+	r = queue_adopt(server, fd, entry, name, uid, &queue);
 	if (r < 0)
 		return r;
 	pthread_mutex_lock(&server->shards->store.lock);
-	kept(queue, text, 1);
+	count_stored(queue, text, 1);
 	pthread_mutex_unlock(&server->shards->store.lock);
 	return 0;
 }
@@ -162,15 +162,16 @@ static int take_one(struct server *server, int fd, struct place *place,
 static bool is_theirs(const struct store *store, int i,
 		      const struct server *server)
 {
-	const struct place *place = store->places ? store->places[i] : NULL;
+	const struct directory_entry *entry =
+		store->entries ? store->entries[i] : NULL;
 
-	return (place ? place->thread : 0) == server->number;
+	return (entry ? entry->thread : 0) == server->number;
 }
 
 int store_take(struct server *server)
 {
 	struct store *store = &server->shards->store;
-	struct place *place;
+	struct directory_entry *entry;
 	int i, fd, r;
 
 	if (!store->nr_queues)
@@ -186,9 +187,9 @@ int store_take(struct server *server)
 		fd = SD_LISTEN_FDS_START + i;
 		if (fd == store->listener || !is_theirs(store, i, server))
 			continue;
-		place = store->places ? store->places[i] : NULL;
-		r = take_one(server, fd, place, store->names[i]);
-		place_put(&server->shards->directory, place);
+		entry = store->entries ? store->entries[i] : NULL;
+		r = take_one(server, fd, entry, store->names[i]);
+		directory_unref(&server->shards->directory, entry);
 		if (!r)
 			continue;
 		log_err("queue '%s' from the service manager's store: %s",
@@ -208,9 +209,8 @@ void store_taken(struct shards *shards)
 {
 	if (shards->store.nr_queues && shards->ops->queue_adopt)
 		log_info("queues taken over: %llu, timers in them: %llu",
-			 (unsigned long long)shards->store.kept,
-			 (unsigned long long)
-			 accounts_timers(&shards->accounts));
+			 (unsigned long long)shards->store.stored,
+			 (unsigned long long)accounts_timers(&shards->accounts));
 }
 
 /* Sends a queue's descriptor to the store. Returns whether it is kept; called
@@ -230,9 +230,9 @@ static bool keep(struct queue *queue)
 	int r;
 
 	store_name(name, queue);
-	if (store->kept >= min_u64(config->kept_queues, store->max) ||
+	if (store->stored >= min_u64(config->kept_queues, store->max) ||
 	    store->bytes + strlen(name) + 1 > STORE_BYTES ||
-	    queue->user->account->kept >= config->kept_queues_per_user) {
+	    queue->user->account->stored >= config->kept_queues_per_user) {
 		log_peer(&not_kept,
 			 "queue %s will end with the daemon: the limit of kept queues is reached",
 			 name);
@@ -246,48 +246,48 @@ static bool keep(struct queue *queue)
 		log_peer(&not_kept,
 			 "queue %s is not kept yet: the service manager: %s",
 			 name, strerror(-r));
-		if (!queue->missed)
-			store->missed++;
-		queue->missed = true;
+		if (!queue->store_pending)
+			store->store_pending++;
+		queue->store_pending = true;
 		return false;
 	}
-	if (queue->missed)
-		store->missed--;
-	queue->missed = false;
-	kept(queue, name, 1);
+	if (queue->store_pending)
+		store->store_pending--;
+	queue->store_pending = false;
+	count_stored(queue, name, 1);
 	return true;
 }
 
 bool store_keep(struct queue *queue)
 {
 	pthread_mutex_t *lock = &queue->server->shards->store.lock;
-	bool is_kept;
+	bool is_stored;
 
 	if (!queue->server->engine->ops->queue_fd || !notify_enabled() ||
-	    queue->kept)
-		return queue->kept;
+	    queue->stored)
+		return queue->stored;
 	pthread_mutex_lock(lock);
-	is_kept = keep(queue);
+	is_stored = keep(queue);
 	pthread_mutex_unlock(lock);
-	return is_kept;
+	return is_stored;
 }
 
 void store_forget(struct queue *queue)
 {
 	struct expiry_record clear = { .op = EXPIRY_OP_CLEAR };
 	struct store *store = &queue->server->shards->store;
-	bool was_kept = queue->kept;
+	bool was_stored = queue->stored;
 	char name[STORE_NAME];
 
 	store_name(name, queue);
 	pthread_mutex_lock(&store->lock);
-	if (queue->missed)
-		store->missed--;
-	queue->missed = false;
-	if (was_kept)
-		kept(queue, name, -1);
+	if (queue->store_pending)
+		store->store_pending--;
+	queue->store_pending = false;
+	if (was_stored)
+		count_stored(queue, name, -1);
 	pthread_mutex_unlock(&store->lock);
-	if (!was_kept)
+	if (!was_stored)
 		return;
 	if (!notify_send(-1, "FDSTOREREMOVE=1\nFDNAME=%s", name))
 		return;
@@ -302,13 +302,13 @@ bool store_leave(struct queue *queue)
 	struct store *store = &queue->server->shards->store;
 	char name[STORE_NAME];
 
-	if (!queue->kept)
+	if (!queue->stored)
 		return true;
 	store_name(name, queue);
 	if (notify_send(-1, "FDSTOREREMOVE=1\nFDNAME=%s", name) < 0)
 		return false;
 	pthread_mutex_lock(&store->lock);
-	kept(queue, name, -1);
+	count_stored(queue, name, -1);
 	pthread_mutex_unlock(&store->lock);
 	return true;
 }
@@ -317,27 +317,27 @@ void store_retry(struct server *server)
 {
 	struct queues *queues = &server->queues;
 	struct list *bucket, *entry;
-	uint64_t nr_kept, missed;
+	uint64_t nr_stored, pending;
 	uint32_t i;
 
-	store_count(&server->shards->store, &nr_kept, &missed);
-	for (i = 0; missed && i <= queues->mask; i++) {
+	store_count(&server->shards->store, &nr_stored, &pending);
+	for (i = 0; pending && i <= queues->mask; i++) {
 		bucket = &queues->buckets[i];
 		for (entry = bucket->next; entry != bucket;
 		     entry = entry->next) {
 			struct queue *queue = container_of(entry, struct queue,
 							   all);
 
-			if (queue->missed && !store_keep(queue))
+			if (queue->store_pending && !store_keep(queue))
 				return;
 		}
 	}
 }
 
-void store_count(struct store *store, uint64_t *keptp, uint64_t *missedp)
+void store_count(struct store *store, uint64_t *storedp, uint64_t *pendingp)
 {
 	pthread_mutex_lock(&store->lock);
-	*keptp = store->kept;
-	*missedp = store->missed;
+	*storedp = store->stored;
+	*pendingp = store->store_pending;
 	pthread_mutex_unlock(&store->lock);
 }

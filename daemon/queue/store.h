@@ -15,7 +15,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
-struct place;
+struct directory_entry;
 struct queue;
 struct server;
 struct shards;
@@ -25,28 +25,28 @@ struct shards;
  * @fds: passed at the start, from SD_LISTEN_FDS_START on
  * @nr_fds: their number
  * @names: their names
- * @places: of the queues, if there are several threads
+ * @entries: of the queues, if there are several threads
  * @nr_queues: queues among @fds
  * @listener: the socket among them, or -1
  * @max: most descriptors that the manager takes
- * @kept: queues in the store
+ * @stored: queues in the store
  * @bytes: of their names, at most STORE_BYTES
- * @missed: queues that the manager did not take in time
- * @lock: of @kept, @bytes and @missed, and of users' shares
+ * @store_pending: queues that the manager did not take in time
+ * @lock: of @stored, @bytes and @store_pending, and of users' shares
  *
  * The names become one variable of the next daemon's environment. The daemon
- * tries @missed queues again.
+ * tries @store_pending queues again.
  */
 struct store {
 	char **names;
-	struct place **places;
+	struct directory_entry **entries;
 	int nr_fds;
 	int nr_queues;
 	int listener;
 	uint64_t max;
-	uint64_t kept;
+	uint64_t stored;
 	uint64_t bytes;
-	uint64_t missed;
+	uint64_t store_pending;
 	pthread_mutex_t lock;
 };
 
@@ -75,10 +75,10 @@ void store_forget(struct queue *queue);
  */
 bool store_leave(struct queue *queue);
 
-/* Tries again to store the server's @missed queues. */
+/* Tries again to store the server's @store_pending queues. */
 void store_retry(struct server *server);
 
 /* Returns how many queues are in the store, and how many are missing there. */
-void store_count(struct store *store, uint64_t *keptp, uint64_t *missedp);
+void store_count(struct store *store, uint64_t *storedp, uint64_t *pendingp);
 
 #endif /* DAEMON_STORE_H */

@@ -6,7 +6,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/server/arrival.h"
+#include "daemon/server/handshake.h"
 #include "daemon/server/server.h"
 #include "daemon/util/log.h"
 #include "daemon/util/socket-default.h"
@@ -99,7 +99,7 @@ static void admit(struct server *server, int fd)
 			 (unsigned long long)config->connections_per_user);
 		r = -EDQUOT;
 	} else {
-		r = arrival_new(server, fd, peer.pid, account);
+		r = handshake_new(server, fd, peer.pid, account);
 	}
 	if (r < 0) {
 		account_put(&shards->accounts, account);

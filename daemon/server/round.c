@@ -97,11 +97,11 @@ static void tour_ends(struct server *server)
 	round->touring = false;
 	round->toured_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
 	while ((entry = list_pop(&round->waiting))) {
-		struct client *client = container_of(entry, struct client,
-						     asking);
+		struct client *client =
+			container_of(entry, struct client, parked);
 
-		client_told(client);
-		client->told = true;
+		client_unpark(client);
+		client->summary_ready = true;
 		client_update(client);
 	}
 }
@@ -135,11 +135,11 @@ bool round_recent(struct client *client)
 		return true;
 	}
 	/* Accept sums of any age now: the client has waited once. */
-	if (client->told || recent(server, round->toured_ns)) {
-		client->told = false;
+	if (client->summary_ready || recent(server, round->toured_ns)) {
+		client->summary_ready = false;
 		return true;
 	}
-	client_ask(client, &round->waiting);
+	client_park(client, &round->waiting);
 	if (!round->touring) {
 		round->touring = true;
 		tour_on(server, &round->tour);

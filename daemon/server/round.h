@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Rounds: every thread reports its state, and takes new settings if there are
- * any. It answers at the end of a turn and nowhere else, so a stuck loop is
+ * any. It answers at the end of a turn and nowhere else, so a blocked_lru loop is
  * detected. The service manager's watchdog is answered after a round.
  */
 #ifndef DAEMON_ROUND_H
@@ -46,7 +46,7 @@ struct summary {
  * @tour: mail through all threads, each sums its queues
  * @touring: @tour is in progress
  * @toured_ns: when the last tour returned, 0 = never
- * @waiting: clients that wait for the tour, by their @asking
+ * @waiting: clients that wait for the tour, by their @parked
  */
 struct round {
 	struct mail ask;

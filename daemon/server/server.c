@@ -13,7 +13,7 @@
 #include "daemon/client/declare.h"
 #include "daemon/loop/probe.h"
 #include "daemon/loop/time-namespace.h"
-#include "daemon/server/arrival.h"
+#include "daemon/server/handshake.h"
 #include "daemon/server/server.h"
 #include "daemon/util/log.h"
 #include "daemon/util/notify.h"
@@ -174,8 +174,8 @@ static int server_loop(struct server *server)
 	}
 	server->multishot = !server->loop.ops->needs_probe ||
 			    probe_multishot(&server->loop, &server->buffers);
-	server->quiet = !server->loop.ops->needs_probe ||
-			probe_quiet(&server->loop);
+	server->skip_success = !server->loop.ops->needs_probe ||
+			       probe_skip_success(&server->loop);
 	return 0;
 }
 
@@ -218,13 +218,13 @@ int server_init(struct server *server, struct shards *shards, uint32_t number,
 		.recount.deliver = users_recount,
 	};
 	list_init(&server->clients);
-	arrivals_init(server);
+	handshakes_init(server);
 	list_init(&server->ready);
-	list_init(&server->few);
+	list_init(&server->ready_small);
 	list_init(&server->writers);
 	list_init(&server->sent);
 	list_init(&server->starved);
-	list_init(&server->stuck);
+	list_init(&server->blocked_lru);
 	list_init(&server->dead);
 	list_init(&server->due);
 
@@ -274,7 +274,7 @@ void server_deinit(struct server *server)
 	clients_deinit(server);
 	queues_deinit(&server->queues);
 	loop_deinit(&server->loop);
-	arrivals_deinit(server);
+	handshakes_deinit(server);
 	if (server->engine)
 		server->engine->ops->close(server->engine);
 	server->engine = NULL;
@@ -306,7 +306,7 @@ static uint32_t server_expire(struct server *server)
 	if (list_empty(&server->ready) ||
 	    (list_empty(&server->due) && list_empty(&server->writers)))
 		return left;
-	left = consumers_run(server, left);
+	left = deliveries_run(server, left);
 	clients_write(server);
 	loop_submit(&server->loop);
 	return left;
@@ -317,12 +317,12 @@ static void server_work(struct server *server)
 {
 	uint32_t left;
 
-	server->engine->asked = false;
-	if (server->loop.settled)
+	server->engine->submit_pending = false;
+	if (server->loop.reaped)
 		clients_sent(server);
 	left = server_expire(server);
 	clients_process(server);
-	consumers_run(server, left);
+	deliveries_run(server, left);
 }
 
 int server_run(struct server *server)
@@ -341,13 +341,13 @@ int server_run(struct server *server)
 						   CLOCK_MONOTONIC));
 		server_work(server);
 		/* Answer in this turn what the module has completed at once. */
-		if (engine->asked) {
+		if (engine->submit_pending) {
 			r = loop_turn(&server->loop, false);
 			if (r < 0)
 				goto broken;
 			server_work(server);
 		}
-		/* Do not wait before quiet sends are complete. */
+		/* Do not wait before skip_success sends are complete. */
 		wait = list_empty(&server->sent);
 		clients_turn(server);
 		/* A client without a buffer gets one that was just sent. */
@@ -356,7 +356,8 @@ int server_run(struct server *server)
 			wait = false;
 		wait = !(ops->turn && ops->turn(engine)) && wait &&
 		       list_empty(&server->ready) &&
-		       list_empty(&server->few) && list_empty(&server->due);
+		       list_empty(&server->ready_small) &&
+		       list_empty(&server->due);
 		buffers_turn(&server->buffers);
 		server->written_ns = histogram_time(loop_now_exactly(CLOCK_MONOTONIC));
 		histogram_add(&server->turn_ns, server->written_ns - began_ns);

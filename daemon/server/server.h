@@ -70,24 +70,24 @@ struct server_stat {
  * @config: changed by server_reconfigure() alone
  * @engine: const after start
  * @multishot: multishot receive is reliable (const)
- * @quiet: non-blocking sends post a CQE only on failure (const)
+ * @skip_success: non-blocking sends post a CQE only on failure (const)
  *
  * @clients: all, by their @all
- * @arrivals: connections before their HELLO, by their @all
- * @hello_limit: of the time limits of all arrivals
+ * @handshakes: connections before their HELLO, by their @all
+ * @hello_limit: of the time limits of all handshakes
  * @ready: clients with records to process, by their @ready
- * @few: those with few records, likewise
+ * @ready_small: those with few records, likewise
  * @writers: clients with something to send, by their @writer
  * @sent: clients whose send skips its CQE, by their @sent
  * @starved: clients that found no receive buffer, by their @starved
- * @stuck: blocked clients, by their @stuck
+ * @blocked_lru: blocked clients, by their @blocked_lru
  * @dead: ended clients before their last completion, by @all
- * @due: queues for consumer_run(), by their @due
+ * @due: queues for delivery_run(), by their @due
  * @turn_ns: as in struct expiry_server_stat; likewise @batch, @request_ns
  * @written_ns: when the previous turn's answers were ready to submit
  * @stop: the server must end
  *
- * The first client in @stuck has read nothing for the longest time.
+ * The first client in @blocked_lru has read nothing for the longest time.
  */
 struct server {
 	struct shards *shards;
@@ -108,17 +108,17 @@ struct server {
 	struct listing listing;
 	struct pool client_pool;
 	bool multishot;
-	bool quiet;
+	bool skip_success;
 
 	struct list clients;
-	struct list arrivals;
+	struct list handshakes;
 	struct loop_op hello_limit;
 	struct list ready;
-	struct list few;
+	struct list ready_small;
 	struct list writers;
 	struct list sent;
 	struct list starved;
-	struct list stuck;
+	struct list blocked_lru;
 	struct list dead;
 	struct list due;
 

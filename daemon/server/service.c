@@ -91,14 +91,14 @@ static void print_lateness(char *text, size_t size, uint64_t ns)
 
 static void print_kept(char *text, size_t size, const struct server *server)
 {
-	uint64_t nr_kept, missed;
+	uint64_t nr_stored, pending;
 
-	store_count(&server->shards->store, &nr_kept, &missed);
+	store_count(&server->shards->store, &nr_stored, &pending);
 	if (!server->engine->ops->queue_fd)
 		snprintf(text, size, "; timers end with the daemon");
 	else if (notify_enabled())
 		snprintf(text, size, "; %" PRIu64 " queues kept over a restart",
-			 nr_kept);
+			 nr_stored);
 	else
 		snprintf(text, size, "; no queue kept over a restart");
 }
@@ -205,7 +205,7 @@ void service_answered(struct service *service)
 
 static void service_conclude(struct service *service)
 {
-	uint64_t nr_kept, missed;
+	uint64_t nr_stored, pending;
 
 	if (!service->asking || service->awaited)
 		return;
@@ -216,9 +216,9 @@ static void service_conclude(struct service *service)
 	}
 	service->reloaded = false;
 	service_tell(service, service->alive);
-	/* A queue may be missed although no message failed. */
-	store_count(&service->server->shards->store, &nr_kept, &missed);
-	if (missed)
+	/* A queue may be pending although no message failed. */
+	store_count(&service->server->shards->store, &nr_stored, &pending);
+	if (pending)
 		service->behind = true;
 }
 
@@ -288,7 +288,7 @@ void service_deinit(struct service *service)
 
 void service_turn(struct service *service)
 {
-	bool told = service->tick || service->answered;
+	bool has_told = service->tick || service->answered;
 
 	service->answered = false;
 	service_conclude(service);
@@ -308,7 +308,7 @@ void service_turn(struct service *service)
 	 * only for the tick requests no other tick.
 	 */
 	if (!service->ticking &&
-	    (service->watchdog || service->behind || !told))
+	    (service->watchdog || service->behind || !has_told))
 		service_wait_tick(service);
 }
 

@@ -4,7 +4,7 @@
  * manager.
  *
  * The watchdog is answered when each thread has reached the end of a turn. So a
- * stuck loop is detected (round.h). The status of timers goes with it: no
+ * blocked_lru loop is detected (round.h). The status of timers goes with it: no
  * further wake-up, and without a watchdog none while nothing happens.
  */
 #ifndef DAEMON_SERVICE_H

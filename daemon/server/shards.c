@@ -9,7 +9,7 @@
 #include <time.h>
 
 #include "daemon/queue/declaration.h"
-#include "daemon/server/arrival.h"
+#include "daemon/server/handshake.h"
 #include "daemon/server/server.h"
 #include "daemon/server/shards.h"
 #include "daemon/util/log.h"
@@ -163,9 +163,10 @@ static int shards_init(struct shards *shards, const struct config *config)
 	*shards = (struct shards) { .nr = config->threads };
 	shards->started_ns = loop_now_exactly(CLOCK_BOOTTIME);
 	accounts_init(&shards->accounts);
-	pthread_mutex_init(&shards->arrival_lock, NULL);
-	/* An arrival is a connection; those are limited. */
-	pool_init(&shards->arrival_pool, sizeof(struct arrival), UINT64_MAX);
+	pthread_mutex_init(&shards->handshake_lock, NULL);
+	/* A handshake is a connection; those are limited. */
+	pool_init(&shards->handshake_pool, sizeof(struct handshake),
+		  UINT64_MAX);
 	loss_init(&shards->loss);
 	memory_plan_init(&shards->plan, config, "");
 	budget_init(&shards->memory, shards->plan.timers);
@@ -191,8 +192,8 @@ static void shards_deinit(struct shards *shards)
 	loss_deinit(&shards->loss);
 	directory_deinit(&shards->directory);
 	accounts_deinit(&shards->accounts);
-	pool_deinit(&shards->arrival_pool);
-	pthread_mutex_destroy(&shards->arrival_lock);
+	pool_deinit(&shards->handshake_pool);
+	pthread_mutex_destroy(&shards->handshake_lock);
 	for (i = 0; i < shards->nr && shards->servers[i]; i++) {
 		/* Free mailboxes only after all posting has ended. */
 		mailbox_deinit(&shards->servers[i]->mailbox);

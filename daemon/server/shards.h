@@ -36,7 +36,7 @@ struct server;
  * @ops: of the engine that the first server opened (const)
  * @started_ns: CLOCK_BOOTTIME (const)
  * @accounts: of all users; likewise @connections, @queues
- * @arrival_pool: memory of arrivals; under @arrival_lock
+ * @handshake_pool: memory of handshakes; under @handshake_lock
  * @directory: the threads of queues
  * @store: queues that the service manager keeps
  * @declared: queues that files declare
@@ -46,7 +46,7 @@ struct server;
  * @memory: of the timers of the embedded engine
  * @stale: the state changed since the last report
  *
- * Any thread may free an arrival. The first thread replaces @declared; each
+ * Any thread may free a handshake. The first thread replaces @declared; each
  * other thread has its own pointer to it. @stale is about the other threads'
  * events.
  */
@@ -59,8 +59,8 @@ struct shards {
 	struct accounts accounts;
 	share_t connections;
 	share_t queues;
-	pthread_mutex_t arrival_lock;
-	struct pool arrival_pool;
+	pthread_mutex_t handshake_lock;
+	struct pool handshake_pool;
 	struct directory directory;
 	struct store store;
 	struct declarations *declared;

@@ -24,7 +24,7 @@
  * @connections: open now, including those before their HELLO
  * @queues: it owns
  * @timers: in those queues, or about to be
- * @kept: its queues in the service manager's store, under its lock
+ * @stored: its queues in the service manager's store, under its lock
  * @recounted_ns: last recount of @timers, CLOCK_MONOTONIC
  */
 struct account {
@@ -34,7 +34,7 @@ struct account {
 	share_t connections;
 	share_t queues;
 	share_t timers;
-	uint64_t kept;
+	uint64_t stored;
 	_Atomic uint64_t recounted_ns;
 };
 

@@ -238,7 +238,7 @@ void log_deinit(void)
 					   &until);
 	is_ended = log_queue.is_ended;
 	pthread_mutex_unlock(&log_queue.lock);
-	/* A stuck thread ends with the process, and its lines are lost. */
+	/* A blocked_lru thread ends with the process, and its lines are lost. */
 	if (is_ended)
 		pthread_join(log_queue.thread, NULL);
 }

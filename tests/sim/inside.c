@@ -6,7 +6,7 @@
 #include <string.h>
 
 #include "daemon/client/client.h"
-#include "daemon/server/arrival.h"
+#include "daemon/server/handshake.h"
 #include "daemon/server/server.h"
 #include "tests/sim/sim.h"
 
@@ -140,11 +140,11 @@ static void check_clients(const struct server *server, struct holdings *sum)
 	}
 	check(connections == server->client_pool.nr);
 	list_length(&server->ready);
-	list_length(&server->few);
+	list_length(&server->ready_small);
 	list_length(&server->writers);
 	list_length(&server->sent);
 	list_length(&server->starved);
-	list_length(&server->stuck);
+	list_length(&server->blocked_lru);
 	list_length(&server->due);
 }
 
@@ -224,7 +224,7 @@ static void check_buffers(const struct server *server,
 		check(++spare <= buffers->nr_spare);
 	}
 	check(counter_read(&buffers->private_size) == sum->private);
-	check(buffers->nr_lent <= buffers->nr_ring);
+	check(buffers->nr_in_flight <= buffers->nr_ring);
 	check(buffers->nr_free + sum->ring == buffers->nr_ring);
 	check(ring_nr_buffers(&server->loop.ring) + buffers->returned +
 	      ring_nr_unseen(&server->loop.ring) == buffers->nr_free);
@@ -262,12 +262,12 @@ void inside_check_empty(void)
 
 		check(list_empty(&server->clients));
 		check(list_empty(&server->dead));
-		check(list_empty(&server->arrivals));
+		check(list_empty(&server->handshakes));
 		check(!counter_read(&server->buffers.private_size));
-		check(!server->buffers.nr_lent);
+		check(!server->buffers.nr_in_flight);
 		check(server->buffers.nr_free == server->buffers.nr_ring);
 	}
-	check(!shards->arrival_pool.nr);
+	check(!shards->handshake_pool.nr);
 	for (i = 0; i < ACCOUNTS_BUCKETS; i++) {
 		bucket = &shards->accounts.buckets[i];
 		for (entry = bucket->next; entry != bucket;

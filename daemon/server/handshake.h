@@ -1,11 +1,11 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * Arrivals: connections before their HELLO. The first thread, which listens,
+ * Handshakes: connections before their HELLO. The first thread, which listens,
  * reads that one record. It names the queue, and so the thread of the
  * connection.
  */
-#ifndef DAEMON_ARRIVAL_H
-#define DAEMON_ARRIVAL_H
+#ifndef DAEMON_HANDSHAKE_H
+#define DAEMON_HANDSHAKE_H
 
 #include <stdint.h>
 #include <sys/types.h>
@@ -16,13 +16,13 @@
 #include "daemon/util/util.h"
 
 struct account;
-struct place;
+struct directory_entry;
 struct server;
 
 /**
- * struct arrival - one connection
+ * struct handshake - one connection
  * @server: the server that listens
- * @all: in the server's list of arrivals
+ * @all: in the server's list of handshakes
  * @account: the peer's, a reference
  * @fd: of the socket
  * @pid: of the peer
@@ -30,10 +30,10 @@ struct server;
  * @due_ns: time limit of HELLO, CLOCK_MONOTONIC; 0 = none
  * @left: time limit of the present receive
  * @received_ns: when HELLO was complete, CLOCK_MONOTONIC
- * @place: its queue's, a reference; NULL = one thread
- * @landing: posted to the thread of @place
+ * @in_directory: its queue's entry, a reference; NULL = one thread
+ * @handoff: posted to the thread of @in_directory
  */
-struct arrival {
+struct handshake {
 	struct server *server;
 	struct list all;
 	struct account *account;
@@ -45,23 +45,23 @@ struct arrival {
 	uint64_t due_ns;
 	struct __kernel_timespec left;
 	uint64_t received_ns;
-	struct place *place;
-	struct mail landing;
+	struct directory_entry *in_directory;
+	struct mail handoff;
 };
 
 /* Takes @fd and the reference to @account, and charges it with a connection.
  * -ENOMEM: takes neither.
  */
-int arrival_new(struct server *server, int fd, pid_t pid,
-		struct account *account);
+int handshake_new(struct server *server, int fd, pid_t pid,
+		  struct account *account);
 
-void arrivals_init(struct server *server);
+void handshakes_init(struct server *server);
 
-/* Frees all remaining arrivals, after the loop has ended. */
-void arrivals_deinit(struct server *server);
+/* Frees all remaining handshakes, after the loop has ended. */
+void handshakes_deinit(struct server *server);
 
 /* Refuses a connection with a reply to HELLO, if it can be sent, and closes it.
  */
 void connection_refuse(struct server *server, int fd, int error);
 
-#endif /* DAEMON_ARRIVAL_H */
+#endif /* DAEMON_HANDSHAKE_H */

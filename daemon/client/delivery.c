@@ -25,7 +25,7 @@
 #include "daemon/util/log.h"
 
 /* Returns whether expirations may be collected now. */
-static bool consumer_collects(const struct queue *queue)
+static bool delivery_has_work(const struct queue *queue)
 {
 	return queue->credit && !queue->waiting && !queue->unsent;
 }
@@ -33,7 +33,7 @@ static bool consumer_collects(const struct queue *queue)
 /* Records since when the consumer takes due timers: a wait before that is not
  * the daemon's lateness.
  */
-static void consumer_note(struct queue *queue)
+static void delivery_note_takes(struct queue *queue)
 {
 	const struct client *client = queue->consumer;
 	bool takes = queue->credit && client->state == CLIENT_OPEN &&
@@ -45,14 +45,14 @@ static void consumer_note(struct queue *queue)
 	queue->takes = takes;
 }
 
-void consumer_kick(struct queue *queue)
+void delivery_kick(struct queue *queue)
 {
 	if (!queue->consumer)
 		return;
-	consumer_note(queue);
+	delivery_note_takes(queue);
 	if (queue->reading)
 		return;
-	if (!queue->clock_set && !queue->rewinding && !consumer_collects(queue))
+	if (!queue->clock_set && !queue->rewinding && !delivery_has_work(queue))
 		return;
 	if (!queue->rewinding && !client_takes(queue->consumer))
 		return;
@@ -60,15 +60,15 @@ void consumer_kick(struct queue *queue)
 		list_add(&queue->server->due, &queue->due);
 }
 
-void consumer_due(struct engine_queue *engine_queue)
+void delivery_due(struct engine_queue *engine_queue)
 {
 	struct queue *queue = engine_queue->owner;
 
 	queue->waiting = false;
-	consumer_kick(queue);
+	delivery_kick(queue);
 }
 
-void consumer_credit(struct queue *queue, uint32_t credit)
+void delivery_credit(struct queue *queue, uint32_t credit)
 {
 	uint64_t sum = (uint64_t)queue->credit + credit;
 	uint64_t max = queue->server->config.credit_max;
@@ -78,20 +78,20 @@ void consumer_credit(struct queue *queue, uint32_t credit)
 		sum = max;
 	}
 	queue->credit = sum;
-	consumer_kick(queue);
+	delivery_kick(queue);
 }
 
-void consumer_sent(struct queue *queue)
+void delivery_sent(struct queue *queue)
 {
 	queue->unsent = false;
 }
 
-bool consumer_continues(const struct queue *queue)
+bool delivery_continues(const struct queue *queue)
 {
 	return queue->unsent && queue->credit && !queue->waiting;
 }
 
-void consumer_leave(struct queue *queue)
+void delivery_detach(struct queue *queue)
 {
 	const struct engine_ops *ops = queue->server->engine->ops;
 
@@ -111,14 +111,14 @@ void consumer_leave(struct queue *queue)
 }
 
 /* Runs again if there may be @more or a timer is due, else waits for one. */
-static void consumer_next(struct queue *queue, bool more)
+static void delivery_next(struct queue *queue, bool more)
 {
 	const struct engine_ops *ops = queue->server->engine->ops;
 
 	if (!more && !ops->wait(queue->engine_queue))
 		queue->waiting = true;
 	else
-		consumer_kick(queue);
+		delivery_kick(queue);
 }
 
 static void note_lateness(struct server *server, uint64_t late_ns)
@@ -127,14 +127,14 @@ static void note_lateness(struct server *server, uint64_t late_ns)
 		counter_set(&server->stat.lateness_max_ns, late_ns);
 }
 
-static void consumer_read(struct queue *queue, int result)
+static void delivery_read(struct queue *queue, int result)
 {
 	struct server *server = queue->server;
 	struct client *client = queue->consumer;
 	struct buffer *buffer = queue->read_buffer;
 
 	queue->read_buffer = NULL;
-	queue_settle(queue);
+	charge_update(queue);
 	if (queue->read_epoch != queue->epoch)
 		client = NULL;
 	if (result <= 0 || !client) {
@@ -156,19 +156,19 @@ static void consumer_read(struct queue *queue, int result)
 	if (result < 0)
 		client_fail(client, "its queue cannot be read", -result);
 	else
-		consumer_next(queue, (uint32_t)result == queue->read.count);
+		delivery_next(queue, (uint32_t)result == queue->read.count);
 }
 
-void consumer_read_done(struct engine_io *io, int result)
+void delivery_read_done(struct engine_io *io, int result)
 {
 	struct queue *queue = container_of(io, struct queue, read);
 	struct server *server = queue->server;
 
 	queue->reading = false;
-	if (!queue->doomed) {
-		consumer_read(queue, result);
+	if (!queue->dying) {
+		delivery_read(queue, result);
 		/* A new consumer may be attached meanwhile. */
-		consumer_kick(queue);
+		delivery_kick(queue);
 		return;
 	}
 	buffer_put(&server->buffers, queue->read_buffer);
@@ -176,7 +176,7 @@ void consumer_read_done(struct engine_io *io, int result)
 }
 
 /* Sends a CLOCK_SET to the consumer. Returns false if there is no room now. */
-static bool consumer_tell_clock(struct queue *queue)
+static bool delivery_tell_clock(struct queue *queue)
 {
 	struct expiry_record *record;
 
@@ -196,7 +196,7 @@ static bool consumer_tell_clock(struct queue *queue)
 /* Makes unacknowledged deliveries due again. Returns false while there is more
  * to do.
  */
-static bool consumer_rewind(struct queue *queue)
+static bool delivery_rewind(struct queue *queue)
 {
 	int r = queue->server->engine->ops->rewind(queue->engine_queue);
 
@@ -211,44 +211,45 @@ static bool consumer_rewind(struct queue *queue)
 /* Collects due timers of one queue. Returns how many were collected or
  * requested.
  */
-static uint32_t consumer_run(struct queue *queue)
+static uint32_t delivery_run(struct queue *queue)
 {
 	struct server *server = queue->server;
 	struct buffer *buffer;
 	int r;
 
-	if (queue->rewinding && !consumer_rewind(queue)) {
-		consumer_kick(queue);
+	if (queue->rewinding && !delivery_rewind(queue)) {
+		delivery_kick(queue);
 		return 1;
 	}
 	if (!queue->consumer || !client_takes(queue->consumer))
 		return 0;
-	if (queue->clock_set && !consumer_tell_clock(queue)) {
-		consumer_kick(queue);
+	if (queue->clock_set && !delivery_tell_clock(queue)) {
+		delivery_kick(queue);
 		return 0;
 	}
-	if (!consumer_collects(queue))
+	if (!delivery_has_work(queue))
 		return 0;
 	buffer = buffer_spare(&server->buffers);
 	if (!buffer) {
-		consumer_kick(queue);
+		delivery_kick(queue);
 		return 0;
 	}
 	queue->read_buffer = buffer;
 	queue->read_epoch = queue->epoch;
 	queue->read.records = (void *)buffer->data;
-	queue->read.count = min_u64(queue->credit,
-				    buffer->size / sizeof(struct expiry_record));
+	queue->read.count =
+		min_u64(queue->credit,
+			buffer->size / sizeof(struct expiry_record));
 	r = server->engine->ops->collect(queue->engine_queue, &queue->read);
 	if (r == -EINPROGRESS) {
 		queue->reading = true;
 		return queue->read.count;
 	}
-	consumer_read(queue, r);
+	delivery_read(queue, r);
 	return r > 0 ? r : 1;
 }
 
-uint32_t consumers_run(struct server *server, uint32_t budget)
+uint32_t deliveries_run(struct server *server, uint32_t budget)
 {
 	uint32_t full = server->buffers.size / sizeof(struct expiry_record);
 	uint32_t done = 0, before;
@@ -264,7 +265,7 @@ uint32_t consumers_run(struct server *server, uint32_t budget)
 		list_init(&now);
 		list_splice(&now, &server->due);
 		while (done < budget && (entry = list_pop(&now)))
-			done += consumer_run(container_of(entry, struct queue,
+			done += delivery_run(container_of(entry, struct queue,
 							  due));
 		list_splice(&now, &server->due);
 		list_splice(&server->due, &now);
@@ -273,7 +274,7 @@ uint32_t consumers_run(struct server *server, uint32_t budget)
 	return done < budget ? budget - done : 0;
 }
 
-void consumers_clock_set(struct server *server)
+void deliveries_clock_set(struct server *server)
 {
 	struct queues *queues = &server->queues;
 	uint32_t i;
@@ -283,8 +284,8 @@ void consumers_clock_set(struct server *server)
 
 		for (entry = bucket->next; entry != bucket;
 		     entry = entry->next) {
-			struct queue *queue = container_of(entry, struct queue,
-							   all);
+			struct queue *queue =
+				container_of(entry, struct queue, all);
 
 			if (queue->clock_id != CLOCK_REALTIME ||
 			    !queue->consumer)
@@ -292,7 +293,7 @@ void consumers_clock_set(struct server *server)
 			queue->clock_set = true;
 			/* Timers that became due by the step are not late. */
 			queue->takes = false;
-			consumer_kick(queue);
+			delivery_kick(queue);
 		}
 	}
 }
