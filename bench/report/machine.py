@@ -29,7 +29,7 @@ def value(path, name):
 
 
 def memory_mib():
-    """What can be had without anything else having to go."""
+    """The memory that is available without evicting anything else."""
     free = int(value("/proc/meminfo", "MemAvailable").split()[0]) // 1024
     limit = read(CGROUP)
     if limit.isdigit():
@@ -48,7 +48,8 @@ def caches():
     return ", ".join(found) or "unknown"
 
 
-def compiler(command):
+def compiler(variable, default):
+    command = os.environ.get(variable, default)
     try:
         done = subprocess.run([command, "--version"], check=True,
                               stdout=subprocess.PIPE, text=True)
@@ -57,23 +58,28 @@ def compiler(command):
     return done.stdout.splitlines()[0]
 
 
-def hypervisor():
-    flags = value("/proc/cpuinfo", "flags").split()
-    return " (virtual)" if "hypervisor" in flags else ""
+def processor():
+    model = value("/proc/cpuinfo", "model name") or platform.machine()
+    virtual = "hypervisor" in value("/proc/cpuinfo", "flags").split()
+    return f"{os.cpu_count()} x {model}" + (" (virtual)" if virtual else "")
 
 
 def describe():
     """Rows of (what, which)."""
     total = int(value("/proc/meminfo", "MemTotal").split()[0]) / 2 ** 20
     return [
-        ("processor", f"{os.cpu_count()} x "
-         f"{value('/proc/cpuinfo', 'model name') or platform.machine()}"
-         f"{hypervisor()}"),
+        ("processor", processor()),
         ("caches", caches()),
         ("memory", f"{total:.1f} GiB, {memory_mib()} MiB of it for this run"),
         ("kernel", f"{platform.system()} {platform.release().split('-')[0]}"),
         ("huge pages", f"{read(HUGE, 'none')}; asked for by madvise()"),
-        ("compilers", f"{compiler(os.environ.get('CC', 'gcc'))}; "
-         f"{compiler(os.environ.get('CXX', 'g++'))}"),
+        ("compilers", f"{compiler('CC', 'gcc')}; {compiler('CXX', 'g++')}"),
         ("load before", " ".join(read("/proc/loadavg").split()[:3])),
     ]
+
+
+def line():
+    """The same of a daemon, in a line."""
+    rows = dict(describe())
+    return (f"engine {os.environ.get('EXPIRY_ENGINE', 'embedded')}, "
+            f"{rows['kernel']}, {rows['processor']}")
