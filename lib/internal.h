@@ -34,6 +34,28 @@
 struct link;
 
 /**
+ * struct query - a call that is one request of its own
+ *
+ * @op: EXPIRY_OP_SCAN, _STAT, _QUEUES or _DROP
+ * @cursor: of SCAN and QUEUES, likewise @max
+ * @timers: SCAN's rows, whose op is unchanged
+ * @queues: QUEUES' rows
+ * @stat: STAT's, likewise @server, @server_size
+ *
+ * A struct, so that a reconnecting handle can repeat any of them.
+ */
+struct query {
+	uint8_t op;
+	uint64_t *cursor;
+	uint32_t max;
+	struct expiry_record *timers;
+	struct expiry_queue *queues;
+	struct expiry_stat *stat;
+	struct expiry_server_stat *server;
+	size_t server_size;
+};
+
+/**
  * struct transport - how a handle reaches its queue
  *
  * All functions return 0, a count, or -errno. A function whose errno makes the
@@ -47,10 +69,7 @@ struct link;
  * @take: hand out records that arrived and are not in the ring
  * @pending: number of these available without a system call
  * @events: what to poll for
- * @scan: as expiry_scan(), the rows' op unchanged
- * @stat: as expiry_stat()
- * @queues: as expiry_queues()
- * @drop: as expiry_drop()
+ * @query: carry out a query
  * @rewind: as expiry_rewind()
  *
  * @open sets fd, window and timers of the handle, whose options are checked. On
@@ -69,13 +88,7 @@ struct transport {
 		    uint32_t max);
 	uint32_t (*pending)(const struct expiry *h);
 	short (*events)(const struct expiry *h);
-	int (*scan)(struct expiry *h, uint64_t *cursor,
-		    struct expiry_record *rows, uint32_t max);
-	int (*stat)(struct expiry *h, struct expiry_stat *stat,
-		    struct expiry_server_stat *server, size_t server_size);
-	int (*queues)(struct expiry *h, uint64_t *cursor,
-		      struct expiry_queue *rows, uint32_t max);
-	int (*drop)(struct expiry *h);
+	int (*query)(struct expiry *h, const struct query *query);
 	int (*rewind)(struct expiry *h);
 };
 

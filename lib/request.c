@@ -127,13 +127,19 @@ EXPORT int expiry_clear(struct expiry *h, uint64_t *ret_count)
 EXPORT int expiry_scan(struct expiry *h, uint64_t *cursor,
 		       struct expiry_record *rows, uint32_t max)
 {
+	const struct query query = {
+		.op = EXPIRY_OP_SCAN,
+		.cursor = cursor,
+		.max = max,
+		.timers = rows,
+	};
 	int i, nr;
 
 	if (h->error)
 		return h->error;
 	if (!max || max > INT32_MAX)
 		return -EINVAL;
-	nr = h->transport->scan(h, cursor, rows, max);
+	nr = h->transport->query(h, &query);
 	for (i = 0; i < nr; i++)
 		rows[i].op = EXPIRY_OP_QUERY;
 	return nr;
@@ -142,26 +148,42 @@ EXPORT int expiry_scan(struct expiry *h, uint64_t *cursor,
 EXPORT int expiry_stat(struct expiry *h, struct expiry_stat *stat,
 		       struct expiry_server_stat *server, size_t server_size)
 {
+	const struct query query = {
+		.op = EXPIRY_OP_STAT,
+		.stat = stat,
+		.server = server,
+		.server_size = server_size,
+	};
+
 	if (h->error)
 		return h->error;
-	return h->transport->stat(h, stat, server, server_size);
+	return h->transport->query(h, &query);
 }
 
 EXPORT int expiry_queues(struct expiry *h, uint64_t *cursor,
 			 struct expiry_queue *rows, uint32_t max)
 {
+	const struct query query = {
+		.op = EXPIRY_OP_QUEUES,
+		.cursor = cursor,
+		.max = max,
+		.queues = rows,
+	};
+
 	if (h->error)
 		return h->error;
 	if (!max || max > INT32_MAX)
 		return -EINVAL;
-	return h->transport->queues(h, cursor, rows, max);
+	return h->transport->query(h, &query);
 }
 
 EXPORT int expiry_drop(struct expiry *h)
 {
+	const struct query query = { .op = EXPIRY_OP_DROP };
+
 	if (h->error)
 		return h->error;
-	return h->transport->drop(h);
+	return h->transport->query(h, &query);
 }
 
 EXPORT int expiry_rewind(struct expiry *h)

@@ -135,46 +135,40 @@ static short device_events(const struct expiry *h)
 	return h->granted ? POLLIN : 0;
 }
 
-static int device_scan(struct expiry *h, uint64_t *cursor,
-		       struct expiry_record *rows, uint32_t max)
+static int device_scan(struct expiry *h, const struct query *query)
 {
 	struct expiry_scan scan = {
-		.addr = (uintptr_t)rows,
-		.count = max < EXPIRY_BATCH_MAX ? max : EXPIRY_BATCH_MAX,
-		.cursor = *cursor,
+		.addr = (uintptr_t)query->timers,
+		.count = query->max < EXPIRY_BATCH_MAX ? query->max :
+							 EXPIRY_BATCH_MAX,
+		.cursor = *query->cursor,
 	};
 	int ret;
 
 	ret = ioctl(h->fd, EXPIRY_IOC_SCAN, &scan);
 	if (ret < 0)
 		return -errno;
-	*cursor = scan.cursor;
+	*query->cursor = scan.cursor;
 	return ret;
 }
 
-static int device_stat(struct expiry *h, struct expiry_stat *stat,
-		       struct expiry_server_stat *server, size_t server_size)
+static int device_stat(struct expiry *h, const struct query *query)
 {
-	if (ioctl(h->fd, EXPIRY_IOC_STAT, stat))
+	if (ioctl(h->fd, EXPIRY_IOC_STAT, query->stat))
 		return -errno;
-	if (server)
-		memset(server, 0, server_size);
+	if (query->server)
+		memset(query->server, 0, query->server_size);
 	return 0;
 }
 
-static int device_queues(struct expiry *h, uint64_t *cursor,
-			 struct expiry_queue *rows, uint32_t max)
+static int device_query(struct expiry *h, const struct query *query)
 {
-	(void)h;
-	(void)cursor;
-	(void)rows;
-	(void)max;
-	return -EOPNOTSUPP;
-}
-
-static int device_drop(struct expiry *h)
-{
-	(void)h;
+	switch (query->op) {
+	case EXPIRY_OP_SCAN:
+		return device_scan(h, query);
+	case EXPIRY_OP_STAT:
+		return device_stat(h, query);
+	}
 	return -EOPNOTSUPP;
 }
 
@@ -192,9 +186,6 @@ const struct transport transport_device = {
 	.take = device_take,
 	.pending = device_pending,
 	.events = device_events,
-	.scan = device_scan,
-	.stat = device_stat,
-	.queues = device_queues,
-	.drop = device_drop,
+	.query = device_query,
 	.rewind = device_rewind,
 };

@@ -168,71 +168,23 @@ static short reconnect_events(const struct expiry *h)
 	return POLLIN;
 }
 
-/* Returns whether to repeat a call of the protocol's own that returned *@ret:
- * the connection broke before its reply.
- */
-static bool broke(struct expiry *h, int *ret)
-{
-	link_acked(h, NULL, 0);
-	if (!h->error || *ret >= 0)
-		return false;
-	*ret = link_lost(h);
-	return !*ret;
-}
-
-static int reconnect_scan(struct expiry *h, uint64_t *cursor,
-			  struct expiry_record *rows, uint32_t max)
+/* Repeats the query as often as the connection breaks before its reply. */
+static int reconnect_query(struct expiry *h, const struct query *query)
 {
 	int ret;
 
-	do {
+	for (;;) {
 		ret = link_wait(h);
 		if (ret)
 			return ret;
-		ret = transport_unix.scan(h, cursor, rows, max);
-	} while (broke(h, &ret));
-	return ret;
-}
-
-static int reconnect_stat(struct expiry *h, struct expiry_stat *stat,
-			  struct expiry_server_stat *server, size_t server_size)
-{
-	int ret;
-
-	do {
-		ret = link_wait(h);
+		ret = transport_unix.query(h, query);
+		link_acked(h, NULL, 0);
+		if (!h->error || ret >= 0)
+			return ret;
+		ret = link_lost(h);
 		if (ret)
 			return ret;
-		ret = transport_unix.stat(h, stat, server, server_size);
-	} while (broke(h, &ret));
-	return ret;
-}
-
-static int reconnect_queues(struct expiry *h, uint64_t *cursor,
-			    struct expiry_queue *rows, uint32_t max)
-{
-	int ret;
-
-	do {
-		ret = link_wait(h);
-		if (ret)
-			return ret;
-		ret = transport_unix.queues(h, cursor, rows, max);
-	} while (broke(h, &ret));
-	return ret;
-}
-
-static int reconnect_drop(struct expiry *h)
-{
-	int ret;
-
-	do {
-		ret = link_wait(h);
-		if (ret)
-			return ret;
-		ret = transport_unix.drop(h);
-	} while (broke(h, &ret));
-	return ret;
+	}
 }
 
 static int reconnect_rewind(struct expiry *h)
@@ -249,9 +201,6 @@ const struct transport transport_reconnect = {
 	.take = reconnect_take,
 	.pending = reconnect_pending,
 	.events = reconnect_events,
-	.scan = reconnect_scan,
-	.stat = reconnect_stat,
-	.queues = reconnect_queues,
-	.drop = reconnect_drop,
+	.query = reconnect_query,
 	.rewind = reconnect_rewind,
 };

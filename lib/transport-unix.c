@@ -119,22 +119,21 @@ static void unix_close(struct expiry *h)
 	stream_close(&h->stream);
 }
 
-static int unix_scan(struct expiry *h, uint64_t *cursor,
-		     struct expiry_record *rows, uint32_t max)
+static int unix_scan(struct expiry *h, const struct query *query)
 {
 	struct expiry_record next = {
 		.op = EXPIRY_OP_SCAN,
-		.id = *cursor,
-		.period_ms = max,
+		.id = *query->cursor,
+		.period_ms = query->max,
 	};
 	uint32_t nr = 0;
 	int ret;
 
 	ret = exchange_call(h, &next);
 	while (!ret && next.id) {
-		if (nr == max)
+		if (nr == query->max)
 			return break_handle(h, -EPROTO);
-		rows[nr++] = next;
+		query->timers[nr++] = next;
 		ret = exchange_next(h, &next, 1);
 		if (ret < 0)
 			return ret;
@@ -143,26 +142,26 @@ static int unix_scan(struct expiry *h, uint64_t *cursor,
 	}
 	if (ret)
 		return ret;
-	*cursor = next.cookie;
+	*query->cursor = next.cookie;
 	return nr;
 }
 
-static int unix_stat(struct expiry *h, struct expiry_stat *stat,
-		     struct expiry_server_stat *server, size_t server_size)
+static int unix_stat(struct expiry *h, const struct query *query)
 {
 	struct expiry_record head = { .op = EXPIRY_OP_STAT };
-	const uint32_t stat_units = sizeof(*stat) / sizeof(head);
+	const uint32_t stat_units = sizeof(*query->stat) / sizeof(head);
 	int ret;
 
-	_Static_assert(sizeof(*stat) % sizeof(head) == 0, "whole units");
+	_Static_assert(sizeof(*query->stat) % sizeof(head) == 0, "whole units");
 	ret = exchange_call(h, &head);
 	if (ret)
 		return ret;
 	if (head.period_ms < stat_units)
 		return break_handle(h, -EPROTO);
-	ret = exchange_body(h, stat, sizeof(*stat), stat_units);
+	ret = exchange_body(h, query->stat, sizeof(*query->stat), stat_units);
 	if (!ret)
-		ret = exchange_body(h, server, server ? server_size : 0,
+		ret = exchange_body(h, query->server,
+				    query->server ? query->server_size : 0,
 				    head.period_ms - stat_units);
 	return ret;
 }
@@ -185,25 +184,24 @@ static int unix_queue(struct expiry *h, const struct expiry_queues_row *head,
 	return ret;
 }
 
-static int unix_queues(struct expiry *h, uint64_t *cursor,
-		       struct expiry_queue *rows, uint32_t max)
+static int unix_queues(struct expiry *h, const struct query *query)
 {
 	union {
 		struct expiry_record record;
 		struct expiry_queues_row row;
 	} u = {
 		.record.op = EXPIRY_OP_QUEUES,
-		.record.id = *cursor,
-		.record.period_ms = max,
+		.record.id = *query->cursor,
+		.record.period_ms = query->max,
 	};
 	uint32_t nr = 0;
 	int ret;
 
 	ret = exchange_call(h, &u.record);
 	while (!ret && u.row.units) {
-		if (nr == max)
+		if (nr == query->max)
 			return break_handle(h, -EPROTO);
-		ret = unix_queue(h, &u.row, &rows[nr++]);
+		ret = unix_queue(h, &u.row, &query->queues[nr++]);
 		if (!ret)
 			ret = exchange_next(h, &u.record, 1);
 		if (ret < 0)
@@ -213,7 +211,7 @@ static int unix_queues(struct expiry *h, uint64_t *cursor,
 	}
 	if (ret)
 		return ret;
-	*cursor = u.record.cookie;
+	*query->cursor = u.record.cookie;
 	return nr;
 }
 
@@ -226,6 +224,21 @@ static int unix_drop(struct expiry *h)
 	if (!ret)
 		h->error = -ENOTCONN;
 	return ret;
+}
+
+static int unix_query(struct expiry *h, const struct query *query)
+{
+	switch (query->op) {
+	case EXPIRY_OP_SCAN:
+		return unix_scan(h, query);
+	case EXPIRY_OP_STAT:
+		return unix_stat(h, query);
+	case EXPIRY_OP_QUEUES:
+		return unix_queues(h, query);
+	case EXPIRY_OP_DROP:
+		return unix_drop(h);
+	}
+	return -EOPNOTSUPP;
 }
 
 static int unix_rewind(struct expiry *h)
@@ -243,9 +256,6 @@ const struct transport transport_unix = {
 	.take = unix_take,
 	.pending = unix_pending,
 	.events = unix_events,
-	.scan = unix_scan,
-	.stat = unix_stat,
-	.queues = unix_queues,
-	.drop = unix_drop,
+	.query = unix_query,
 	.rewind = unix_rewind,
 };
