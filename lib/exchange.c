@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Requests and their replies over the stream. */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -60,6 +61,8 @@ int exchange_submit(struct expiry *h, struct expiry_record *records,
 		ret = exchange_flush(h);
 		if (ret < 0)
 			break;
+		assert(h->awaited <= h->window &&
+		       sent - done <= h->window - h->awaited);
 		room = h->window - h->awaited - (sent - done);
 		if (room > count - sent)
 			room = count - sent;
@@ -84,6 +87,7 @@ int exchange_submit(struct expiry *h, struct expiry_record *records,
 			break;
 		done += ret;
 	}
+	assert(done <= sent && sent <= count);
 	if (done < count)
 		h->in_doubt = sent - done;
 	return done ? (int)done : h->error;
@@ -126,6 +130,7 @@ int exchange_send(struct expiry *h, const struct expiry_record *records,
 		stream_put(&h->stream, records + done, room);
 		done += room;
 	}
+	assert(done <= count && h->awaited + done <= h->window);
 	h->awaited += done;
 	return done ? (int)done : ret;
 }

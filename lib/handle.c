@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Opening and closing a handle, and its properties. */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -141,6 +142,7 @@ EXPORT int expiry_open(struct expiry **handle, const char *address,
 	ret = h->transport->open(h, path, &options);
 	if (ret)
 		goto err_free;
+	assert(h->fd >= 0 && h->window && h->window <= EXPIRY_WINDOW_MAX);
 	/* One more for a CLOCK_SET, which takes no credit. */
 	ret = ring_init(&h->inbox, h->window + h->credit + 1);
 	if (ret)

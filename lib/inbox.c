@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Records that the server sent: accounted for, kept, taken and dropped. */
+#include <assert.h>
 #include <errno.h>
 
 #include "inbox.h"
@@ -37,6 +38,7 @@ static void copy_keep(struct expiry *h, const struct expiry_record *record)
 	if (record->op == EXPIRY_OP_MISSED)
 		missed.cookie = record->cookie;
 	if (h->missed_held) {
+		assert(h->missed - h->inbox.head < ring_nr(&h->inbox));
 		h->inbox.records[h->missed & h->inbox.mask].cookie += missed.cookie;
 		return;
 	}
@@ -55,11 +57,13 @@ static void event_keep(struct expiry *h, const struct expiry_record *record)
 	}
 	if (record->op == EXPIRY_OP_EXPIRED) {
 		h->held++;
+		assert(h->granted + h->held <= h->credit);
 		ring_put(&h->inbox, record);
 		return;
 	}
 	/* The program needs only the last of several steps. */
 	if (h->clock_set_held) {
+		assert(h->clock_set - h->inbox.head < ring_nr(&h->inbox));
 		h->inbox.records[h->clock_set & h->inbox.mask] = *record;
 		return;
 	}
@@ -102,6 +106,7 @@ int inbox_account(struct expiry *h, const struct expiry_record *records,
 			if (event_account(h, &records[i]))
 				return -EPROTO;
 		} else if (h->awaited) {
+			assert(h->awaited <= h->posted);
 			h->awaited--;
 			h->posted--;
 		} else {
@@ -120,12 +125,16 @@ uint32_t inbox_take(struct expiry *h, struct expiry_record *records,
 	h->missed_held = h->missed_held && (int32_t)(h->missed - h->inbox.head) >= 0;
 	for (i = 0; i < nr; i++) {
 		if (records[i].op == EXPIRY_OP_EXPIRED ||
-		    (h->observe && is_event(&records[i])))
+		    (h->observe && is_event(&records[i]))) {
+			assert(h->held);
 			h->held--;
-		else if (records[i].op == EXPIRY_OP_CLOCK_SET)
+		} else if (records[i].op == EXPIRY_OP_CLOCK_SET) {
+			assert(h->clock_set_held);
 			h->clock_set_held = false;
-		else
+		} else {
+			assert(h->posted);
 			h->posted--;
+		}
 	}
 	return nr;
 }
@@ -146,6 +155,7 @@ void inbox_drop_expirations(struct expiry *h)
 		ring_put(&h->inbox, &record);
 	}
 	h->granted += h->held;
+	assert(h->granted <= h->credit);
 	h->held = 0;
 	h->credit_due = 0;
 }

@@ -17,10 +17,14 @@
  *	ring.c			a ring of records
  *	clock.h			time in ns
  *	explain.c		explanations of errnos
+ *
+ * assert() holds what the library itself guarantees, in release builds, too. A
+ * caller's or a server's mistake gets an errno: it must not end the program.
  */
 #ifndef LIB_INTERNAL_H
 #define LIB_INTERNAL_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -28,6 +32,10 @@
 
 #include "ring.h"
 #include "stream.h"
+
+#ifdef NDEBUG
+#error "a broken invariant must end the program, not corrupt its memory"
+#endif
 
 #define EXPORT __attribute__((visibility("default")))
 
@@ -164,6 +172,7 @@ struct expiry {
 /* Sets the errno that makes the handle unusable, and returns it. */
 static inline int break_handle(struct expiry *h, int error)
 {
+	assert(error < 0);
 	h->error = error;
 	return error;
 }

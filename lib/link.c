@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* A connection that is replaced when it breaks. */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <stdlib.h>
@@ -56,6 +57,7 @@ static void link_down(struct expiry *h)
 	if (h->stream.fd >= 0)
 		watch(h, EPOLL_CTL_DEL, h->stream.fd, 0);
 	stream_disconnect(&h->stream);
+	assert(!stream_unsent(&h->stream));
 	link->state = LINK_DOWN;
 	link->retry_ns = clock_now_ns(CLOCK_MONOTONIC) + pause_ns;
 	/* 0 would stop the timer. The timer also wakes a program that must get
@@ -87,6 +89,7 @@ int link_lost(struct expiry *h)
 	struct link *link = h->link;
 	int error = h->error;
 
+	assert(error < 0);
 	if (!is_server_gone(error))
 		return error;
 	h->error = 0;
@@ -133,6 +136,7 @@ static int handshake_begin(struct expiry *h)
 	struct expiry_record hello;
 	int ret;
 
+	assert(link->state == LINK_DOWN && !h->error);
 	ret = stream_reconnect(&h->stream, link->path, h->timeout_ms);
 	if (ret)
 		return ret;
@@ -254,6 +258,7 @@ static void send_posted(struct expiry *h)
 	uint32_t nr;
 	int ret = 1;
 
+	assert(link->state == LINK_UP && h->awaited <= link->replay.sent);
 	link->credit += h->credit_due;
 	h->credit_due = 0;
 	while (ret > 0 && replay_unsent(&link->replay)) {
@@ -262,6 +267,7 @@ static void send_posted(struct expiry *h)
 		if (ret > 0)
 			link->replay.sent += ret;
 	}
+	assert(h->awaited <= link->replay.sent);
 	if (!replay_unsent(&link->replay) && !link->repeating) {
 		h->credit_due = link->credit;
 		link->credit = 0;
@@ -386,6 +392,7 @@ int link_open(struct expiry *h, const char *path,
 	link = calloc(1, sizeof(*link));
 	if (!link)
 		return -ENOMEM;
+	assert(!h->link && h->stream.fd >= 0);
 	h->link = link;
 	unix_hello(&link->hello, options);
 	link->state = LINK_UP;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Receiving records, and the credit for expirations. */
+#include <assert.h>
 #include <errno.h>
 
 #include "clock.h"
@@ -8,6 +9,7 @@
 
 static void grant(struct expiry *h, uint32_t nr)
 {
+	assert(nr <= h->credit - h->granted - h->held);
 	h->granted += nr;
 	h->credit_due += nr;
 }

@@ -2,6 +2,7 @@
 /*
  * Requests that may have to be sent again.
  */
+#include <assert.h>
 #include <errno.h>
 
 #include "replay.h"
@@ -13,6 +14,7 @@ const struct expiry_record *replay_next(const struct replay *replay,
 	uint32_t start = (ring->head + replay->sent) & ring->mask;
 
 	*nr = replay_unsent(replay);
+	assert(*nr);
 	if (*nr > ring->mask + 1 - start)
 		*nr = ring->mask + 1 - start;
 	return &ring->records[start];
@@ -22,6 +24,7 @@ uint32_t replay_answered(struct replay *replay, uint32_t awaited)
 {
 	uint32_t nr = replay->sent - awaited;
 
+	assert(awaited <= replay->sent && replay->sent <= ring_nr(&replay->ring));
 	replay->ring.head += nr;
 	replay->sent = awaited;
 	return nr;
@@ -79,6 +82,7 @@ void replay_lost(struct replay *replay, bool keyed, struct ring *replies)
 	struct expiry_record record;
 	uint32_t i, last = 0;
 
+	assert(replay->sent <= ring_nr(ring));
 	for (i = 0; i < replay->sent; i++) {
 		if (!is_idempotent(&ring->records[(ring->head + i) & ring->mask],
 				   keyed))

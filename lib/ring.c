@@ -2,6 +2,7 @@
 /*
  * A ring of records.
  */
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -12,6 +13,7 @@ int ring_init(struct ring *ring, uint32_t size)
 {
 	uint32_t nr = 1;
 
+	assert(size && size <= 1U << 31);
 	while (nr < size)
 		nr *= 2;
 	ring->records = malloc((size_t)nr * sizeof(*ring->records));
@@ -36,6 +38,7 @@ uint32_t ring_take(struct ring *ring, struct expiry_record *records,
 	uint32_t start = ring->head & ring->mask;
 	uint32_t first = ring->mask + 1 - start;
 
+	assert(nr <= ring->mask + 1);
 	if (nr > max)
 		nr = max;
 	if (first > nr)

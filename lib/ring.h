@@ -8,6 +8,7 @@
 #ifndef LIB_RING_H
 #define LIB_RING_H
 
+#include <assert.h>
 #include <stdint.h>
 #include <linux/expiry.h>
 
@@ -42,6 +43,7 @@ static inline uint32_t ring_room(const struct ring *ring)
 static inline void ring_put(struct ring *ring,
 			    const struct expiry_record *record)
 {
+	assert(ring_room(ring));
 	ring->records[ring->tail++ & ring->mask] = *record;
 }
 
@@ -56,6 +58,7 @@ struct expiry_record *ring_reserve(const struct ring *ring, uint32_t *nr);
 
 static inline void ring_commit(struct ring *ring, uint32_t nr)
 {
+	assert(nr <= ring_room(ring));
 	ring->tail += nr;
 }
 

@@ -2,6 +2,7 @@
 /*
  * A stream socket with a buffer on either side.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -89,6 +90,7 @@ int stream_reconnect(struct stream *s, const char *path, uint32_t timeout_ms)
 {
 	int ret;
 
+	assert(s->fd < 0 && !stream_unsent(s));
 	ret = stream_connect(s, path, timeout_ms, SOCK_NONBLOCK);
 	if (!ret && fcntl(s->fd, F_SETFL, 0)) {
 		ret = -errno;
@@ -125,6 +127,7 @@ uint32_t stream_room(const struct stream *s)
 
 static void put_bytes(struct stream *s, const void *bytes, uint32_t len)
 {
+	assert(len <= STREAM_BUFFER - stream_unsent(s));
 	if (s->out_tail + len > STREAM_BUFFER) {
 		memmove(s->out, s->out + s->out_head, stream_unsent(s));
 		s->out_tail -= s->out_head;
@@ -132,6 +135,7 @@ static void put_bytes(struct stream *s, const void *bytes, uint32_t len)
 	}
 	memcpy(s->out + s->out_tail, bytes, len);
 	s->out_tail += len;
+	assert(s->out_tail <= STREAM_BUFFER);
 }
 
 void stream_put(struct stream *s, const struct expiry_record *units,
@@ -172,6 +176,7 @@ int stream_flush(struct stream *s)
 		if (ret <= 0)
 			return ret ? (int)ret : 1;
 		s->out_head += ret;
+		assert(s->out_head <= s->out_tail);
 	}
 	s->out_head = 0;
 	s->out_tail = 0;
@@ -185,6 +190,7 @@ int stream_send(struct stream *s, const struct expiry_record *units,
 	uint32_t cut;
 	ssize_t ret;
 
+	assert(nr && !stream_unsent(s));
 	ret = send_bytes(s, bytes, (size_t)nr * UNIT);
 	if (ret <= 0)
 		return ret;
@@ -219,6 +225,7 @@ int stream_fill(struct stream *s, bool wait)
 	uint32_t left = s->in_tail - s->in_head;
 	ssize_t ret;
 
+	assert(s->in_head <= s->in_tail && s->in_tail <= STREAM_BUFFER);
 	if (s->in_head) {
 		memmove(s->in, s->in + s->in_head, left);
 		s->in_head = 0;
@@ -240,6 +247,7 @@ int stream_receive(struct stream *s, struct expiry_record *units, uint32_t nr)
 	uint32_t cut;
 	ssize_t ret;
 
+	assert(nr && begun < UNIT);
 	memcpy(bytes, s->in + s->in_head, begun);
 	ret = receive_bytes(s, bytes + begun, (size_t)nr * UNIT - begun, false);
 	if (ret <= 0)

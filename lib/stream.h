@@ -9,6 +9,7 @@
 #ifndef LIB_STREAM_H
 #define LIB_STREAM_H
 
+#include <assert.h>
 #include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
@@ -87,6 +88,7 @@ static inline const struct expiry_record *stream_units(const struct stream *s)
 
 static inline void stream_skip(struct stream *s, uint32_t nr)
 {
+	assert(nr <= stream_nr(s));
 	s->in_head += nr * sizeof(struct expiry_record);
 }
 

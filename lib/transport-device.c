@@ -3,6 +3,7 @@
  * Transport: the device itself. Requests are carried out at once. Posted
  * requests are carried out in the handle's ring, where their replies stay.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
@@ -89,8 +90,10 @@ static int device_post(struct expiry *h, const struct expiry_record *records,
 		ret = device_batch(h, run, nr);
 		if (ret <= 0)
 			return done ? (int)done : ret;
+		assert((uint32_t)ret <= nr);
 		ring_commit(&h->inbox, ret);
 		h->posted += ret;
+		assert(h->posted <= h->window);
 		done += ret;
 	}
 	return done;

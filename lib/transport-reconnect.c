@@ -6,6 +6,7 @@
  * keeps the requests of a synchronous call. That call sends again the requests
  * after the last answer.
  */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 
@@ -69,6 +70,7 @@ static int submit_once(struct expiry *h, struct submission *s,
 	ret = transport_unix.submit(h, records, s->doubt ?: count);
 	if (ret > 0)
 		done = ret;
+	assert(done <= count);
 	link_acked(h, records, done);
 	s->doubt = s->doubt > done ? s->doubt - done : 0;
 	if (!h->error)
@@ -83,6 +85,7 @@ static int submit_once(struct expiry *h, struct submission *s,
 					h->mode & EXPIRY_MODE_KEYED);
 	for (i = 0; i < refused; i++)
 		records[done++].status = -ECONNRESET;
+	assert(done <= count && refused <= s->doubt);
 	s->doubt -= refused;
 	return done;
 }
@@ -119,6 +122,7 @@ static int reconnect_post(struct expiry *h, const struct expiry_record *records,
 	struct expiry_record record;
 	uint32_t i;
 
+	assert(h->awaited <= h->posted && h->posted <= h->window);
 	if (count > h->window - h->posted)
 		count = h->window - h->posted;
 	for (i = 0; i < count; i++) {

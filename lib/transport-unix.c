@@ -2,6 +2,7 @@
 /*
  * Transport: expiryd's protocol over a Unix socket.
  */
+#include <assert.h>
 #include <errno.h>
 #include <poll.h>
 #include <string.h>
@@ -16,6 +17,7 @@ static int unix_post(struct expiry *h, const struct expiry_record *records,
 	uint32_t done;
 	int ret;
 
+	assert(h->awaited <= h->posted && h->posted <= h->window);
 	if (count > h->window - h->posted)
 		count = h->window - h->posted;
 	ret = exchange_send(h, records, count);
