@@ -38,15 +38,15 @@ struct bheap_layout;
 
 /**
  * struct bheap_sorted_state - state of sorted pages outside the pages
- * @arrivals: nodes in the arrivals page
+ * @inserted: nodes in the insertion heap
  * @tree: pages in the tree, the hole included
  * @head: nodes already taken from the tree's first page
  * @hole: the tree's empty page, sinking; 0 = none
  * @run: nodes left of the swept pages, surplus included
- * @unswept: arrivals that the sweep has not checked
+ * @unswept: nodes of the insertion heap not yet swept
  */
 struct bheap_sorted_state {
-	u32 arrivals;
+	u32 inserted;
 	u32 tree;
 	u32 head;
 	u32 hole;

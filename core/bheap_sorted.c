@@ -9,7 +9,7 @@
  * not nodes, and only once in a page's worth of operations. So a node costs a
  * few comparisons in sequential memory, and no page of its own.
  *
- *	page 0		arrivals: the nodes pushed last, a small heap
+ *	page 0		the insertion heap: the nodes pushed last
  *	page 1		the run: live nodes of the pages that the sweep took
  *			out, sorted
  *	page 2		the surplus: a full page of them, no less than the run
@@ -19,7 +19,7 @@
  * Every page of the tree is full, with two exceptions. The beginning of the
  * first page (t = 1) may have been taken already (head). The hole is empty. The
  * heap's first node stands outside the pages (struct bheap). The next one is
- * the least of the arrivals, the run and the tree's first page.
+ * the least of the insertion heap, the run and the tree's first page.
  *
  * A page that is used up or taken out leaves a hole. The hole sinks. The lesser
  * half of both children fills it. The greater half stays in the child that had
@@ -53,7 +53,7 @@ static_assert(sizeof(struct bheap) <= 64, "what is looked at is in one line");
  * The least node
  */
 
-enum origin { ARRIVALS, RUN, TREE };
+enum origin { INSERT_HEAP, RUN, TREE };
 
 /**
  * struct next - the successor of the heap's first node
@@ -92,12 +92,12 @@ static int find_next(struct bheap *heap, struct next *next)
 			return heap->pages->error;
 		propose(next, page, s->head, TREE);
 	}
-	if (s->arrivals) {
-		page = sorted_arrivals(heap);
+	if (s->inserted) {
+		page = sorted_insert_heap(heap);
 		if (unlikely(!page))
 			return heap->pages->error;
-		propose(next, page, arrivals_least(page, 0, s->arrivals),
-			ARRIVALS);
+		propose(next, page, insert_heap_least(page, 0, s->inserted),
+			INSERT_HEAP);
 	}
 	if (unlikely(s->run)) {
 		page = sorted_run(heap);
@@ -120,9 +120,9 @@ static void take_next(struct bheap *heap, const struct next *next)
 
 	heap->first = *next->node;
 	switch (next->origin) {
-	case ARRIVALS:
-		arrivals_remove(next->page, next->node - next->page,
-				s->arrivals--);
+	case INSERT_HEAP:
+		insert_heap_remove(next->page, next->node - next->page,
+				   s->inserted--);
 		break;
 	case RUN:
 		/* The surplus is next; the last page fills the hole. */
@@ -154,20 +154,20 @@ static int sorted_push(struct bheap *heap, const struct bheap_node *node)
 		return -ENOSPC;
 
 	err = sorted_tree_ready(heap);
-	if (!err && heap->sorted.arrivals == NODES)
-		err = sorted_append_arrivals(heap);
+	if (!err && heap->sorted.inserted == NODES)
+		err = sorted_append_insert_heap(heap);
 	if (unlikely(err))
 		return err;
-	page = sorted_arrivals(heap);
+	page = sorted_insert_heap(heap);
 	if (unlikely(!page))
 		return heap->pages->error;
 
 	/* A node that does not come first goes into the pages. */
 	if (node_less(node, &first)) {
 		heap->first = *node;
-		arrivals_up(page, heap->sorted.arrivals++, &first);
+		insert_heap_up(page, heap->sorted.inserted++, &first);
 	} else {
-		arrivals_up(page, heap->sorted.arrivals++, node);
+		insert_heap_up(page, heap->sorted.inserted++, node);
 	}
 	heap->nr++;
 	if (unlikely(!heap->pages->nr))
@@ -210,18 +210,18 @@ static int sorted_replace(struct bheap *heap, const struct bheap_node *node)
 		heap->first = *node;
 		return 0;
 	}
-	if (heap->sorted.arrivals == NODES && next.origin != ARRIVALS) {
-		err = sorted_append_arrivals(heap);
+	if (heap->sorted.inserted == NODES && next.origin != INSERT_HEAP) {
+		err = sorted_append_insert_heap(heap);
 		if (!err)
 			err = find_next(heap, &next);
 		if (unlikely(err))
 			return err;
 	}
-	page = sorted_arrivals(heap);
+	page = sorted_insert_heap(heap);
 	if (unlikely(!page))
 		return heap->pages->error;
 	take_next(heap, &next);
-	arrivals_up(page, heap->sorted.arrivals++, node);
+	insert_heap_up(page, heap->sorted.inserted++, node);
 	sorted_set_pages(heap);
 	return 0;
 }
@@ -229,9 +229,9 @@ static int sorted_replace(struct bheap *heap, const struct bheap_node *node)
 /* Prefetches the node @distance after the next in the tree's first page. At the
  * beginning of the page, prefetches all nodes up to there.
  */
-static inline void send_ahead(const struct bheap_node *page, u32 head,
-			      u32 distance, bheap_ahead_t *ahead, void *context,
-			      enum bheap_when when)
+static inline void prefetch_ahead(const struct bheap_node *page, u32 head,
+				  u32 distance, bheap_ahead_t *ahead,
+				  void *context, enum bheap_when when)
 {
 	u32 end = head + distance < NODES ? head + distance : NODES, i;
 
@@ -249,14 +249,15 @@ static void sorted_top(const struct bheap *heap, bheap_ahead_t *ahead,
 	if (s->tree && s->hole != 1)
 		page = core_page_peek(heap->pages, SORTED_BEFORE_TREE);
 	if (page) {
-		send_ahead(page, s->head, FAR_AHEAD, ahead, context, BHEAP_FAR);
-		send_ahead(page, s->head, SOON_AHEAD, ahead, context,
-			   BHEAP_SOON);
-		send_ahead(page, s->head, NEXT_AHEAD, ahead, context,
-			   BHEAP_NEXT);
+		prefetch_ahead(page, s->head, FAR_AHEAD, ahead, context,
+			       BHEAP_FAR);
+		prefetch_ahead(page, s->head, SOON_AHEAD, ahead, context,
+			       BHEAP_SOON);
+		prefetch_ahead(page, s->head, NEXT_AHEAD, ahead, context,
+			       BHEAP_NEXT);
 	}
 	page = core_page_peek(heap->pages, 0);
-	for (i = 0; page && i < s->arrivals && i < ARRIVALS_GROUP; i++)
+	for (i = 0; page && i < s->inserted && i < INSERT_HEAP_GROUP; i++)
 		ahead(context, page + i, BHEAP_SOON);
 }
 
@@ -265,30 +266,30 @@ static void sorted_top(const struct bheap *heap, bheap_ahead_t *ahead,
  */
 
 /**
- * struct census - counts of visited nodes
+ * struct validate_counts - counts of visited nodes
  * @visit: receives each node, unless NULL
  * @context: the first argument of @visit
  * @nr: nodes
  * @least: the least of them
  */
-struct census {
+struct validate_counts {
 	bheap_visit_t *visit;
 	void *context;
 	u64 nr;
 	u64 least;
 };
 
-static void count(void *context, const struct bheap_node *from,
-		  const struct bheap_node *end)
+static void count_nodes(void *context, const struct bheap_node *from,
+			const struct bheap_node *end)
 {
-	struct census *census = context;
+	struct validate_counts *counts = context;
 
 	for (; from < end; from++) {
-		if (from->deadline < census->least)
-			census->least = from->deadline;
-		census->nr++;
-		if (census->visit)
-			census->visit(census->context, from);
+		if (from->deadline < counts->least)
+			counts->least = from->deadline;
+		counts->nr++;
+		if (counts->visit)
+			counts->visit(counts->context, from);
 	}
 }
 
@@ -296,20 +297,20 @@ static int sorted_validate(struct bheap *heap, bheap_visit_t *visit,
 			   void *context)
 {
 	const struct bheap_sorted_state *s = &heap->sorted;
-	struct census census = { visit, context, 0, ~0ULL };
+	struct validate_counts counts = { visit, context, 0, ~0ULL };
 	const struct bheap_node *page, *last = NULL;
 	int err;
 
-	if (s->arrivals > NODES || s->run >= 2 * NODES ||
+	if (s->inserted > NODES || s->run >= 2 * NODES ||
 	    (sorted_has_surplus(s) && !s->hole))
 		return -EIO;
-	if (s->arrivals) {
-		page = sorted_arrivals(heap);
+	if (s->inserted) {
+		page = sorted_insert_heap(heap);
 		if (!page)
 			return heap->pages->error;
-		if (!arrivals_is_heap(page, s->arrivals))
+		if (!insert_heap_is_ordered(page, s->inserted))
 			return -EIO;
-		count(&census, page, page + s->arrivals);
+		count_nodes(&counts, page, page + s->inserted);
 	}
 	if (s->run) {
 		page = sorted_run(heap);
@@ -317,7 +318,7 @@ static int sorted_validate(struct bheap *heap, bheap_visit_t *visit,
 			return heap->pages->error;
 		if (!runs_is_sorted(page + sorted_run_begin(s), page + NODES))
 			return -EIO;
-		count(&census, page + sorted_run_begin(s), page + NODES);
+		count_nodes(&counts, page + sorted_run_begin(s), page + NODES);
 		last = page + NODES - 1;
 	}
 	if (sorted_has_surplus(s)) {
@@ -327,17 +328,17 @@ static int sorted_validate(struct bheap *heap, bheap_visit_t *visit,
 		if (!runs_is_sorted(page, page + NODES) ||
 		    node_less(page, last))
 			return -EIO;
-		count(&census, page, page + NODES);
+		count_nodes(&counts, page, page + NODES);
 	}
-	err = sorted_tree_validate(heap, count, &census);
+	err = sorted_tree_validate(heap, count_nodes, &counts);
 	if (err)
 		return err;
 	if (heap->nr) {
-		if (census.least < heap->first.deadline)
+		if (counts.least < heap->first.deadline)
 			return -EIO;
-		count(&census, &heap->first, &heap->first + 1);
+		count_nodes(&counts, &heap->first, &heap->first + 1);
 	}
-	return census.nr == heap->nr ? 0 : -EIO;
+	return counts.nr == heap->nr ? 0 : -EIO;
 }
 
 const struct bheap_layout bheap_sorted = {

@@ -2,7 +2,7 @@
 /*
  * The sweep of sorted pages.
  *
- * The sweep checks the arrivals first, then the tree's pages from last to
+ * The sweep checks the insertion heap first, then the tree's pages from last to
  * first, so that the page that fills a hole has been checked. It prefetches a
  * page's timers a few nodes a call, then checks the page as a whole. A page
  * without stale nodes stays. Otherwise the page is taken out; its live nodes
@@ -23,18 +23,18 @@
 #define AHEAD		8U
 #define SWEPT		1	/* to the end; a negative value is an error */
 
-/* Checks one of the arrivals, from the last to the first. */
-static int sweep_arrivals(struct bheap *heap, bheap_stale_t *stale,
-			  bheap_ahead_t *ahead, void *context)
+/* Checks one node of the insertion heap, from the last to the first. */
+static int sweep_insert_heap(struct bheap *heap, bheap_stale_t *stale,
+			     bheap_ahead_t *ahead, void *context)
 {
 	struct bheap_sorted_state *s = &heap->sorted;
-	struct bheap_node *page = sorted_arrivals(heap);
+	struct bheap_node *page = sorted_insert_heap(heap);
 	u32 elem;
 
 	if (unlikely(!page))
 		return heap->pages->error;
-	if (s->unswept > s->arrivals)
-		s->unswept = s->arrivals;
+	if (s->unswept > s->inserted)
+		s->unswept = s->inserted;
 	if (!s->unswept)
 		return 0;
 	elem = s->unswept - 1;
@@ -42,31 +42,31 @@ static int sweep_arrivals(struct bheap *heap, bheap_stale_t *stale,
 		ahead(context, page + elem - AHEAD, BHEAP_SOON);
 	if (stale(context, page + elem)) {
 		heap->nr--;
-		if (arrivals_remove(page, elem, s->arrivals--))
+		if (insert_heap_remove(page, elem, s->inserted--))
 			return 0;
 	}
 	s->unswept = elem;
 	return 0;
 }
 
-/* Ends the sweep: the run joins the arrivals or the tree. */
+/* Ends the sweep: the run joins the insertion heap or the tree. */
 static int empty_run(struct bheap *heap)
 {
 	struct bheap_sorted_state *s = &heap->sorted;
-	struct bheap_node *run = sorted_run(heap), *arrivals;
+	struct bheap_node *run = sorted_run(heap), *inserted;
 	int err;
 
 	if (unlikely(!run))
 		return heap->pages->error;
-	if (s->arrivals == NODES) {
-		err = sorted_append_arrivals(heap);
+	if (s->inserted == NODES) {
+		err = sorted_append_insert_heap(heap);
 		if (unlikely(err))
 			return err;
 	}
-	arrivals = sorted_arrivals(heap);
-	if (unlikely(!arrivals))
+	inserted = sorted_insert_heap(heap);
+	if (unlikely(!inserted))
 		return heap->pages->error;
-	arrivals_up(arrivals, s->arrivals++, run + NODES - s->run);
+	insert_heap_up(inserted, s->inserted++, run + NODES - s->run);
 	s->run--;
 	return 0;
 }
@@ -158,13 +158,13 @@ bool sorted_sweep(struct bheap *heap, u32 steps, bheap_stale_t *stale,
 
 	if (!heap->sweep) {
 		heap->sweep = (s->tree + 1) * NODES;
-		s->unswept = s->arrivals;
+		s->unswept = s->inserted;
 	}
 	while (steps--) {
 		if (heap->sweep > (s->tree + 1) * NODES)
 			heap->sweep = (s->tree + 1) * NODES;
 		if (s->unswept)
-			err = sweep_arrivals(heap, stale, ahead, context);
+			err = sweep_insert_heap(heap, stale, ahead, context);
 		else if (s->hole)
 			err = sorted_tree_sink(heap);
 		else if (heap->sweep > NODES + s->head)

@@ -15,13 +15,13 @@
 #define LEVELS_MAX	32
 
 /**
- * struct way - the path of a rising page
+ * struct path - the path of a rising page
  * @page: the empty page, then the pages above that change
  * @nr: how many
  * @taken: nodes already taken from the last page
  * @scratch: undefined before and after
  */
-struct way {
+struct path {
 	struct bheap_node *page[LEVELS_MAX];
 	u32 nr;
 	u32 taken;
@@ -31,20 +31,20 @@ struct way {
 /* Gets the pages that a page whose first node is @least passes when rising from
  * @pos.
  */
-static int find_way(struct bheap *heap, struct way *way, u32 pos,
-		    const struct bheap_node *least)
+static int find_path(struct bheap *heap, struct path *path, u32 pos,
+		     const struct bheap_node *least)
 {
 	struct bheap_node *page;
 
-	way->scratch = sorted_scratch(heap);
-	if (unlikely(!way->scratch))
+	path->scratch = sorted_scratch(heap);
+	if (unlikely(!path->scratch))
 		return heap->pages->error;
 	page = sorted_tree_page(heap, pos);
 	if (unlikely(!page))
 		return heap->pages->error;
-	way->page[0] = page;
-	way->nr = 1;
-	way->taken = 0;
+	path->page[0] = page;
+	path->nr = 1;
+	path->taken = 0;
 
 	/* The node merged into it is greater than all nodes further up. */
 	while (pos /= 2) {
@@ -53,11 +53,11 @@ static int find_way(struct bheap *heap, struct way *way, u32 pos,
 			return heap->pages->error;
 		if (!node_less(least, page + NODES - 1))
 			break;
-		if (core_broken(way->nr < LEVELS_MAX))
+		if (core_broken(path->nr < LEVELS_MAX))
 			return -EIO;
-		way->page[way->nr++] = page;
+		path->page[path->nr++] = page;
 		if (pos == 1)
-			way->taken = heap->sorted.head;
+			path->taken = heap->sorted.head;
 	}
 	return 0;
 }
@@ -67,18 +67,18 @@ static int find_way(struct bheap *heap, struct way *way, u32 pos,
  * After a merge the greater half is in the page below, the lesser half in @x or
  * @y in turn, and the parent's page is empty.
  */
-static void rise(const struct way *way, struct bheap_node *x,
-		 struct bheap_node *y)
+static void raise_page(const struct path *path, struct bheap_node *x,
+		       struct bheap_node *y)
 {
-	struct bheap_node *last = way->page[way->nr - 1], *swap;
+	struct bheap_node *last = path->page[path->nr - 1], *swap;
 	u32 i;
 
 	/* Nodes already taken stay in place, before all others. */
-	for (i = 0; i < way->taken; i++)
+	for (i = 0; i < path->taken; i++)
 		last[i].deadline = 0;
 
-	for (i = 1; i < way->nr; i++) {
-		runs_merge(way->page[i], x, NODES, y, way->page[i - 1]);
+	for (i = 1; i < path->nr; i++) {
+		runs_merge(path->page[i], x, NODES, y, path->page[i - 1]);
 		swap = x;
 		x = y;
 		y = swap;
@@ -87,12 +87,12 @@ static void rise(const struct way *way, struct bheap_node *x,
 }
 
 /* Fills the hole, which has no children, with the surplus or the last page. */
-static int fill(struct bheap *heap)
+static int fill_leaf(struct bheap *heap)
 {
 	struct bheap_sorted_state *s = &heap->sorted;
 	bool surplus = sorted_has_surplus(s);
 	struct bheap_node *page;
-	struct way way;
+	struct path path;
 	int err;
 
 	if (surplus || s->hole != s->tree) {
@@ -100,10 +100,10 @@ static int fill(struct bheap *heap)
 		       sorted_tree_page(heap, s->tree);
 		if (unlikely(!page))
 			return heap->pages->error;
-		err = find_way(heap, &way, s->hole, page);
+		err = find_path(heap, &path, s->hole, page);
 		if (unlikely(err))
 			return err;
-		rise(&way, page, way.scratch);
+		raise_page(&path, page, path.scratch);
 	}
 	s->hole = 0;
 	if (surplus)
@@ -141,7 +141,7 @@ int sorted_tree_sink(struct bheap *heap)
 
 	/* An only child is the last page, and would itself fill the hole. */
 	if (left > s->tree || (left == s->tree && !sorted_has_surplus(s)))
-		return fill(heap);
+		return fill_leaf(heap);
 
 	scratch = sorted_scratch(heap);
 	if (unlikely(!scratch))
@@ -196,7 +196,7 @@ void sorted_tree_vacate(struct bheap *heap, u32 pos)
 	prefetch_children(heap, pos);
 }
 
-int sorted_tree_settle(struct bheap *heap)
+int sorted_tree_fill_hole(struct bheap *heap)
 {
 	int err;
 
@@ -213,35 +213,35 @@ int sorted_tree_append(struct bheap *heap, struct bheap_node *page,
 {
 	struct bheap_sorted_state *s = &heap->sorted;
 	struct bheap_node *sorted;
-	struct way way;
+	struct path path;
 	int err;
 
-	err = sorted_tree_settle(heap);
+	err = sorted_tree_fill_hole(heap);
 	if (unlikely(err))
 		return err;
-	err = find_way(heap, &way, s->tree + 1, least);
+	err = find_path(heap, &path, s->tree + 1, least);
 	if (unlikely(err))
 		return err;
-	sorted = runs_sort_page(page, way.scratch);
-	rise(&way, sorted, sorted == page ? way.scratch : page);
+	sorted = runs_sort_page(page, path.scratch);
+	raise_page(&path, sorted, sorted == page ? path.scratch : page);
 	s->tree++;
 	sorted_set_pages(heap);
 	return 0;
 }
 
-int sorted_append_arrivals(struct bheap *heap)
+int sorted_append_insert_heap(struct bheap *heap)
 {
 	struct bheap_sorted_state *s = &heap->sorted;
-	struct bheap_node *page = sorted_arrivals(heap);
+	struct bheap_node *page = sorted_insert_heap(heap);
 	int err;
 
 	if (unlikely(!page))
 		return heap->pages->error;
 	err = sorted_tree_append(heap, page,
-				 page + arrivals_least(page, 0, NODES));
+				 page + insert_heap_least(page, 0, NODES));
 	if (unlikely(err))
 		return err;
-	s->arrivals = 0;
+	s->inserted = 0;
 	s->unswept = 0;
 	return 0;
 }

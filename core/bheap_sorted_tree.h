@@ -12,11 +12,11 @@
 
 #define SORTED_NODES	BHEAP_NODES_PER_PAGE
 
-/* Arrivals, run, surplus and scratch. */
+/* Insertion heap, run, surplus and scratch. */
 #define SORTED_BEFORE_TREE	4U
 
 /* Return the pages before the tree, or NULL with pages->error set. */
-static inline struct bheap_node *sorted_arrivals(const struct bheap *heap)
+static inline struct bheap_node *sorted_insert_heap(const struct bheap *heap)
 {
 	return core_page(heap->pages, 0);
 }
@@ -69,14 +69,14 @@ static inline void sorted_set_pages(struct bheap *heap)
 	else if (s->run)
 		heap->pages->nr = 2;
 	else
-		heap->pages->nr = s->arrivals ? 1 : 0;
+		heap->pages->nr = s->inserted ? 1 : 0;
 }
 
 /* Sinks the hole by one page, or fills it. */
 int sorted_tree_sink(struct bheap *heap);
 
 /* Sinks the hole to the bottom and fills it. */
-int sorted_tree_settle(struct bheap *heap);
+int sorted_tree_fill_hole(struct bheap *heap);
 
 /* Sinks the hole by a page, then as far as the next pop requires: the first
  * page is not the hole, and is not used up while there is one.
@@ -107,10 +107,10 @@ void sorted_tree_vacate(struct bheap *heap, u32 pos);
 int sorted_tree_append(struct bheap *heap, struct bheap_node *page,
 		       const struct bheap_node *least);
 
-/* Makes a full arrivals page the last page of the tree. Returns 0 or the pages'
- * error.
+/* Makes the full insertion heap the last page of the tree. Returns 0 or the
+ * pages' error.
  */
-int sorted_append_arrivals(struct bheap *heap);
+int sorted_append_insert_heap(struct bheap *heap);
 
 /* Walks the tree (unbounded) and passes each page to @count. Returns 0, a
  * page's error, or -EIO.

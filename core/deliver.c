@@ -77,8 +77,8 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 		/* Needed by timers_release() too: fetch it now, so that it need
 		 * not wait.
 		 */
-		hash = life_hash(timers, slot->id);
-		err = life_prepare_end(timers, nr, hash);
+		hash = timer_hash(timers, slot->id);
+		err = timer_prepare_end(timers, nr, hash);
 		if (!err)
 			err = bheap_pop(&timers->heap);
 		if (err)
@@ -88,7 +88,7 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 			slot->tag = SLOT_UNACKED | (slot->tag & SLOT_PAST);
 			timers->unacked++;
 		} else {
-			life_free(timers, nr, slot, hash);
+			timer_free(timers, nr, slot, hash);
 		}
 	}
 	*record = expired;
@@ -98,7 +98,7 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 /* Makes the top node a live one. Returns 1 if it is live (*@slotp is its slot)
  * or the heap is empty, 0 to try again, or a page error.
  */
-static int settle_step(struct timers *timers, struct slot **slotp)
+static int drop_stale_step(struct timers *timers, struct slot **slotp)
 {
 	struct bheap *heap = &timers->heap;
 	struct bheap_node node;
@@ -112,7 +112,7 @@ static int settle_step(struct timers *timers, struct slot **slotp)
 	if (unlikely(!*slotp))
 		return timers->slots.pages->error;
 
-	switch (life_node(&heap->first, *slotp)) {
+	switch (timer_node_state(&heap->first, *slotp)) {
 	case NODE_LIVE:
 		return 1;
 	case NODE_MOVED:
@@ -126,23 +126,23 @@ static int settle_step(struct timers *timers, struct slot **slotp)
 	}
 	if (err)
 		return err;
-	heap->layout->top(heap, life_ahead, timers);
+	heap->layout->top(heap, timer_ahead, timers);
 	return 0;
 }
 
-int timers_settle(struct timers *timers, u32 steps)
+int timers_drop_stale(struct timers *timers, u32 steps)
 {
 	struct slot *slot;
 	int done;
 
-	if (timers->settled)
+	if (timers->top_is_live)
 		return 1;
 	while (steps--) {
-		done = settle_step(timers, &slot);
+		done = drop_stale_step(timers, &slot);
 		if (done < 0)
 			return done;
 		if (done) {
-			timers->settled = true;
+			timers->top_is_live = true;
 			return 1;
 		}
 	}
@@ -163,7 +163,7 @@ int timers_deliver(struct timers *timers, struct expiry_record *records,
 	timers->late_ns = 0;
 	timers->held_past = 0;
 	while (nr < count && timers_due(timers, now_ns) && steps--) {
-		err = settle_step(timers, &slot);
+		err = drop_stale_step(timers, &slot);
 		if (err < 0)
 			break;
 		if (!err)
@@ -180,14 +180,14 @@ int timers_deliver(struct timers *timers, struct expiry_record *records,
 			count_delivery(timers, &records[nr], now_ns, past);
 		else if (past)
 			timers->held_past |= 1ULL << nr;
-		timers->settled = false;
+		timers->top_is_live = false;
 		nr++;
-		timers->heap.layout->top(&timers->heap, life_ahead, timers);
+		timers->heap.layout->top(&timers->heap, timer_ahead, timers);
 	}
 	if (!timers->heap.nr)
-		timers->settled = true;
+		timers->top_is_live = true;
 	timers->held_ns = now_ns;
-	life_sweep(timers, nr);
+	timers_sweep(timers, nr);
 	return nr || err > 0 ? (int)nr : err;
 }
 
@@ -201,13 +201,13 @@ int timers_release(struct timers *timers, const struct expiry_record *records,
 
 	for (i = 0; i < count; i++) {
 		if (!is_acking(timers)) {
-			hash = life_hash(timers, records[i].id);
-			nr = life_find_in(timers, records[i].id, hash,
-					  SLOT_UNACKED, &slot);
+			hash = timer_hash(timers, records[i].id);
+			nr = timer_find_in(timers, records[i].id, hash,
+					   SLOT_UNACKED, &slot);
 			if (nr < 0 && nr != -ENOENT)
 				return nr;
-			err = nr > 0 ? life_acknowledge(timers, nr, slot,
-							hash) : 0;
+			err = nr > 0 ? timer_acknowledge(timers, nr, slot,
+							 hash) : 0;
 			if (err)
 				return err;
 		}
@@ -243,8 +243,8 @@ static bool next_before(const struct slot *slot,
 	return after == slot->deadline;
 }
 
-static int restore_one(struct timers *timers, u32 nr, struct slot *slot,
-		       const struct expiry_record *records, u32 count)
+static int restore_timer(struct timers *timers, u32 nr, struct slot *slot,
+			 const struct expiry_record *records, u32 count)
 {
 	u32 state = records->flags & EXPIRY_F_REDELIVERED ? SLOT_REDELIVER : 0;
 	u64 next = records->deadline_ns;
@@ -259,8 +259,8 @@ static int restore_one(struct timers *timers, u32 nr, struct slot *slot,
 		}
 		next = slot->deadline;
 	}
-	return life_undeliver(timers, nr, slot, records->deadline_ns, next,
-			      state);
+	return timer_undeliver(timers, nr, slot, records->deadline_ns, next,
+			       state);
 }
 
 int timers_restore(struct timers *timers, const struct expiry_record *records,
@@ -272,14 +272,14 @@ int timers_restore(struct timers *timers, const struct expiry_record *records,
 	int err;
 
 	for (i = 0; i < count; i++) {
-		nr = life_find_in(timers, records[i].id,
-				  life_hash(timers, records[i].id),
-				  SLOT_UNACKED, &slot);
+		nr = timer_find_in(timers, records[i].id,
+				   timer_hash(timers, records[i].id),
+				   SLOT_UNACKED, &slot);
 		if (nr == -ENOENT)
 			continue;	/* cleared or armed anew since then */
 		if (nr < 0)
 			return nr;
-		err = restore_one(timers, nr, slot, records + i, count - i);
+		err = restore_timer(timers, nr, slot, records + i, count - i);
 		if (err)
 			return err;
 	}
@@ -304,8 +304,8 @@ int timers_rewind(struct timers *timers, u64 *cursor, u64 now_ns)
 			 */
 			due = slot->tag & SLOT_ARMED ?
 			      slot_again_ns(slot, now_ns) : slot->deadline;
-			err = life_undeliver(timers, *cursor + 1, slot, due,
-					     slot->deadline, SLOT_REDELIVER);
+			err = timer_undeliver(timers, *cursor + 1, slot, due,
+					      slot->deadline, SLOT_REDELIVER);
 			if (err)
 				return err;
 		}

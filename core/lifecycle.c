@@ -65,7 +65,7 @@ int timers_setup(struct timers *timers, const struct timers_config *config,
 	slots_init(&timers->slots, pages[TIMERS_PAGES_SLOTS]);
 	index_init(&timers->index, pages[TIMERS_PAGES_INDEX_0],
 		   pages[TIMERS_PAGES_INDEX_1], config->seed);
-	timers->settled = true;
+	timers->top_is_live = true;
 	return 0;
 }
 
@@ -77,10 +77,10 @@ void timers_reset(struct timers *timers)
 		index_reset(&timers->index);
 	timers->armed = 0;
 	timers->unacked = 0;
-	timers->settled = true;
+	timers->top_is_live = true;
 }
 
-int life_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp)
+int timer_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp)
 {
 	u32 stamp = (timers->stamp + 1) & (~0U >> SLOT_STAMP_SHIFT);
 	struct bheap_node node = {
@@ -96,18 +96,18 @@ int life_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp)
 	*tagp = stamp << SLOT_STAMP_SHIFT;
 	/* The new node came first: a live node is now on top. */
 	if (timers->heap.first.slot == nr && timers->heap.first.stamp == stamp)
-		timers->settled = true;
+		timers->top_is_live = true;
 	return 0;
 }
 
-int life_prepare_end(struct timers *timers, u32 nr, u32 hash)
+int timer_prepare_end(struct timers *timers, u32 nr, u32 hash)
 {
 	if (!is_keyed(timers))
 		return 0;
 	return index_prepare_remove(&timers->index, hash, nr);
 }
 
-void life_free(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
+void timer_free(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
 {
 	if (is_keyed(timers))
 		index_remove(&timers->index, hash, nr);
@@ -117,9 +117,9 @@ void life_free(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
 		timers_reset(timers);
 }
 
-int life_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
+int timer_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
 {
-	int err = life_prepare_end(timers, nr, hash);
+	int err = timer_prepare_end(timers, nr, hash);
 
 	if (err)
 		return err;
@@ -127,34 +127,34 @@ int life_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
 		timers->armed--;
 		/* The top node may be stale now. */
 		if (timers->heap.first.slot == nr)
-			timers->settled = false;
+			timers->top_is_live = false;
 	}
 	if (slot->tag & SLOT_UNACKED)
 		timers->unacked--;
-	life_free(timers, nr, slot, hash);
+	timer_free(timers, nr, slot, hash);
 	return 0;
 }
 
-int life_acknowledge(struct timers *timers, u32 nr, struct slot *slot,
-		     u32 hash)
+int timer_acknowledge(struct timers *timers, u32 nr, struct slot *slot,
+		      u32 hash)
 {
 	if (!(slot->tag & SLOT_ARMED))
-		return life_end(timers, nr, slot, hash);
+		return timer_end(timers, nr, slot, hash);
 	slot->tag &= ~SLOT_UNACKED;
 	timers->unacked--;
 	return 0;
 }
 
-int life_undeliver(struct timers *timers, u32 nr, struct slot *slot, u64 due,
-		   u64 next, u32 state)
+int timer_undeliver(struct timers *timers, u32 nr, struct slot *slot, u64 due,
+		    u64 next, u32 state)
 {
 	u32 tag;
 	int err;
 
 	/* A periodic timer's node for its next time goes stale. */
 	if (timers->heap.nr && timers->heap.first.slot == nr)
-		timers->settled = false;
-	err = life_push(timers, nr, due, &tag);
+		timers->top_is_live = false;
+	err = timer_push(timers, nr, due, &tag);
 	if (err)
 		return err;
 	if (!(slot->tag & SLOT_ARMED))
@@ -165,8 +165,8 @@ int life_undeliver(struct timers *timers, u32 nr, struct slot *slot, u64 due,
 	return 0;
 }
 
-enum node_state life_node(const struct bheap_node *node,
-			  const struct slot *slot)
+enum node_state timer_node_state(const struct bheap_node *node,
+				 const struct slot *slot)
 {
 	if (!(slot->tag & SLOT_ARMED) ||
 	    slot->tag >> SLOT_STAMP_SHIFT != node->stamp)
@@ -178,8 +178,8 @@ enum node_state life_node(const struct bheap_node *node,
 	return node->deadline == slot->deadline ? NODE_LIVE : NODE_MOVED;
 }
 
-/* Computes life_node() == NODE_STALE without branches: a sweep meets stale
- * nodes in random order.
+/* Computes timer_node_state() == NODE_STALE without branches: a sweep meets
+ * stale nodes in random order.
  */
 static bool node_is_stale(void *context, const struct bheap_node *node)
 {
@@ -192,18 +192,18 @@ static bool node_is_stale(void *context, const struct bheap_node *node)
 			 ((slot->tag & SLOT_REDELIVER) == 0)));
 }
 
-void life_ahead(void *context, const struct bheap_node *node,
-		enum bheap_when when)
+void timer_ahead(void *context, const struct bheap_node *node,
+		 enum bheap_when when)
 {
 	struct timers *timers = context;
 	const struct slot *slot;
 
 	switch (when) {
 	case BHEAP_FAR:
-		slots_send_far(&timers->slots, node->slot);
+		slots_prefetch_dir(&timers->slots, node->slot);
 		break;
 	case BHEAP_SOON:
-		life_send_for(timers, node->slot);
+		timer_prefetch(timers, node->slot);
 		break;
 	case BHEAP_NEXT:
 		if (!is_keyed(timers))
@@ -219,7 +219,7 @@ void life_ahead(void *context, const struct bheap_node *node,
 /* Sweeps stale nodes in proportion to @work just done. A sweep begins when
  * three in seven nodes are stale, and runs to its end.
  */
-void life_sweep(struct timers *timers, u32 work)
+void timers_sweep(struct timers *timers, u32 work)
 {
 	struct bheap *heap = &timers->heap;
 	u32 nr = heap->nr;
@@ -227,7 +227,7 @@ void life_sweep(struct timers *timers, u32 work)
 	if (!heap->sweep && heap->nr - timers->armed <=
 	    timers->armed - timers->armed / 4 + BHEAP_NODES_PER_PAGE)
 		return;
-	heap->layout->sweep(heap, work * SWEEP_STEPS, node_is_stale, life_ahead,
-			    timers);
+	heap->layout->sweep(heap, work * SWEEP_STEPS, node_is_stale,
+			    timer_ahead, timers);
 	timers->stat.swept += nr - heap->nr;
 }

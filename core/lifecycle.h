@@ -74,15 +74,15 @@ static inline bool slot_is_behind(const struct slot *slot)
 /* Returns an id's hash on a keyed queue, undefined on a plain one. Passed to
  * the functions below, so that none computes it again.
  */
-static inline u32 life_hash(const struct timers *timers, u64 id)
+static inline u32 timer_hash(const struct timers *timers, u64 id)
 {
 	return is_keyed(timers) ? index_hash(&timers->index, id) : 0;
 }
 
 /* Returns the slot number of @id, 0 if there is no such timer, or a page error.
  */
-static inline s64 life_find(struct timers *timers, u64 id, u32 hash,
-			    struct slot **slotp)
+static inline s64 timer_find(struct timers *timers, u64 id, u32 hash,
+			     struct slot **slotp)
 {
 	u32 nr = (u32)id;
 
@@ -98,21 +98,21 @@ static inline s64 life_find(struct timers *timers, u64 id, u32 hash,
 }
 
 /* Returns the same for a timer in one of the states of @mask, else -ENOENT. */
-static inline s64 life_find_in(struct timers *timers, u64 id, u32 hash,
-			       u32 mask, struct slot **slotp)
+static inline s64 timer_find_in(struct timers *timers, u64 id, u32 hash,
+				u32 mask, struct slot **slotp)
 {
 	s64 nr;
 
 	if (!id)
 		return -EINVAL;
-	nr = life_find(timers, id, hash, slotp);
+	nr = timer_find(timers, id, hash, slotp);
 	if (nr <= 0)
 		return nr ?: -ENOENT;
 	return (*slotp)->tag & mask ? nr : -ENOENT;
 }
 
 /* Prefetches the slot of a timer that will be read soon. */
-static inline void life_send_for(const struct timers *timers, u32 nr)
+static inline void timer_prefetch(const struct timers *timers, u32 nr)
 {
 	const struct slot *slot = slots_peek(&timers->slots, nr);
 
@@ -123,38 +123,38 @@ static inline void life_send_for(const struct timers *timers, u32 nr)
 /* Prefetches for the heap's nodes: a bheap_ahead_t; @context is the struct
  * timers.
  */
-void life_ahead(void *context, const struct bheap_node *node,
-		enum bheap_when when);
+void timer_ahead(void *context, const struct bheap_node *node,
+		 enum bheap_when when);
 
-enum node_state life_node(const struct bheap_node *node,
-			  const struct slot *slot);
+enum node_state timer_node_state(const struct bheap_node *node,
+				 const struct slot *slot);
 
 /* Drops everything. The generation continues, so earlier ids never match. */
 void timers_reset(struct timers *timers);
 
 /* Pushes a node for @deadline; *@tagp is the stamp for the slot's tag. */
-int life_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp);
+int timer_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp);
 
 /* Gets the pages for freeing the slot: 0 or a page error. */
-int life_prepare_end(struct timers *timers, u32 nr, u32 hash);
+int timer_prepare_end(struct timers *timers, u32 nr, u32 hash);
 
 /* Frees the slot; the caller has updated @armed and @unacked. */
-void life_free(struct timers *timers, u32 nr, struct slot *slot, u32 hash);
+void timer_free(struct timers *timers, u32 nr, struct slot *slot, u32 hash);
 
 /* Ends a timer: 0 or a page error. */
-int life_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash);
+int timer_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash);
 
 /* Ends a delivery: acknowledged, or read on a plain queue. */
-int life_acknowledge(struct timers *timers, u32 nr, struct slot *slot,
-		     u32 hash);
+int timer_acknowledge(struct timers *timers, u32 nr, struct slot *slot,
+		      u32 hash);
 
 /* Makes a delivered timer due again, for @due and with @state. A periodic timer
  * is armed for @next after that.
  */
-int life_undeliver(struct timers *timers, u32 nr, struct slot *slot, u64 due,
-		   u64 next, u32 state);
+int timer_undeliver(struct timers *timers, u32 nr, struct slot *slot, u64 due,
+		    u64 next, u32 state);
 
 /* Sweeps stale nodes in proportion to @work just done. */
-void life_sweep(struct timers *timers, u32 work);
+void timers_sweep(struct timers *timers, u32 work);
 
 #endif /* CORE_LIFECYCLE_H */

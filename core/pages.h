@@ -63,7 +63,8 @@ static inline void *core_page_peek(const struct core_pages *pages, u32 index)
 /* Prefetches the directory's entry for a page: a large directory exceeds the
  * nearer caches.
  */
-static inline void core_page_send(const struct core_pages *pages, u32 index)
+static inline void core_page_prefetch_dir(const struct core_pages *pages,
+					  u32 index)
 {
 	void **table = pages->dir[index >> CORE_DIR_SHIFT];
 

@@ -73,7 +73,7 @@ static void count_live(void *context, const struct bheap_node *node)
 	struct live *live = context;
 	const struct slot *slot = slots_get(&live->timers->slots, node->slot);
 
-	live->nr += slot && life_node(node, slot) != NODE_STALE;
+	live->nr += slot && timer_node_state(node, slot) != NODE_STALE;
 }
 
 int timers_validate(struct timers *timers)

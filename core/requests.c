@@ -7,33 +7,34 @@ static_assert(sizeof(struct expiry_record) == 32, "one record, one half line");
 /* How many records ahead memory is prefetched. */
 #define AHEAD			8U
 
-static u64 absolute(const struct expiry_record *record, u64 now_ns)
+static u64 absolute_ns(const struct expiry_record *record, u64 now_ns)
 {
 	return record->flags & EXPIRY_F_RELATIVE ?
 	       add_saturating(now_ns, record->deadline_ns) :
 	       record->deadline_ns;
 }
 
-static u32 past(u64 deadline, u64 now_ns)
+static u32 past_flag(u64 deadline, u64 now_ns)
 {
 	return deadline < now_ns ? SLOT_PAST : 0;
 }
 
 /* Gives an armed timer another deadline. */
-static int move(struct timers *timers, u32 nr, struct slot *slot, u64 deadline)
+static int move_deadline(struct timers *timers, u32 nr, struct slot *slot,
+			 u64 deadline)
 {
 	u32 tag;
 	int err;
 
 	if (deadline < slot->deadline || slot_is_behind(slot)) {
 		if (slot_is_behind(slot) && timers->heap.first.slot == nr)
-			timers->settled = false;
-		err = life_push(timers, nr, deadline, &tag);
+			timers->top_is_live = false;
+		err = timer_push(timers, nr, deadline, &tag);
 		if (err)
 			return err;
 		slot->tag = tag | (slot->tag & (SLOT_STATE | SLOT_PAST));
 	} else if (deadline > slot->deadline && timers->heap.first.slot == nr) {
-		timers->settled = false;
+		timers->top_is_live = false;
 	}
 	slot->deadline = deadline;
 	return 0;
@@ -51,11 +52,11 @@ static int arm_again(struct timers *timers, struct expiry_record *record,
 			return -EEXIST;
 		if (record->flags & EXPIRY_F_LATER && deadline < slot->deadline)
 			deadline = slot->deadline;
-		err = move(timers, nr, slot, deadline);
+		err = move_deadline(timers, nr, slot, deadline);
 		if (err)
 			return err;
 	} else {
-		err = life_push(timers, nr, deadline, &tag);
+		err = timer_push(timers, nr, deadline, &tag);
 		if (err)
 			return err;
 		slot->tag = tag | SLOT_ARMED | (slot->tag & SLOT_UNACKED);
@@ -66,7 +67,7 @@ static int arm_again(struct timers *timers, struct expiry_record *record,
 	if (slot->tag & SLOT_UNACKED)
 		timers->unacked--;
 	slot->tag &= ~(SLOT_UNACKED | SLOT_REDELIVER | SLOT_PAST);
-	slot->tag |= past(deadline, now_ns);
+	slot->tag |= past_flag(deadline, now_ns);
 	slot->cookie = record->cookie;
 	slot->period_ms = record->period_ms;
 
@@ -79,7 +80,7 @@ static int arm_again(struct timers *timers, struct expiry_record *record,
 static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 	       u64 now_ns)
 {
-	u64 deadline = absolute(record, now_ns), id = record->id;
+	u64 deadline = absolute_ns(record, now_ns), id = record->id;
 	struct slot *slot;
 	u32 tag, nr;
 	s64 known;
@@ -103,7 +104,7 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 		timers->stat.refused_limit++;
 		return -ENOSPC;
 	}
-	nr = slots_offer(&timers->slots, &slot);
+	nr = slots_reserve(&timers->slots, &slot);
 	if (unlikely(!nr))
 		return timers->slots.pages->error;
 	if (is_keyed(timers)) {
@@ -111,11 +112,11 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 		if (err)
 			return err;
 	}
-	err = life_push(timers, nr, deadline, &tag);
+	err = timer_push(timers, nr, deadline, &tag);
 	if (err)
 		return err;
 
-	slots_take(&timers->slots, nr, slot);
+	slots_commit(&timers->slots, nr, slot);
 	if (is_keyed(timers))
 		index_add(&timers->index, hash, nr);
 	else
@@ -124,7 +125,7 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 	slot->cookie = record->cookie;
 	slot->id = id;
 	slot->period_ms = record->period_ms;
-	slot->tag = tag | SLOT_ARMED | past(deadline, now_ns);
+	slot->tag = tag | SLOT_ARMED | past_flag(deadline, now_ns);
 	timers->armed++;
 
 	timers->stat.arms++;
@@ -144,9 +145,9 @@ static void describe(struct expiry_record *record, const struct slot *slot)
 static int refresh(struct timers *timers, struct expiry_record *record,
 		   u32 hash, u64 now_ns)
 {
-	u64 deadline = absolute(record, now_ns);
+	u64 deadline = absolute_ns(record, now_ns);
 	struct slot *slot;
-	s64 nr = life_find_in(timers, record->id, hash, SLOT_ARMED, &slot);
+	s64 nr = timer_find_in(timers, record->id, hash, SLOT_ARMED, &slot);
 	int err;
 
 	if (nr < 0)
@@ -157,13 +158,13 @@ static int refresh(struct timers *timers, struct expiry_record *record,
 		/* The delivery to be repeated stays due. */
 		slot->deadline = deadline;
 	} else {
-		err = move(timers, nr, slot, deadline);
+		err = move_deadline(timers, nr, slot, deadline);
 		if (err)
 			return err;
 		/* The new expiration is no redelivery. */
 		slot->tag &= ~SLOT_REDELIVER;
 	}
-	slot->tag = (slot->tag & ~SLOT_PAST) | past(deadline, now_ns);
+	slot->tag = (slot->tag & ~SLOT_PAST) | past_flag(deadline, now_ns);
 
 	timers->stat.refreshes++;
 	record->flags = 0;
@@ -175,7 +176,7 @@ static int cancel(struct timers *timers, struct expiry_record *record, u32 hash,
 		  u64 now_ns)
 {
 	struct slot *slot, had;
-	s64 nr = life_find_in(timers, record->id, hash, SLOT_ARMED, &slot);
+	s64 nr = timer_find_in(timers, record->id, hash, SLOT_ARMED, &slot);
 	int err;
 
 	if (nr < 0)
@@ -190,9 +191,9 @@ static int cancel(struct timers *timers, struct expiry_record *record, u32 hash,
 		slot->tag &= ~(SLOT_ARMED | SLOT_REDELIVER);
 		timers->armed--;
 		if (timers->heap.first.slot == nr)
-			timers->settled = false;
+			timers->top_is_live = false;
 	} else {
-		err = life_end(timers, nr, slot, hash);
+		err = timer_end(timers, nr, slot, hash);
 		if (err)
 			return err;
 	}
@@ -209,10 +210,10 @@ static int acknowledge_rewound(struct timers *timers, u32 nr, struct slot *slot,
 	int err;
 
 	if (!slot->period_ms)
-		return life_end(timers, nr, slot, hash);
+		return timer_end(timers, nr, slot, hash);
 	if (timers->heap.first.slot == nr)
-		timers->settled = false;
-	err = life_push(timers, nr, slot->deadline, &tag);
+		timers->top_is_live = false;
+	err = timer_push(timers, nr, slot->deadline, &tag);
 	if (err)
 		return err;
 	slot->tag = tag | SLOT_ARMED;
@@ -227,12 +228,12 @@ static int ack(struct timers *timers, struct expiry_record *record, u32 hash)
 
 	if (!is_acking(timers))
 		return -EINVAL;
-	nr = life_find_in(timers, record->id, hash,
-			  SLOT_UNACKED | SLOT_REDELIVER, &slot);
+	nr = timer_find_in(timers, record->id, hash,
+			   SLOT_UNACKED | SLOT_REDELIVER, &slot);
 	if (nr < 0)
 		return nr;
 	if (slot->tag & SLOT_UNACKED)
-		err = life_acknowledge(timers, nr, slot, hash);
+		err = timer_acknowledge(timers, nr, slot, hash);
 	else
 		err = acknowledge_rewound(timers, nr, slot, hash);
 	if (err)
@@ -244,7 +245,7 @@ static int ack(struct timers *timers, struct expiry_record *record, u32 hash)
 static int query(struct timers *timers, struct expiry_record *record, u32 hash)
 {
 	struct slot *slot;
-	s64 nr = life_find_in(timers, record->id, hash, SLOT_ARMED, &slot);
+	s64 nr = timer_find_in(timers, record->id, hash, SLOT_ARMED, &slot);
 
 	if (nr < 0)
 		return nr;
@@ -260,8 +261,8 @@ static int clear(struct timers *timers, struct expiry_record *record)
 	return 0;
 }
 
-static int apply(struct timers *timers, struct expiry_record *record, u32 hash,
-		 u64 now_ns)
+static int apply_record(struct timers *timers, struct expiry_record *record,
+			u32 hash, u64 now_ns)
 {
 	static const u8 flags_known[] = {
 		[EXPIRY_OP_ARM] = EXPIRY_F_RELATIVE | EXPIRY_F_NEW |
@@ -295,16 +296,16 @@ static int apply(struct timers *timers, struct expiry_record *record, u32 hash,
 }
 
 /* Prefetches what @record will touch first: the bucket of its id, or its slot.
- * Sets *@hash to the hash of the id, as life_hash().
+ * Sets *@hash to the hash of the id, as timer_hash().
  */
-static void send_for(const struct timers *timers,
-		     const struct expiry_record *record, u32 *hash)
+static void prefetch_record(const struct timers *timers,
+			    const struct expiry_record *record, u32 *hash)
 {
-	*hash = life_hash(timers, record->id);
+	*hash = timer_hash(timers, record->id);
 	if (is_keyed(timers))
 		index_prefetch(&timers->index, *hash);
 	else if (record->op != EXPIRY_OP_ARM)
-		life_send_for(timers, (u32)record->id);
+		timer_prefetch(timers, (u32)record->id);
 }
 
 u32 timers_submit(struct timers *timers, struct expiry_record *records,
@@ -314,16 +315,18 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
 	int status;
 
 	for (i = 0; i < AHEAD && i < count; i++)
-		send_for(timers, &records[i], &hash[i]);
+		prefetch_record(timers, &records[i], &hash[i]);
 
 	for (i = 0; i < count; i++) {
 		/* Half way to its turn, a record's bucket is in the cache. */
 		if (is_keyed(timers) && i + AHEAD / 2 < count)
-			life_send_for(timers,
-				      index_guess(&timers->index,
-						  hash[(i + AHEAD / 2) % AHEAD]));
+			timer_prefetch(timers,
+				       index_guess(&timers->index,
+						   hash[(i + AHEAD / 2) %
+							AHEAD]));
 
-		status = apply(timers, &records[i], hash[i % AHEAD], now_ns);
+		status = apply_record(timers, &records[i], hash[i % AHEAD],
+				      now_ns);
 		if (unlikely(status == -EAGAIN))
 			break;
 		records[i].status = status;
@@ -331,10 +334,11 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
 			timers->stat.refused++;
 
 		if (i + AHEAD < count)
-			send_for(timers, &records[i + AHEAD], &hash[i % AHEAD]);
+			prefetch_record(timers, &records[i + AHEAD],
+					&hash[i % AHEAD]);
 		if (i % SWEEP_EVERY == SWEEP_EVERY - 1)
-			life_sweep(timers, SWEEP_EVERY);
+			timers_sweep(timers, SWEEP_EVERY);
 	}
-	life_sweep(timers, i % SWEEP_EVERY);
+	timers_sweep(timers, i % SWEEP_EVERY);
 	return i;
 }

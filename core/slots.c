@@ -25,7 +25,7 @@ void slots_reset(struct slots *slots)
 	slots->pages->nr = 0;
 }
 
-u32 slots_offer(struct slots *slots, struct slot **slotp)
+u32 slots_reserve(struct slots *slots, struct slot **slotp)
 {
 	u32 nr = slots->free;
 	struct slot *page;
@@ -43,7 +43,7 @@ u32 slots_offer(struct slots *slots, struct slot **slotp)
 }
 
 /* Prefetches the next free slot; its number is known only now. */
-static void send_next(const struct slots *slots)
+static void prefetch_next_free(const struct slots *slots)
 {
 	const struct slot *slot = slots_peek(slots, slots->free);
 
@@ -51,11 +51,11 @@ static void send_next(const struct slots *slots)
 		prefetchw(slot);
 }
 
-void slots_take(struct slots *slots, u32 nr, struct slot *slot)
+void slots_commit(struct slots *slots, u32 nr, struct slot *slot)
 {
 	if (nr == slots->free) {
 		slots->free = slot->deadline;
-		send_next(slots);
+		prefetch_next_free(slots);
 	} else {
 		slots->nr = nr;
 		slots->pages->nr = (nr + SLOTS_PER_PAGE - 1) / SLOTS_PER_PAGE;

@@ -22,7 +22,7 @@
  * struct slot - one timer
  * @deadline: nanoseconds on the queue's clock
  * @cookie: the client's
- * @id: complete, so that a stale one never matches
+ * @id: complete, so that an old one never matches
  * @period_ms: 0 = once
  * @tag: stamp of its live node << SLOT_STAMP_SHIFT | SLOT_PAST | state
  *
@@ -87,17 +87,17 @@ static inline struct slot *slots_peek(const struct slots *slots, u32 nr)
 }
 
 /* Prefetches what slots_peek() reads. */
-static inline void slots_send_far(const struct slots *slots, u32 nr)
+static inline void slots_prefetch_dir(const struct slots *slots, u32 nr)
 {
 	if (nr && nr <= slots->nr)
-		core_page_send(slots->pages, (nr - 1) / SLOTS_PER_PAGE);
+		core_page_prefetch_dir(slots->pages, (nr - 1) / SLOTS_PER_PAGE);
 }
 
-/* Returns a free slot's number, or 0 with pages->error set. slots_take() then
+/* Returns a free slot's number, or 0 with pages->error set. slots_commit() then
  * cannot fail.
  */
-u32 slots_offer(struct slots *slots, struct slot **slotp);
-void slots_take(struct slots *slots, u32 nr, struct slot *slot);
+u32 slots_reserve(struct slots *slots, struct slot **slotp);
+void slots_commit(struct slots *slots, u32 nr, struct slot *slot);
 
 /* Frees a slot. */
 void slots_put(struct slots *slots, u32 nr, struct slot *slot);

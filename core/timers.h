@@ -50,7 +50,7 @@ struct timers_config {
  * @stamp: of the last node pushed
  * @armed: slots with SLOT_ARMED
  * @unacked: slots with SLOT_UNACKED
- * @settled: the heap's first node is live: next_ns is exact
+ * @top_is_live: the heap's first node is live: next_ns is exact
  * @held_ns: when the held deliveries were taken
  * @held_past: bit n: the n-th deadline had passed when set
  * @taken_ns: since when a consumer takes timers (owner's; 0 = always)
@@ -64,7 +64,7 @@ struct timers {
 	u32 mode;
 	u32 generation;
 	u32 stamp;
-	bool settled;
+	bool top_is_live;
 	u64 limit;
 	u64 armed;
 	u64 unacked;
@@ -92,13 +92,14 @@ struct timers {
 	} stat;
 };
 
-/* Returns the most pages that run @which of such a queue can use: its nr_max.
+/* Returns the most pages that page array @which of such a queue can use: its
+ * nr_max.
  */
 u32 timers_pages_max(const struct timers_config *config,
 		     enum timers_pages which);
 
-/* Sets a queue up with @pages: TIMERS_PAGES_NR empty runs. -EINVAL: mode or
- * limit.
+/* Sets a queue up with @pages: TIMERS_PAGES_NR empty page arrays. -EINVAL: mode
+ * or limit.
  */
 int timers_setup(struct timers *timers, const struct timers_config *config,
 		 struct core_pages *pages[TIMERS_PAGES_NR]);
@@ -188,16 +189,16 @@ int timers_scan(struct timers *timers, struct expiry_record *records,
 		u32 count, u64 *cursor);
 
 /**
- * timers_settle - drop stale nodes from the top of the heap
+ * timers_drop_stale - drop stale nodes from the top of the heap
  * @steps: most nodes to check
  *
  * Returns 1 if the first node is live or there is none, 0 if more steps are
  * needed, or a page error.
  */
-int timers_settle(struct timers *timers, u32 steps);
+int timers_drop_stale(struct timers *timers, u32 steps);
 
 /* Returns the earliest deadline, EXPIRY_NEVER if there is none. Unless
- * timers_settle() returned 1 before, the true one may be later but is never
+ * timers_drop_stale() returned 1 before, the true one may be later but is never
  * earlier.
  */
 static inline u64 timers_next_ns(const struct timers *timers)

@@ -22,7 +22,7 @@
 #include "trace.h"
 
 /* Stale nodes dropped from the top of the heap in one critical section. */
-#define SETTLE_STEPS	64U
+#define DROP_STEPS	64U
 
 static struct workqueue_struct *fire_wq;
 
@@ -98,7 +98,7 @@ void expiry_fire_update_locked(struct expiry_queue *queue)
 
 	queue->memory.nowait = true;
 	if (!queue->memory.wanted &&
-	    timers_settle(&queue->timers, SETTLE_STEPS) == 1) {
+	    timers_drop_stale(&queue->timers, DROP_STEPS) == 1) {
 		program_locked(queue);
 		return;
 	}
@@ -120,7 +120,7 @@ static int settle_locked(struct expiry_queue *queue)
 	do {
 		ret = expiry_memory_fetch(&queue->memory);
 		if (!ret)
-			ret = timers_settle(&queue->timers, SETTLE_STEPS);
+			ret = timers_drop_stale(&queue->timers, DROP_STEPS);
 	} while (ret == -EAGAIN && expiry_memory_relieve(&queue->memory));
 	return ret;
 }

@@ -8,11 +8,11 @@
 #define KEY_FACTOR	0x9e3779b97f4a7c15ULL
 #define KEY_INVERSE	0xf1de83e19937733dULL
 
-#define SETTLE_STEPS	512U	/* as the embedded engine */
+#define DROP_STEPS	512U	/* as the embedded engine */
 
 const char *const op_names[OP_NR] = {
 	"nothing", "arm", "refresh-later", "refresh-earlier", "cancel",
-	"deliver", "settle",
+	"deliver", "drop stale",
 };
 
 void bounds_init(struct bounds *bounds, const struct bheap_layout *layout,
@@ -220,7 +220,7 @@ void bounds_do(struct bounds *bounds, enum op op, bool measured)
 				     false);
 		break;
 	case OP_SETTLE:
-		ret = timers_settle(timers, SETTLE_STEPS);
+		ret = timers_drop_stale(timers, DROP_STEPS);
 		break;
 	default:
 		done = timers_submit(timers, &record, 1, 0);

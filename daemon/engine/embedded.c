@@ -21,7 +21,7 @@
 
 /* One turn's share of deferred work. */
 #define TURN_QUEUES	256	/* queues checked */
-#define SETTLE_STEPS	512	/* heap nodes of a queue */
+#define DROP_STEPS	512	/* heap nodes of a queue */
 #define TIDY_PAGES	256	/* pages of a queue freed to the arena */
 #define TRIM_PAGES	512	/* pages returned to the kernel */
 #define COLLECT_CALLS	16	/* calls into the core that may yield nothing */
@@ -226,7 +226,7 @@ static bool queue_tidy(struct embedded_queue *queue)
 	/* An error here means no memory: the known first deadline is then too
 	 * early rather than too late.
 	 */
-	if (!timers_settle(&queue->timers, SETTLE_STEPS))
+	if (!timers_drop_stale(&queue->timers, DROP_STEPS))
 		done = false;
 	if (queue->waiting) {
 		u64 next_ns = timers_next_ns(&queue->timers);
@@ -381,7 +381,7 @@ static int embedded_wait(struct engine_queue *base)
 
 	if (timers_due(&queue->timers, now(queue)))
 		return 1;
-	/* The alarm is set once the top is clean, at the turn's end. */
+	/* The alarm is set once the top is live, at the turn's end. */
 	queue->waiting = true;
 	queue_used(queue);
 	return 0;

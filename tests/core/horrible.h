@@ -70,7 +70,7 @@ void horrible_release(struct horrible *horrible, u64 id);
 void horrible_restore(struct horrible *horrible,
 		      const struct expiry_record *expired);
 /* Ends all held deliveries: released or restored. */
-void horrible_settled(struct horrible *horrible);
+void horrible_end_held(struct horrible *horrible);
 void horrible_rewind(struct horrible *horrible, u64 now_ns);
 
 /* Returns the earliest deadline, EXPIRY_NEVER if nothing is armed. */

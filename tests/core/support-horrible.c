@@ -170,7 +170,7 @@ static int cancel(struct horrible *horrible, struct expiry_record *record,
 	return 0;
 }
 
-static void settled(struct horrible *horrible, struct horrible_timer *timer)
+static void end_delivery(struct horrible *horrible, struct horrible_timer *timer)
 {
 	timer->unacked = false;
 	if (!timer->armed)
@@ -178,7 +178,7 @@ static void settled(struct horrible *horrible, struct horrible_timer *timer)
 }
 
 /* Acknowledged between the rewind and the second delivery. */
-static void settled_late(struct horrible *horrible, struct horrible_timer *timer)
+static void end_late(struct horrible *horrible, struct horrible_timer *timer)
 {
 	timer->redeliver = false;
 	if (!timer->period_ms)
@@ -222,9 +222,9 @@ static int apply(struct horrible *horrible, struct expiry_record *record,
 		if (!timer || !(timer->unacked || timer->redeliver))
 			return -ENOENT;
 		if (timer->unacked)
-			settled(horrible, timer);
+			end_delivery(horrible, timer);
 		else
-			settled_late(horrible, timer);
+			end_late(horrible, timer);
 		horrible->acks++;
 		return 0;
 	}
@@ -310,7 +310,7 @@ void horrible_release(struct horrible *horrible, u64 id)
 	struct horrible_timer *timer = horrible_find(horrible, id);
 
 	if (!(horrible->mode & EXPIRY_MODE_ACK) && timer && timer->unacked)
-		settled(horrible, timer);
+		end_delivery(horrible, timer);
 }
 
 void horrible_restore(struct horrible *horrible,
@@ -337,7 +337,7 @@ void horrible_restore(struct horrible *horrible,
 	timer->armed = true;
 }
 
-void horrible_settled(struct horrible *horrible)
+void horrible_end_held(struct horrible *horrible)
 {
 	horrible->nr_held = 0;
 }

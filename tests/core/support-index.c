@@ -38,14 +38,14 @@ void subject_evict(struct subject *subject, u32 nr)
 int subject_try_add(struct subject *subject, u64 id, u32 hash)
 {
 	struct slot *slot = NULL;
-	u32 nr = slots_offer(&subject->slots, &slot);
+	u32 nr = slots_reserve(&subject->slots, &slot);
 	int err;
 
 	assert_in_range(nr, 1, LIMIT);
 	err = index_prepare(&subject->index, hash);
 	if (err)
 		return err;
-	slots_take(&subject->slots, nr, slot);
+	slots_commit(&subject->slots, nr, slot);
 	slot->id = id;
 	slot->tag = SLOT_ARMED;
 	index_add(&subject->index, hash, nr);

@@ -171,13 +171,13 @@ void test_rewind(struct test_queue *queue)
 	test_rewind_at(queue, EXPIRY_NEVER);
 }
 
-void test_settle(struct test_queue *queue)
+void test_drop_stale(struct test_queue *queue)
 {
 	u32 calls = 0;
 	int ret;
 
 	do {
-		ret = timers_settle(&queue->timers, 16);
+		ret = timers_drop_stale(&queue->timers, 16);
 		assert_true(ret >= 0);
 		assert_true(calls++ < 1000000);
 	} while (!ret);

@@ -333,7 +333,7 @@ static void step_hold(struct twins *twins)
 	timers_release(&twins->queue.timers, records, reached);
 	for (i = 0; i < reached; i++)
 		horrible_release(&twins->horrible, records[i].id);
-	horrible_settled(&twins->horrible);
+	horrible_end_held(&twins->horrible);
 }
 
 static void step_rewind(struct twins *twins)
@@ -356,19 +356,19 @@ static void step_rewind(struct twins *twins)
 	horrible_rewind(&twins->horrible, twins->now);
 }
 
-static void step_settle(struct twins *twins)
+static void step_drop_stale(struct twins *twins)
 {
 	struct timers *timers = &twins->queue.timers;
 	u64 next_ns = horrible_next_ns(&twins->horrible);
 	bool faults = faults_begin(twins);
-	int ret = timers_settle(timers, twins_chance(twins, 20));
+	int ret = timers_drop_stale(timers, twins_chance(twins, 20));
 
 	faults_end(twins);
 	check(twins, ret == 0 || ret == 1 ||
-	      (faults && is_fault(twins, ret)), "settle: %d", ret);
+	      (faults && is_fault(twins, ret)), "drop stale: %d", ret);
 	if (ret == 1)
 		check(twins, timers_next_ns(timers) == next_ns,
-		      "settled on %llu, not %llu", timers_next_ns(timers),
+		      "the top is at %llu, not %llu", timers_next_ns(timers),
 		      next_ns);
 }
 
@@ -385,7 +385,7 @@ void twins_step(struct twins *twins)
 	else if (kind < 93)
 		step_rewind(twins);
 	else if (kind < 98)
-		step_settle(twins);
+		step_drop_stale(twins);
 	else
 		step_storm(twins);
 

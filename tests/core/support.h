@@ -117,8 +117,8 @@ u32 test_deliver(struct test_queue *queue, struct expiry_record *records,
 void test_rewind(struct test_queue *queue);
 void test_rewind_at(struct test_queue *queue, u64 now_ns);
 
-/* Settles to the end. */
-void test_settle(struct test_queue *queue);
+/* Drops stale nodes from the top until it is live. */
+void test_drop_stale(struct test_queue *queue);
 
 /* Lists everything, sorted by id; returns how many, at most @count. */
 u32 test_list(struct test_queue *queue, struct expiry_record *records,

@@ -159,7 +159,7 @@ static void sweep_of_a_page(void **state)
 }
 
 /* The node it was about to check is popped; it continues with the rest. */
-static void arrivals_gone_amid_a_sweep(void **state)
+static void nodes_gone_amid_a_sweep(void **state)
 {
 	struct subject subject;
 	struct sweep_calls calls = { .subject = &subject };
@@ -432,8 +432,8 @@ static void sweep_with_faults(void **state)
 	subject_free(&subject);
 }
 
-/* At a sweep's end the run goes to arrivals. If those are full and their page
- * is missing, it waits.
+/* At a sweep's end the run goes to the insertion heap. If that is full and its
+ * page is missing, the run waits.
  */
 static void the_run_waits_for_a_page(void **state)
 {
@@ -453,7 +453,7 @@ static void the_run_waits_for_a_page(void **state)
 		make_stale(&subject, 40);
 		while (test_layout->sweep(&subject.heap, 1, is_stale, ahead,
 					  &calls)) {
-			if (!s->run || s->arrivals < NODES)
+			if (!s->run || s->inserted < NODES)
 				continue;
 			test_pages_trim(&subject.run);
 			test_pages_evict_all(&subject.run);
@@ -475,7 +475,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		test_with_layouts(sweep_takes_the_stale),
 		test_with_layouts(sweep_of_a_page),
-		test_with_layouts(arrivals_gone_amid_a_sweep),
+		test_with_layouts(nodes_gone_amid_a_sweep),
 		test_with_layouts(pages_gone_amid_a_sweep),
 		test_with_layouts(draining_amid_a_sweep),
 		test_with_layouts(surplus_comes_after_the_run),

@@ -221,7 +221,7 @@ static u32 pages_touched_max(u32 pages)
 
 	if (test_layout == &bheap_sorted) {
 		/* Both children on each level, one page of each rise, and
-		 * arrivals, run, the last page, the new one.
+		 * insertion heap, run, the last page, the new one.
 		 */
 		for (; pages; pages /= 2)
 			depth++;

@@ -30,12 +30,12 @@ static void subject_init(struct subject *subject)
 static u32 take(struct subject *subject)
 {
 	struct slot *slot = NULL;
-	u32 nr = slots_offer(&subject->slots, &slot);
+	u32 nr = slots_reserve(&subject->slots, &slot);
 
 	assert_in_range(nr, 1, LIMIT);
 	assert_int_equal(subject->cookie[nr], 0);
 	assert_non_null(slot);
-	slots_take(&subject->slots, nr, slot);
+	slots_commit(&subject->slots, nr, slot);
 	subject->cookie[nr] = 1 + test_random(&subject->random) / 2;
 	slot->cookie = subject->cookie[nr];
 	slot->id = nr;
@@ -132,7 +132,7 @@ static void numbers_out_of_range(void **state)
 		assert_null(slots_get(&subject.slots, numbers[i]));
 		assert_int_equal(subject.run.pages.error, 0);
 		assert_null(slots_peek(&subject.slots, numbers[i]));
-		slots_send_far(&subject.slots, numbers[i]);
+		slots_prefetch_dir(&subject.slots, numbers[i]);
 	}
 	assert_non_null(slots_get(&subject.slots, 1));
 	test_pages_free(&subject.run);
@@ -148,10 +148,10 @@ static void beyond_the_pages(void **state)
 	subject_init(&subject);
 	room = subject.run.pages.nr_max * SLOTS_PER_PAGE;
 	for (i = 0; i < room; i++) {
-		assert_int_equal(slots_offer(&subject.slots, &slot), i + 1);
-		slots_take(&subject.slots, i + 1, slot);
+		assert_int_equal(slots_reserve(&subject.slots, &slot), i + 1);
+		slots_commit(&subject.slots, i + 1, slot);
 	}
-	assert_int_equal(slots_offer(&subject.slots, &slot), 0);
+	assert_int_equal(slots_reserve(&subject.slots, &slot), 0);
 	assert_int_equal(subject.run.pages.error, -ENOSPC);
 	test_pages_free(&subject.run);
 }
@@ -166,8 +166,8 @@ static void pages_as_many_as_needed(void **state)
 	(void)state;
 	subject_init(&subject);
 	for (i = 1; i <= 3 * SLOTS_PER_PAGE && i <= LIMIT; i++) {
-		assert_int_equal(slots_offer(&subject.slots, &slot), i);
-		slots_take(&subject.slots, i, slot);
+		assert_int_equal(slots_reserve(&subject.slots, &slot), i);
+		slots_commit(&subject.slots, i, slot);
 		pages = 1 + (i - 1) / SLOTS_PER_PAGE;
 		assert_int_equal(subject.run.pages.nr, pages);
 		assert_int_equal(slots_pages_max(i), pages);
@@ -202,7 +202,7 @@ static void faults_are_told(void **state)
 	subject_init(&subject);
 	subject.faults.error = -ENOMEM;
 	subject.faults.fail_in = 1;
-	assert_int_equal(slots_offer(&subject.slots, &slot), 0);
+	assert_int_equal(slots_reserve(&subject.slots, &slot), 0);
 	assert_int_equal(subject.run.pages.error, -ENOMEM);
 	assert_int_equal(subject.slots.nr, 0);
 
@@ -212,7 +212,7 @@ static void faults_are_told(void **state)
 	test_pages_evict_all(&subject.run);
 	subject.faults.error = -EIO;
 	subject.faults.fail_in = 1;
-	assert_int_equal(slots_offer(&subject.slots, &slot), 0);
+	assert_int_equal(slots_reserve(&subject.slots, &slot), 0);
 	assert_int_equal(subject.run.pages.error, -EIO);
 	subject.faults.fail_in = 1;
 	assert_null(slots_get(&subject.slots, 1));

@@ -153,9 +153,9 @@ static void prefetching_stays_inside(void **state)
 	free(test_arm_many(&queue, 1, FAR));
 	for (i = 0; i < ARRAY_SIZE(slots); i++) {
 		node.slot = slots[i];
-		life_ahead(&queue.timers, &node, BHEAP_FAR);
-		life_ahead(&queue.timers, &node, BHEAP_SOON);
-		life_ahead(&queue.timers, &node, BHEAP_NEXT);
+		timer_ahead(&queue.timers, &node, BHEAP_FAR);
+		timer_ahead(&queue.timers, &node, BHEAP_SOON);
+		timer_ahead(&queue.timers, &node, BHEAP_NEXT);
 	}
 	assert_int_equal(timers_validate(&queue.timers), 0);
 	test_queue_free(&queue);
@@ -327,7 +327,7 @@ static void work_behind_cancelled_timers(void **state)
 	assert_true(timers_next_ns(&queue.timers) < SECOND);
 	for (calls = 0; calls < 50; calls++) {
 		before = queue.timers.heap.nr;
-		assert_int_equal(timers_settle(&queue.timers, 10), 0);
+		assert_int_equal(timers_drop_stale(&queue.timers, 10), 0);
 		assert_true(before - queue.timers.heap.nr <= 10);
 	}
 	for (calls = 0; timers_due(&queue.timers, FAR); calls++) {

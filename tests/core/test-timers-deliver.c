@@ -190,20 +190,20 @@ static void stale_ones_hold_nothing_up(void **state)
 			test_op(&queue, EXPIRY_OP_CANCEL, id[i]);
 	assert_int_equal(timers_deliver(&queue.timers, records, 1, 30, false),
 			 1);
-	assert_int_equal(timers_settle(&queue.timers, 2), 1);
+	assert_int_equal(timers_drop_stale(&queue.timers, 2), 1);
 	assert_true(timers_next_ns(&queue.timers) == 12);
-	assert_int_equal(timers_settle(&queue.timers, 0), 1);
+	assert_int_equal(timers_drop_stale(&queue.timers, 0), 1);
 	assert_int_equal(timers_deliver(&queue.timers, records, 4, 30, false),
 			 3);
 	for (i = 0; i < 3; i++)
 		expect(&records[i], id[2 + 2 * i], 12 + 2 * i, 0, 0);
-	test_settle(&queue);
+	test_drop_stale(&queue);
 
 	/* An empty queue needs no check. */
 	test_arm(&queue, 0, 40, 0, 0);
 	assert_int_equal(timers_deliver(&queue.timers, records, 1, 40, false),
 			 1);
-	assert_int_equal(timers_settle(&queue.timers, 0), 1);
+	assert_int_equal(timers_drop_stale(&queue.timers, 0), 1);
 	test_queue_free(&queue);
 }
 
@@ -227,7 +227,7 @@ static void delivered_nodes_leave(void **state)
 	}
 }
 
-static void settled_on_the_truth(void **state)
+static void the_top_is_the_truth(void **state)
 {
 	u32 n = 1000, i;
 	struct test_queue queue;
@@ -235,7 +235,7 @@ static void settled_on_the_truth(void **state)
 
 	(void)state;
 	test_queue_init(&queue, 0, n, test_seed);
-	test_settle(&queue);
+	test_drop_stale(&queue);
 	assert_true(timers_next_ns(&queue.timers) == EXPIRY_NEVER);
 	arm_in_turn(&queue, ids, n, 100);
 	for (i = 0; i + 1 < n; i++) {
@@ -245,11 +245,11 @@ static void settled_on_the_truth(void **state)
 		else
 			test_op(&queue, EXPIRY_OP_CANCEL, ids[i]);
 		if (i % 10 == 0) {
-			test_settle(&queue);
+			test_drop_stale(&queue);
 			assert_true(timers_next_ns(&queue.timers) == 101 + i);
 		}
 	}
-	test_settle(&queue);
+	test_drop_stale(&queue);
 	assert_true(timers_next_ns(&queue.timers) == 100 + n - 1);
 	test_queue_free(&queue);
 }
@@ -265,7 +265,7 @@ int main(int argc, char **argv)
 		test_with_layouts(periodic),
 		test_with_layouts(stale_ones_hold_nothing_up),
 		test_with_layouts(delivered_nodes_leave),
-		test_with_layouts(settled_on_the_truth),
+		test_with_layouts(the_top_is_the_truth),
 	};
 
 	test_arguments(argc, argv, 0);

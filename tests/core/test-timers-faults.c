@@ -9,7 +9,7 @@
 #define FAR	(1000 * SECOND)
 
 /* Any missing page is reported to the caller, which may call again. */
-static void faults_in_settle(void **state)
+static void faults_in_drop_stale(void **state)
 {
 	struct test_queue queue;
 	u32 k, failed = 1;
@@ -20,18 +20,18 @@ static void faults_in_settle(void **state)
 	for (k = 1; failed; k++) {
 		test_queue_init(&queue, 0, 60, test_seed);
 		ids = test_arm_many(&queue, 60, FAR);
-		test_settle(&queue);
+		test_drop_stale(&queue);
 		test_refresh(&queue, ids[queue.timers.heap.first.slot - 1],
 			     2 * FAR, 0);
 		test_queue_evict_all(&queue);
 		queue.faults.fail_in = k;
 		queue.faults.for_good = true;
 		queue.faults.error = -EIO;
-		ret = timers_settle(&queue.timers, 10);
+		ret = timers_drop_stale(&queue.timers, 10);
 		failed = queue.faults.failed;
 		assert_int_equal(ret, failed ? -EIO : 1);
 		queue.faults.fail_in = 0;
-		assert_int_equal(timers_settle(&queue.timers, 10), 1);
+		assert_int_equal(timers_drop_stale(&queue.timers, 10), 1);
 		test_queue_free(&queue);
 		free(ids);
 	}
@@ -214,7 +214,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		test_with_layouts(faults_change_nothing),
 		test_with_layouts(faults_in_deliveries),
-		test_with_layouts(faults_in_settle),
+		test_with_layouts(faults_in_drop_stale),
 		test_with_layouts(faults_in_release),
 	};
 

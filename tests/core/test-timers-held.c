@@ -187,15 +187,15 @@ static void both_come(struct test_queue *queue, u64 id)
 	expect(&records[1], id, 5 * MS, 10, 0);
 }
 
-/* Settle must not return the deadline of the stale node on top. */
-static void settled_after_restore(void **state)
+/* The next deadline is not that of the stale node on top. */
+static void the_top_is_live_after_restore(void **state)
 {
 	struct test_queue queue;
 	u64 id;
 
 	(void)state;
 	id = restored_later_than_refreshed(&queue, 10);
-	test_settle(&queue);
+	test_drop_stale(&queue);
 	assert_true(timers_next_ns(&queue.timers) == 10 * MS);
 	both_come(&queue, id);
 	test_queue_free(&queue);
@@ -338,7 +338,7 @@ int main(int argc, char **argv)
 		test_with_layouts(held_on_an_acknowledging_queue),
 		test_with_layouts(restored_periodic),
 		test_with_layouts(overtaken_while_held),
-		test_with_layouts(settled_after_restore),
+		test_with_layouts(the_top_is_live_after_restore),
 		test_with_layouts(swept_after_restore),
 		test_with_layouts(refreshed_while_held),
 		test_with_layouts(redelivery_refreshed_while_held),

@@ -158,7 +158,7 @@ static void refreshed_while_unacknowledged(void **state)
 /* The same timer, cancelled or acknowledged: its delivery comes at once, or the
  * refreshed timer.
  */
-static void refreshed_then_settled(void **state)
+static void refreshed_then_ended(void **state)
 {
 	static const u64 to[] = { 500 * MS, 5 * MS, EXPIRY_NEVER };
 	struct expiry_record records[4], record;
@@ -194,7 +194,7 @@ static void refreshed_then_settled(void **state)
 						 id).status, 0);
 			assert_int_equal(timers_validate(&queue.timers), 0);
 			assert_true(queue.timers.armed == 1);
-			test_settle(&queue);
+			test_drop_stale(&queue);
 			assert_true(timers_next_ns(&queue.timers) == next);
 		}
 		test_queue_free(&queue);
@@ -292,7 +292,7 @@ static void rewound_to_the_end(void **state)
 /* A rewound periodic timer comes first until it is acknowledged, late: then its
  * next time does. Another first timer is not affected.
  */
-static void settled_after_a_late_ack(void **state)
+static void the_top_is_live_after_a_late_ack(void **state)
 {
 	struct expiry_record record;
 	struct test_queue queue;
@@ -303,17 +303,17 @@ static void settled_after_a_late_ack(void **state)
 	id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
 	assert_int_equal(one(&queue, &record, 10 * MS), 1);
 	test_rewind(&queue);
-	test_settle(&queue);
+	test_drop_stale(&queue);
 	assert_true(timers_next_ns(&queue.timers) == 10 * MS);
 	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, id).status, 0);
-	test_settle(&queue);
+	test_drop_stale(&queue);
 	assert_true(timers_next_ns(&queue.timers) == 20 * MS);
 
 	assert_int_equal(one(&queue, &record, 20 * MS), 1);
 	test_rewind(&queue);
 	test_arm(&queue, 0, 5 * MS, 0, 0);
 	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, id).status, 0);
-	assert_int_equal(timers_settle(&queue.timers, 0), 1);
+	assert_int_equal(timers_drop_stale(&queue.timers, 0), 1);
 	assert_true(timers_next_ns(&queue.timers) == 5 * MS);
 	test_queue_free(&queue);
 }
@@ -325,11 +325,11 @@ int main(int argc, char **argv)
 		test_with_layouts(rewound),
 		test_with_layouts(periodic_and_acknowledged),
 		test_with_layouts(refreshed_while_unacknowledged),
-		test_with_layouts(refreshed_then_settled),
+		test_with_layouts(refreshed_then_ended),
 		test_with_layouts(rewound_near_zero),
 		test_with_layouts(rewound_in_steps),
 		test_with_layouts(rewound_to_the_end),
-		test_with_layouts(settled_after_a_late_ack),
+		test_with_layouts(the_top_is_live_after_a_late_ack),
 	};
 
 	test_arguments(argc, argv, 0);

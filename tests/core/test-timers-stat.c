@@ -33,7 +33,7 @@ static void setup_forgets_all(void **state)
 	timers_stat(&queue.timers, &stat);
 	assert_memory_equal(&stat, &fresh, sizeof(stat));
 	assert_int_equal(timers_validate(&queue.timers), 0);
-	assert_int_equal(timers_settle(&queue.timers, 0), 1);
+	assert_int_equal(timers_drop_stale(&queue.timers, 0), 1);
 	assert_true(timers_nr(&queue.timers) == 0);
 	test_queue_free(&queue);
 }
@@ -65,7 +65,7 @@ static void stat_tells_all(void **state)
 			assert_int_equal(test_deliver(&queue, records, 1, 21),
 					 1);
 		}
-		test_settle(&queue);
+		test_drop_stale(&queue);
 
 		memset(&stat, 0, sizeof(stat));
 		timers_stat(&queue.timers, &stat);
@@ -125,17 +125,17 @@ static void known_without_looking(void **state)
 	test_arm(&queue, 0, 100, 0, 0);
 	id = test_arm(&queue, 0, 50, 0, 0).id;
 	test_op(&queue, EXPIRY_OP_CANCEL, id);
-	assert_int_equal(timers_settle(&queue.timers, 0), 0);
+	assert_int_equal(timers_drop_stale(&queue.timers, 0), 0);
 	test_arm(&queue, 0, 200, 0, 0);
-	assert_int_equal(timers_settle(&queue.timers, 0), 0);
+	assert_int_equal(timers_drop_stale(&queue.timers, 0), 0);
 	id = test_arm(&queue, 0, 40, 0, 0).id;
-	assert_int_equal(timers_settle(&queue.timers, 0), 1);
+	assert_int_equal(timers_drop_stale(&queue.timers, 0), 1);
 	assert_true(timers_next_ns(&queue.timers) == 40);
 
 	test_op(&queue, EXPIRY_OP_CANCEL, id);
-	assert_int_equal(timers_settle(&queue.timers, 0), 0);
+	assert_int_equal(timers_drop_stale(&queue.timers, 0), 0);
 	test_op(&queue, EXPIRY_OP_CLEAR, 0);
-	assert_int_equal(timers_settle(&queue.timers, 0), 1);
+	assert_int_equal(timers_drop_stale(&queue.timers, 0), 1);
 	test_queue_free(&queue);
 }
 
@@ -151,15 +151,15 @@ static void known_after_a_refresh(void **state)
 	test_queue_init(&queue, 0, 9, test_seed);
 	first = test_arm(&queue, 0, 50, 0, 0).id;
 	second = test_arm(&queue, 0, 100, 0, 0).id;
-	assert_int_equal(timers_settle(&queue.timers, 0), 1);
+	assert_int_equal(timers_drop_stale(&queue.timers, 0), 1);
 	test_refresh(&queue, first, 50, 0);
 	test_refresh(&queue, second, 100, 0);
 	assert_int_equal(queue.timers.heap.nr, 2);
-	assert_int_equal(timers_settle(&queue.timers, 0), 1);
+	assert_int_equal(timers_drop_stale(&queue.timers, 0), 1);
 	test_refresh(&queue, second, 200, 0);
-	assert_int_equal(timers_settle(&queue.timers, 0), 1);
+	assert_int_equal(timers_drop_stale(&queue.timers, 0), 1);
 	test_refresh(&queue, first, 300, 0);
-	assert_int_equal(timers_settle(&queue.timers, 0), 0);
+	assert_int_equal(timers_drop_stale(&queue.timers, 0), 0);
 	test_queue_free(&queue);
 }
 

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Arrivals: the heap within a page.
+ * The insertion heap: a heap within a page.
  */
 #include "proof.h"
 #include "core/insert_heap.h"
@@ -9,19 +9,19 @@
 
 static u32 parent_of(u32 elem)
 {
-	return elem / ARRIVALS_GROUP - 1;
+	return elem / INSERT_HEAP_GROUP - 1;
 }
 
-/* The places that arrivals_up() and arrivals_down() go to, of any page. */
-void arrivals_family(void)
+/* Parents and children, where insert_heap_up() and insert_heap_down() go. */
+void insert_heap_family(void)
 {
 	u32 elem = nondet_u32(), i = nondet_u32(), child;
 
-	assume(elem < 1U << 16 && i < ARRIVALS_GROUP);
-	child = elem * ARRIVALS_GROUP + ARRIVALS_GROUP;
+	assume(elem < 1U << 16 && i < INSERT_HEAP_GROUP);
+	child = elem * INSERT_HEAP_GROUP + INSERT_HEAP_GROUP;
 	prove(child > elem);
 	prove(parent_of(child + i) == elem);
-	if (elem >= ARRIVALS_GROUP)
+	if (elem >= INSERT_HEAP_GROUP)
 		prove(parent_of(elem) < elem);
 	reached();
 }
@@ -31,23 +31,23 @@ static void any_heap(struct bheap_node *page, u32 nr)
 	u32 i;
 
 	any_nodes(page, nr, 0, NODES + 1);
-	for (i = ARRIVALS_GROUP; i < nr; i++)
+	for (i = INSERT_HEAP_GROUP; i < nr; i++)
 		assume(page[i].deadline >= page[parent_of(i)].deadline);
 }
 
 static void check(const struct bheap_node *page, u32 nr)
 {
-	struct census census = { 0, 0 };
+	struct node_set set = { 0, 0 };
 	u32 i;
 
-	for (i = ARRIVALS_GROUP; i < nr; i++)
+	for (i = INSERT_HEAP_GROUP; i < nr; i++)
 		prove(page[i].deadline >= page[parent_of(i)].deadline);
-	prove(arrivals_is_heap(page, nr));
-	census_add(&census, page, nr);
-	prove(census.nr == nr);
+	prove(insert_heap_is_ordered(page, nr));
+	node_set_add(&set, page, nr);
+	prove(set.nr == nr);
 }
 
-void arrivals_push(void)
+void insert_heap_push(void)
 {
 	struct bheap_node page[NODES], node;
 	u32 nr = nondet_u32();
@@ -55,12 +55,12 @@ void arrivals_push(void)
 	assume(nr < NODES);
 	any_heap(page, nr);
 	any_nodes(&node, 1, nr, NODES + 1);
-	arrivals_up(page, nr, &node);
+	insert_heap_up(page, nr, &node);
 	check(page, nr + 1);
 	reached();
 }
 
-void arrivals_take(void)
+void insert_heap_take(void)
 {
 	struct bheap_node page[NODES];
 	u32 nr = nondet_u32(), elem = nondet_u32(), slot, i;
@@ -68,21 +68,21 @@ void arrivals_take(void)
 	assume(nr && nr <= NODES && elem < nr);
 	any_heap(page, nr);
 	slot = page[elem].slot;
-	arrivals_remove(page, elem, nr);
+	insert_heap_remove(page, elem, nr);
 	check(page, nr - 1);
 	for (i = 0; i + 1 < nr; i++)
 		prove(page[i].slot != slot);
 	reached();
 }
 
-void arrivals_first(void)
+void insert_heap_first(void)
 {
 	struct bheap_node page[NODES];
 	u32 nr = nondet_u32(), least, i;
 
 	assume(nr && nr <= NODES);
 	any_heap(page, nr);
-	least = arrivals_least(page, 0, nr);
+	least = insert_heap_least(page, 0, nr);
 	prove(least < nr);
 	for (i = 0; i < nr; i++)
 		prove(page[least].deadline <= page[i].deadline);

@@ -55,22 +55,22 @@ static inline bool is_sorted(const struct bheap_node *node, u32 nr)
 }
 
 /* Sums which nodes are among some: each slot once is each node once. */
-struct census {
+struct node_set {
 	u64 seen;
 	u32 nr;
 };
 
-static inline void census_add(struct census *census,
-			      const struct bheap_node *node, u32 nr)
+static inline void node_set_add(struct node_set *set,
+				const struct bheap_node *node, u32 nr)
 {
 	u32 i;
 
 	for (i = 0; i < nr; i++) {
 		prove(node[i].slot < 64);
 		prove(node[i].stamp == 7 * node[i].slot + 1);
-		prove(!(census->seen >> node[i].slot & 1));
-		census->seen |= 1ULL << node[i].slot;
-		census->nr++;
+		prove(!(set->seen >> node[i].slot & 1));
+		set->seen |= 1ULL << node[i].slot;
+		set->nr++;
 	}
 }
 

@@ -34,7 +34,7 @@ void runs_either_is_plain(void)
 void runs_merge_any(void)
 {
 	struct bheap_node a[NODES], b[NODES], least[NODES], greatest[NODES];
-	struct census census = { 0, 0 };
+	struct node_set set = { 0, 0 };
 	u32 nr = nondet_u32();
 
 	assume(nr && nr <= NODES);
@@ -44,9 +44,9 @@ void runs_merge_any(void)
 	runs_merge(a, b, nr, least, greatest);
 	prove(is_sorted(least, nr) && is_sorted(greatest, nr));
 	prove(least[nr - 1].deadline <= greatest[0].deadline);
-	census_add(&census, least, nr);
-	census_add(&census, greatest, nr);
-	prove(census.nr == 2 * nr);
+	node_set_add(&set, least, nr);
+	node_set_add(&set, greatest, nr);
+	prove(set.nr == 2 * nr);
 	reached();
 }
 
@@ -75,7 +75,7 @@ void runs_merge_greatest_in_place(void)
 {
 	struct bheap_node page[NODES], other[NODES], surplus[NODES], *run;
 	u32 run_nr = nondet_u32(), nr = nondet_u32(), i, j, all;
-	struct census census = { 0, 0 };
+	struct node_set set = { 0, 0 };
 
 	assume(run_nr <= NODES && nr <= NODES && run_nr + nr > NODES);
 	any_nodes(page, NODES, 0, BOTH);
@@ -91,36 +91,36 @@ void runs_merge_greatest_in_place(void)
 	run = page + NODES - all;
 	prove(is_sorted(run, all) && is_sorted(surplus, NODES));
 	prove(page[NODES - 1].deadline <= surplus[0].deadline);
-	census_add(&census, run, all);
-	census_add(&census, surplus, NODES);
-	prove(census.nr == run_nr + nr);
+	node_set_add(&set, run, all);
+	node_set_add(&set, surplus, NODES);
+	prove(set.nr == run_nr + nr);
 	reached();
 }
 
 void runs_sort_any_four(void)
 {
 	struct bheap_node from[4], to[4];
-	struct census census = { 0, 0 };
+	struct node_set set = { 0, 0 };
 
 	any_nodes(from, 4, 0, 4);
 	runs_sort_four(from, to);
 	prove(is_sorted(to, 4));
-	census_add(&census, to, 4);
-	prove(census.nr == 4);
+	node_set_add(&set, to, 4);
+	prove(set.nr == 4);
 	reached();
 }
 
 void runs_sort_any_page(void)
 {
 	struct bheap_node page[NODES], scratch[NODES], *sorted;
-	struct census census = { 0, 0 };
+	struct node_set set = { 0, 0 };
 
 	any_nodes(page, NODES, 0, NODES);
 	sorted = runs_sort_page(page, scratch);
 	prove(sorted == page || sorted == scratch);
 	prove(is_sorted(sorted, NODES));
-	census_add(&census, sorted, NODES);
-	prove(census.nr == NODES);
+	node_set_add(&set, sorted, NODES);
+	prove(set.nr == NODES);
 	reached();
 }
 
