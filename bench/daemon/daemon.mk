@@ -51,25 +51,25 @@ $(BENCH_DAEMON)/bare: $(call objects,bare,$(DAEMON) $(CORE))
 .PHONY: bench bench-instructions bench-instruments bench-lateness bench-overload \
 	bench-connections bench-isolation bench-threads
 bench-lateness: all $(BENCH_DAEMON)/lateness ## how late expirations come, beside a timerfd's
-	@bench/daemon/run --lateness
+	@bench/daemon/run lateness
 
 bench-connections: all $(addprefix $(BENCH_DAEMON)/,expiry churn) ## one client beside 15,000 idle ones, and ten million that come and go
-	@bench/daemon/connections-run
+	@bench/daemon/run connections
 
 bench-isolation: all $(addprefix $(BENCH_DAEMON)/,victim abuser) ## a victim beside abusers: how much of their load it notices
-	@bench/daemon/isolation-run
+	@bench/daemon/run isolation
 
 bench-instructions: $(B)/expiryd ## instructions of the daemon a request, counted by valgrind; BASE=COMMIT beside it
 	@bench/daemon/instructions $(if $(BASE),--base $(BASE))
 
 bench-instruments: all $(BENCH_DAEMON)/bare $(BENCH_DAEMON)/expiry ## what the histograms cost that are always on
-	@bench/daemon/instruments
+	@bench/daemon/run instruments
 
 bench-overload: all $(BENCH_DAEMON)/overload ## goodput and punctuality from half to ten times its capacity
-	@bench/daemon/overload-run
+	@bench/daemon/run overload
 
 bench-threads: all $(addprefix $(BENCH_DAEMON)/,echo expiry scaling) ## two threads of the daemon beside one, two queues and one
-	@bench/daemon/threads-run
+	@bench/daemon/run threads
 
 bench: all $(BENCH_DAEMON_PROGRAMS) $(B)/bench/core ## the daemon beside an echo, Redis, beanstalkd, libevent and libev
-	@bench/daemon/run
+	@bench/daemon/run capacity

@@ -1,6 +1,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """What is measured: a server on a socket of its own, and its driver, the
-program that fills it and then does as it is told."""
+program that fills it and then measures by orders."""
 
 import json
 import os
@@ -13,25 +13,23 @@ import time
 
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/bench/daemon"
-WAIT = 60               # seconds for a server to come, or to go
+EXPIRYD = os.environ.get("EXPIRYD", ROOT / "build/expiryd")
+WAIT = 60               # seconds for a server to start, or to end
+
+running = []            # servers that are to be ended
 
 
-started = []            # servers that are to be ended
-expiryd = [ROOT / "build/expiryd", "/dev/null"]     # and its configuration
-
-
-def use(program, config):
-    """Another expiryd, or other settings, from now on."""
-    expiryd[:] = program, config
+def say(what):
+    print("bench: " + what, file=sys.stderr, flush=True)
 
 
 def end_all():
-    """What an error left running."""
-    for server in started[:]:
+    """Ends what an error left running."""
+    for server in running[:]:
         server.close()
 
 
-def end_when_told():
+def end_on_signal():
     """SIGTERM ends the servers, too."""
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
 
@@ -41,8 +39,8 @@ class Missing(Exception):
 
 
 def redis(folder):
-    """Its package has the server under another name, as a program that is
-    many; so no service has to be installed for it."""
+    """Its package has the server under another name, as one program with many
+    names; so no service has to be installed for it."""
     there = shutil.which("redis-server")
     if there:
         return there
@@ -55,40 +53,41 @@ def redis(folder):
     return link
 
 
-def command(name, folder, socket):
+def command(name, folder, socket, config):
     if name in ("expiryd", "bare"):
-        return [BUILD / "bare" if name == "bare" else expiryd[0], "--engine",
+        return [EXPIRYD if name == "expiryd" else BUILD / name, "--engine",
                 os.environ.get("EXPIRY_ENGINE", "embedded"),
                 "--loop", os.environ.get("EXPIRY_LOOP", "auto"),
-                "--config", expiryd[1], "--socket", socket]
+                "--config", config, "--socket", socket]
     if name == "echo":
-        return [BUILD / "echo", "--config", "/dev/null", "--socket", socket]
+        return [BUILD / name, "--config", config, "--socket", socket]
     if name.startswith("redis"):
-        common = [redis(folder), "--port", "0", "--unixsocket", socket,
-                  "--save", "", "--appendonly", "no", "--dir", folder]
-        # As punctual as it can be had.
-        return common + (["--notify-keyspace-events", "Ex", "--hz", "500",
-                          "--active-expire-effort", "10"]
-                         if name == "redis keys" else [])
-    if name == "beanstalkd":
-        if not shutil.which(name):
-            raise Missing("no beanstalkd (package beanstalkd)")
-        return [name, "-l", "unix:" + socket]
-    return None
+        # With keys: as early as it can notify.
+        return [redis(folder), "--port", "0", "--unixsocket", socket,
+                "--save", "", "--appendonly", "no", "--dir", folder] + (
+                    ["--notify-keyspace-events", "Ex", "--hz", "500",
+                     "--active-expire-effort", "10"]
+                    if name == "redis keys" else [])
+    if not shutil.which("beanstalkd"):
+        raise Missing("no beanstalkd (package beanstalkd)")
+    return ["beanstalkd", "-l", "unix:" + socket]
 
 
 class Server:
     """A server, started."""
 
-    def __init__(self, name, folder, number, options=()):
-        self.socket = os.path.join(folder, "s%d" % number)
-        self.log = open(os.path.join(folder, "log"), "ab")
-        arguments = command(name, folder, self.socket) + list(options)
-        self.process = subprocess.Popen(
-            arguments, stdin=subprocess.DEVNULL, stdout=self.log,
-            stderr=self.log)
+    count = 0
+
+    def __init__(self, name, folder, options=(), config="/dev/null"):
+        Server.count += 1
         self.name = name
-        started.append(self)
+        self.socket = os.path.join(folder, "s%d" % Server.count)
+        arguments = command(name, folder, self.socket, config)
+        self.log = open(os.path.join(folder, "log"), "ab")
+        self.process = subprocess.Popen(
+            arguments + list(options), stdin=subprocess.DEVNULL,
+            stdout=self.log, stderr=self.log)
+        running.append(self)
         end = time.monotonic() + WAIT
         while not os.path.exists(self.socket):
             if self.process.poll() is not None or time.monotonic() > end:
@@ -97,9 +96,8 @@ class Server:
             time.sleep(0.01)
 
     def _proc(self, file):
-        with open("/proc/%d/%s" % (self.process.pid, file),
-                  encoding="utf-8") as text:
-            return text.read()
+        return pathlib.Path("/proc/%d" % self.process.pid, file).read_text(
+            encoding="utf-8")
 
     def resident(self):
         """Bytes, shared ones by halves."""
@@ -118,7 +116,7 @@ class Server:
                    if "ctxt_switches" in line)
 
     def close(self):
-        started.remove(self)
+        running.remove(self)
         self.process.terminate()
         try:
             self.process.wait(WAIT)
@@ -129,15 +127,14 @@ class Server:
 
 
 class Driver:
-    """A driver that is filled and waits for orders."""
+    """A driver that has filled its server and waits for orders."""
 
     PROGRAMS = {
-        "expiryd": ["expiry"], "bare": ["expiry"],
-        "echo": ["expiry", "--echo"],
-        "lateness": ["lateness"], "scaling": ["scaling"], "redis zset": ["redis"],
-        "redis keys": ["redis", "--keys"], "beanstalkd": ["beanstalk"],
-        "libevent": ["local-libevent"], "libev": ["local-libev"],
-        "timerfd": ["local-timerfd"],
+        "expiryd": ["expiry"], "bare": ["expiry"], "echo": ["expiry", "--echo"],
+        "lateness": ["lateness"], "scaling": ["scaling"],
+        "redis zset": ["redis"], "redis keys": ["redis", "--keys"],
+        "beanstalkd": ["beanstalk"], "libevent": ["local-libevent"],
+        "libev": ["local-libev"], "timerfd": ["local-timerfd"],
     }
 
     def __init__(self, name, timers, server=None):
@@ -162,11 +159,12 @@ class Driver:
             raise RuntimeError("%s ended" % self.name)
         return json.loads(line)
 
-    def measure(self, op, batch=1, connections=1, requests=1):
+    def measure(self, op, batch=1, connections=1, requests=1, **more):
+        """Returns the driver's figures, with @more of what the row is."""
         self.process.stdin.write("%s %d %d %d\n"
                                  % (op, batch, connections, requests))
         self.process.stdin.flush()
-        return self._answer()
+        return self._answer() | more
 
     def close(self):
         self.process.stdin.close()

@@ -10,27 +10,32 @@ def plainly(value):
     return f"{value:.1f}" if value < 99.95 else f"{value:.0f}"
 
 
+DASH = "\u2013"
+
+
 class Figure:
     """One figure of several rounds."""
 
     def __init__(self, rounds):
         self.rounds = sorted(rounds)
-        self.median = statistics.median(rounds)
+        self.median = statistics.median(self.rounds)
         self.min, self.max = self.rounds[0], self.rounds[-1]
 
     def at(self, share):
         """The value that @share of the rounds do not exceed."""
         return self.rounds[int((len(self.rounds) - 1) * share)]
 
-    def spread(self, form, outside=0):
+    def spread(self, form, outside=0, dash=" to "):
         """From the least to the most, without the share @outside at either end."""
-        return f"{form(self.at(outside))}\u2013{form(self.at(1 - outside))}"
+        left_out = int((len(self.rounds) - 1) * outside)
+        return dash.join(map(form, (self.rounds[left_out],
+                                    self.rounds[-1 - left_out])))
 
     def text(self, form=plainly, outside=0):
         """The median, and the spread where there is any."""
         if form(self.min) == form(self.max):
             return form(self.median)
-        return f"{form(self.median)} ({self.spread(form, outside)})"
+        return f"{form(self.median)} ({self.spread(form, outside, DASH)})"
 
     def __str__(self):
         return self.text()
