@@ -212,8 +212,11 @@ ASAN_LIB := $(patsubst $(B)/tests/lib/%,$(B)/asan/%,\
 # Tests wait more than they compute: the kernel of check-uml is built beside them.
 check: ## every test: core, library, daemon, then the module in a VM and in User Mode Linux
 	@$(MAKE) --no-print-directory check-start
-	@status=0; $(MAKE) --no-print-directory -k -j2 check-layers \
+	@begin=$$(date +%s); status=0; \
+		$(MAKE) --no-print-directory -k -j2 check-layers \
 		check-kernel || status=1; \
+		took=$$(($$(date +%s) - begin)); \
+		echo "took $$((took / 60)) min $$((took % 60)) s"; \
 		tests/run --summary $(RESULTS) && exit $$status
 
 check-kernel:
