@@ -82,14 +82,14 @@ void expiry_clock_start(struct expiry_queue *queue)
 }
 
 /**
- * expiry_clock_look_locked - check whether the clock was stepped
+ * expiry_clock_check_locked - check whether the clock was stepped
  * @queue: a configured one
  *
  * The kernel notifies no module when the clock is set, but moves hrtimers
  * itself. So checking at each read is enough. Sets queue->clock_set if the
  * clock was stepped since the last check.
  */
-void expiry_clock_look_locked(struct expiry_queue *queue)
+void expiry_clock_check_locked(struct expiry_queue *queue)
 {
 	s64 offset_ns;
 

@@ -10,6 +10,6 @@ bool expiry_clock_valid(u32 clock_id);
 const char *expiry_clock_name(clockid_t clock_id);
 u64 expiry_clock_now(const struct expiry_queue *queue);
 void expiry_clock_start(struct expiry_queue *queue);
-void expiry_clock_look_locked(struct expiry_queue *queue);
+void expiry_clock_check_locked(struct expiry_queue *queue);
 
 #endif /* EXPIRY_CLOCK_H */

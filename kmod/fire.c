@@ -26,7 +26,7 @@
 
 static struct workqueue_struct *fire_wq;
 
-static void wake(struct expiry_queue *queue)
+static void wake_readers(struct expiry_queue *queue)
 {
 	WRITE_ONCE(queue->due, true);
 	wake_up_poll(&queue->wait, EPOLLIN | EPOLLRDNORM);
@@ -38,7 +38,7 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	struct expiry_queue *queue =
 		container_of(timer, struct expiry_queue, timer);
 
-	wake(queue);
+	wake_readers(queue);
 	trace_expiry_fire(queue, ktime_to_ns(hrtimer_get_softexpires(timer)),
 			  ktime_to_ns(ktime_sub(hrtimer_cb_get_time(timer),
 						hrtimer_get_softexpires(timer))));
@@ -58,7 +58,7 @@ static void program_locked(struct expiry_queue *queue)
 
 	if (is_due(queue)) {
 		if (!READ_ONCE(queue->due))
-			wake(queue);
+			wake_readers(queue);
 		return;
 	}
 	if (READ_ONCE(queue->due)) {
@@ -69,7 +69,7 @@ static void program_locked(struct expiry_queue *queue)
 		 */
 		smp_mb();
 		if (is_due(queue)) {
-			wake(queue);
+			wake_readers(queue);
 			return;
 		}
 	}
@@ -103,7 +103,7 @@ void expiry_fire_update_locked(struct expiry_queue *queue)
 		return;
 	}
 	WRITE_ONCE(queue->due, false);
-	queue_work(fire_wq, &queue->settle);
+	queue_work(fire_wq, &queue->fetch);
 }
 
 /*
@@ -111,29 +111,29 @@ void expiry_fire_update_locked(struct expiry_queue *queue)
  * live one. Returns 1 if done, 0 to continue, or a page error. -EAGAIN: records
  * are being copied to a reader, whose unlock will try again.
  */
-static int settle_locked(struct expiry_queue *queue)
+static int fetch_locked(struct expiry_queue *queue)
 {
 	int ret;
 
 	queue->memory.nowait = false;
-	queue->memory.relieved = false;
+	queue->memory.reclaimed = false;
 	do {
 		ret = expiry_memory_fetch(&queue->memory);
 		if (!ret)
 			ret = timers_drop_stale(&queue->timers, DROP_STEPS);
-	} while (ret == -EAGAIN && expiry_memory_relieve(&queue->memory));
+	} while (ret == -EAGAIN && expiry_memory_reclaim(&queue->memory));
 	return ret;
 }
 
-static void settle_work(struct work_struct *work)
+static void fetch_work(struct work_struct *work)
 {
 	struct expiry_queue *queue =
-		container_of(work, struct expiry_queue, settle);
+		container_of(work, struct expiry_queue, fetch);
 	int ret;
 
 	do {
 		mutex_lock(&queue->lock);
-		ret = settle_locked(queue);
+		ret = fetch_locked(queue);
 		/*
 		 * The next reader gets the error. The top node may be stale
 		 * then, but is never later than the true one.
@@ -142,57 +142,60 @@ static void settle_work(struct work_struct *work)
 			queue->error = ret;
 		if (ret && ret != -EAGAIN)
 			program_locked(queue);
-		expiry_fire_tend_locked(queue);
+		expiry_fire_trim_idle_locked(queue);
 		expiry_shrink_update_locked(queue);
 		mutex_unlock(&queue->lock);
 		cond_resched();
 	} while (!ret);
 }
 
-static unsigned long tend_delay(void)
+static unsigned long trim_idle_delay(void)
 {
 	return max(msecs_to_jiffies(READ_ONCE(expiry_param_unpin_ms)), 1UL);
 }
 
 /* Unpins or frees a bounded amount; returns true if there is more to do now. */
-static bool tend_locked(struct expiry_queue *queue)
+static bool trim_idle_locked(struct expiry_queue *queue)
 {
 	if (expiry_memory_trim(&queue->memory))
 		return true;
-	if (time_before(jiffies, queue->used + tend_delay()))
+	if (time_before(jiffies, queue->used + trim_idle_delay()))
 		return false;
 	return expiry_memory_unpin(&queue->memory);
 }
 
-static void tend_work(struct work_struct *work)
+static void trim_idle_work(struct work_struct *work)
 {
 	struct expiry_queue *queue =
-		container_of(to_delayed_work(work), struct expiry_queue, tend);
+		container_of(to_delayed_work(work), struct expiry_queue,
+			     trim_idle);
 	bool more, idle;
 
 	do {
 		mutex_lock(&queue->lock);
-		more = tend_locked(queue);
+		more = trim_idle_locked(queue);
 		idle = expiry_memory_idle(&queue->memory);
 		expiry_shrink_update_locked(queue);
 		mutex_unlock(&queue->lock);
 		cond_resched();
 	} while (more);
 	if (!idle)
-		queue_delayed_work(fire_wq, &queue->tend, tend_delay());
+		queue_delayed_work(fire_wq, &queue->trim_idle,
+				   trim_idle_delay());
 }
 
 /**
- * expiry_fire_tend_locked - schedule freeing of unused memory
+ * expiry_fire_trim_idle_locked - schedule freeing of unused memory
  * @queue: just used
  */
-void expiry_fire_tend_locked(struct expiry_queue *queue)
+void expiry_fire_trim_idle_locked(struct expiry_queue *queue)
 {
 	lockdep_assert_held(&queue->lock);
 
-	if (!delayed_work_pending(&queue->tend) &&
+	if (!delayed_work_pending(&queue->trim_idle) &&
 	    !expiry_memory_idle(&queue->memory))
-		queue_delayed_work(fire_wq, &queue->tend, tend_delay());
+		queue_delayed_work(fire_wq, &queue->trim_idle,
+				   trim_idle_delay());
 }
 
 /**
@@ -202,8 +205,8 @@ void expiry_fire_tend_locked(struct expiry_queue *queue)
 void expiry_fire_open(struct expiry_queue *queue)
 {
 	init_waitqueue_head(&queue->wait);
-	INIT_WORK(&queue->settle, settle_work);
-	INIT_DELAYED_WORK(&queue->tend, tend_work);
+	INIT_WORK(&queue->fetch, fetch_work);
+	INIT_DELAYED_WORK(&queue->trim_idle, trim_idle_work);
 }
 
 /**
@@ -223,8 +226,8 @@ void expiry_fire_configure(struct expiry_queue *queue)
 void expiry_fire_close(struct expiry_queue *queue)
 {
 	/* The work items set the timer; the timer queues no work. */
-	cancel_work_sync(&queue->settle);
-	cancel_delayed_work_sync(&queue->tend);
+	cancel_work_sync(&queue->fetch);
+	cancel_delayed_work_sync(&queue->trim_idle);
 	if (queue->configured)
 		hrtimer_cancel(&queue->timer);
 }

@@ -11,6 +11,6 @@ void expiry_fire_open(struct expiry_queue *queue);
 void expiry_fire_configure(struct expiry_queue *queue);
 void expiry_fire_close(struct expiry_queue *queue);
 void expiry_fire_update_locked(struct expiry_queue *queue);
-void expiry_fire_tend_locked(struct expiry_queue *queue);
+void expiry_fire_trim_idle_locked(struct expiry_queue *queue);
 
 #endif /* EXPIRY_FIRE_H */

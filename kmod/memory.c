@@ -37,9 +37,9 @@ static u32 tables_of(const struct core_pages *pages)
 }
 
 /* Returns whether unpinning could help the current call, now or soon. */
-static bool can_relieve(const struct expiry_memory *memory)
+static bool can_reclaim(const struct expiry_memory *memory)
 {
-	return memory->file && memory->pinned && !memory->relieved;
+	return memory->file && memory->pinned && !memory->reclaimed;
 }
 
 /*
@@ -48,17 +48,17 @@ static bool can_relieve(const struct expiry_memory *memory)
  */
 static gfp_t gfp_of(const struct expiry_memory *memory)
 {
-	bool last = !memory->nowait && !can_relieve(memory);
+	bool last = !memory->nowait && !can_reclaim(memory);
 
 	return GFP_KERNEL | __GFP_NOWARN |
 	       (last ? __GFP_RETRY_MAYFAIL : __GFP_NORETRY);
 }
 
-static struct page *file_page(const struct expiry_run *run, u32 index)
+static struct page *file_page(const struct expiry_page_array *array, u32 index)
 {
-	struct expiry_memory *memory = run->memory;
+	struct expiry_memory *memory = array->memory;
 	struct address_space *mapping = memory->file->f_mapping;
-	pgoff_t offset = run->offset + index;
+	pgoff_t offset = array->offset + index;
 
 	/* A page neither in memory nor in swap is created without waiting. */
 	if (memory->nowait && xa_is_value(xa_load(&mapping->i_pages, offset)))
@@ -67,25 +67,26 @@ static struct page *file_page(const struct expiry_run *run, u32 index)
 					   gfp_of(memory) | __GFP_RECLAIMABLE);
 }
 
-static struct page *plain_page(const struct expiry_run *run)
+static struct page *plain_page(const struct expiry_page_array *array)
 {
-	struct page *page = alloc_page(gfp_of(run->memory) | __GFP_ACCOUNT);
+	struct page *page = alloc_page(gfp_of(array->memory) | __GFP_ACCOUNT);
 
 	return page ?: ERR_PTR(-ENOMEM);
 }
 
 /* Returns the page, pinned, and ensures that its table exists. */
-static struct page *get_page_and_table(struct expiry_run *run, u32 index)
+static struct page *get_page_and_table(struct expiry_page_array *array,
+				       u32 index)
 {
-	void ***table = &run->pages.dir[index >> CORE_DIR_SHIFT];
+	void ***table = &array->pages.dir[index >> CORE_DIR_SHIFT];
 
 	if (!*table) {
 		*table = kcalloc(CORE_DIR_SIZE, sizeof(**table),
-				 gfp_of(run->memory) | __GFP_ACCOUNT);
+				 gfp_of(array->memory) | __GFP_ACCOUNT);
 		if (!*table)
 			return ERR_PTR(-ENOMEM);
 	}
-	return run->memory->file ? file_page(run, index) : plain_page(run);
+	return array->memory->file ? file_page(array, index) : plain_page(array);
 }
 
 /* Converts an error to one that the core understands. */
@@ -97,7 +98,7 @@ static int page_error(struct expiry_memory *memory, int err)
 	case -ENOMEM:
 	case -ENOSPC:	/* the kernel's limit for all memory */
 		/* Let the caller unpin pages and try again. */
-		return memory->nowait || can_relieve(memory) ? -EAGAIN : -ENOMEM;
+		return memory->nowait || can_reclaim(memory) ? -EAGAIN : -ENOMEM;
 	default:
 		return -EIO;
 	}
@@ -108,20 +109,21 @@ static int page_error(struct expiry_memory *memory, int err)
  */
 static void *page_in(struct core_pages *pages, u32 index)
 {
-	struct expiry_run *run = container_of(pages, struct expiry_run, pages);
-	struct expiry_memory *memory = run->memory;
+	struct expiry_page_array *array =
+		container_of(pages, struct expiry_page_array, pages);
+	struct expiry_memory *memory = array->memory;
 	struct mem_cgroup *old;
 	struct page *page;
 	void *address;
 
 	old = set_active_memcg(memory->memcg);
-	page = get_page_and_table(run, index);
+	page = get_page_and_table(array, index);
 	set_active_memcg(old);
 
 	if (IS_ERR(page)) {
 		pages->error = page_error(memory, PTR_ERR(page));
 		if (pages->error == -EAGAIN && memory->nowait) {
-			memory->wanted = run;
+			memory->wanted = array;
 			memory->wanted_index = index;
 		}
 		return NULL;
@@ -129,9 +131,9 @@ static void *page_in(struct core_pages *pages, u32 index)
 	address = page_address(page);
 	pages->dir[index >> CORE_DIR_SHIFT][index & (CORE_DIR_SIZE - 1)] =
 		address;
-	run->pins[index >> CORE_DIR_SHIFT]++;
-	if (index >= run->made)
-		run->made = index + 1;
+	array->pins[index >> CORE_DIR_SHIFT]++;
+	if (index >= array->made)
+		array->made = index + 1;
 	memory->pinned++;
 	return address;
 }
@@ -155,30 +157,30 @@ static void put_address(struct expiry_memory *memory, void *address)
 }
 
 /*
- * Unpins the pages of one table of a run, from @from on. Returns how many.
+ * Unpins the pages of one table of an array, from @from on. Returns how many.
  * Frees plain pages.
  */
-static u32 put_table(struct expiry_run *run, u32 nr, u32 from)
+static u32 put_table(struct expiry_page_array *array, u32 nr, u32 from)
 {
-	void **table = run->pages.dir[nr];
+	void **table = array->pages.dir[nr];
 	u32 i, put = 0;
 
-	for (i = from; i < CORE_DIR_SIZE && run->pins[nr]; i++) {
+	for (i = from; i < CORE_DIR_SIZE && array->pins[nr]; i++) {
 		if (!table[i])
 			continue;
-		put_address(run->memory, table[i]);
+		put_address(array->memory, table[i]);
 		table[i] = NULL;
-		run->pins[nr]--;
+		array->pins[nr]--;
 		put++;
 	}
 	return put;
 }
 
-static void free_table(struct expiry_run *run, u32 nr)
+static void free_table(struct expiry_page_array *array, u32 nr)
 {
 	if (!FORGETFUL)
-		kfree(run->pages.dir[nr]);
-	run->pages.dir[nr] = NULL;
+		kfree(array->pages.dir[nr]);
+	array->pages.dir[nr] = NULL;
 }
 
 /**
@@ -190,20 +192,20 @@ static void free_table(struct expiry_run *run, u32 nr)
  */
 u32 expiry_memory_unpin(struct expiry_memory *memory)
 {
-	struct expiry_run *run;
+	struct expiry_page_array *array;
 	u32 put;
 
 	if (!memory->file || memory->held)
 		return 0;
 	while (memory->pinned) {
-		run = &memory->run[memory->hand_run];
-		if (memory->hand_table >= tables_of(&run->pages)) {
+		array = &memory->array[memory->hand_array];
+		if (memory->hand_table >= tables_of(&array->pages)) {
 			memory->hand_table = 0;
-			memory->hand_run = (memory->hand_run + 1) %
+			memory->hand_array = (memory->hand_array + 1) %
 					   TIMERS_PAGES_NR;
 			continue;
 		}
-		put = put_table(run, memory->hand_table++, 0);
+		put = put_table(array, memory->hand_table++, 0);
 		if (put)
 			return put;
 	}
@@ -211,7 +213,7 @@ u32 expiry_memory_unpin(struct expiry_memory *memory)
 }
 
 /**
- * expiry_memory_relieve - free memory after a call that returned -EAGAIN
+ * expiry_memory_reclaim - free memory after a call that returned -EAGAIN
  * @memory: of the queue
  *
  * A page was missing while others were pinned: unpin all of them, so that the
@@ -219,13 +221,13 @@ u32 expiry_memory_unpin(struct expiry_memory *memory)
  * again, it fails with -ENOMEM. If false and the caller may wait, records are
  * being copied to a reader, which is brief: unlock and try again.
  */
-bool expiry_memory_relieve(struct expiry_memory *memory)
+bool expiry_memory_reclaim(struct expiry_memory *memory)
 {
-	if (memory->nowait || memory->held || !can_relieve(memory))
+	if (memory->nowait || memory->held || !can_reclaim(memory))
 		return false;
 	while (expiry_memory_unpin(memory))
 		cond_resched();
-	memory->relieved = true;
+	memory->reclaimed = true;
 	return true;
 }
 
@@ -238,38 +240,40 @@ bool expiry_memory_relieve(struct expiry_memory *memory)
  */
 int expiry_memory_fetch(struct expiry_memory *memory)
 {
-	struct expiry_run *run = memory->wanted;
+	struct expiry_page_array *array = memory->wanted;
 	int err = 0;
 
-	if (!run)
+	if (!array)
 		return 0;
-	if (!core_page(&run->pages, memory->wanted_index))
-		err = run->pages.error;
+	if (!core_page(&array->pages, memory->wanted_index))
+		err = array->pages.error;
 	if (err != -EAGAIN)
 		memory->wanted = NULL;
 	return err;
 }
 
-/* Returns how many pages of a run to keep. */
-static u64 keep_of(const struct expiry_run *run)
+/* Returns how many pages of an array to keep. */
+static u64 keep_of(const struct expiry_page_array *array)
 {
-	return (u64)run->pages.nr + run->pages.nr / SPARE_SHARE + SPARE_PAGES;
+	u32 nr = array->pages.nr;
+
+	return (u64)nr + nr / SPARE_SHARE + SPARE_PAGES;
 }
 
-/* Frees the pages of a run from @from on, all in one table. */
-static void give_back(struct expiry_run *run, u32 from)
+/* Frees the pages of an array from @from on, all in one table. */
+static void give_back(struct expiry_page_array *array, u32 from)
 {
-	struct file *file = run->memory->file;
-	loff_t start = (loff_t)(run->offset + from) << PAGE_SHIFT;
-	loff_t end = (loff_t)(run->offset + run->made) << PAGE_SHIFT;
+	struct file *file = array->memory->file;
+	loff_t start = (loff_t)(array->offset + from) << PAGE_SHIFT;
+	loff_t end = (loff_t)(array->offset + array->made) << PAGE_SHIFT;
 	u32 nr = from >> CORE_DIR_SHIFT;
 
-	put_table(run, nr, from & (CORE_DIR_SIZE - 1));
+	put_table(array, nr, from & (CORE_DIR_SIZE - 1));
 	if (!(from & (CORE_DIR_SIZE - 1)))
-		free_table(run, nr);
+		free_table(array, nr);
 	if (file)
 		shmem_truncate_range(file_inode(file), start, end - 1);
-	run->made = from;
+	array->made = from;
 }
 
 /**
@@ -280,18 +284,18 @@ static void give_back(struct expiry_run *run, u32 from)
  */
 bool expiry_memory_trim(struct expiry_memory *memory)
 {
-	struct expiry_run *run;
+	struct expiry_page_array *array;
 	u32 i, from;
 
 	if (memory->held)
 		return false;
 	for (i = 0; i < TIMERS_PAGES_NR; i++) {
-		run = &memory->run[i];
-		if (run->made <= keep_of(run))
+		array = &memory->array[i];
+		if (array->made <= keep_of(array))
 			continue;
-		from = max_t(u32, keep_of(run),
-			     (run->made - 1) & ~(CORE_DIR_SIZE - 1));
-		give_back(run, from);
+		from = max_t(u32, keep_of(array),
+			     (array->made - 1) & ~(CORE_DIR_SIZE - 1));
+		give_back(array, from);
 		return true;
 	}
 	return false;
@@ -308,7 +312,7 @@ bool expiry_memory_idle(const struct expiry_memory *memory)
 	if (memory->file && memory->pinned)
 		return false;
 	for (i = 0; i < TIMERS_PAGES_NR; i++)
-		if (memory->run[i].made > keep_of(&memory->run[i]))
+		if (memory->array[i].made > keep_of(&memory->array[i]))
 			return false;
 	return true;
 }
@@ -330,19 +334,20 @@ u64 expiry_memory_resident(const struct expiry_memory *memory)
  */
 void expiry_memory_destroy(struct expiry_memory *memory)
 {
-	struct expiry_run *run;
+	struct expiry_page_array *array;
 	u32 i, nr;
 
 	for (i = 0; i < TIMERS_PAGES_NR; i++) {
-		run = &memory->run[i];
-		nr = run->pages.dir && run->pins ? tables_of(&run->pages) : 0;
+		array = &memory->array[i];
+		nr = array->pages.dir && array->pins ?
+		     tables_of(&array->pages) : 0;
 		while (nr--) {
-			put_table(run, nr, 0);
-			free_table(run, nr);
+			put_table(array, nr, 0);
+			free_table(array, nr);
 			cond_resched();
 		}
-		kvfree(run->pages.dir);
-		kvfree(run->pins);
+		kvfree(array->pages.dir);
+		kvfree(array->pins);
 	}
 	WARN_ON_ONCE(memory->pinned);
 	if (memory->file)
@@ -351,7 +356,7 @@ void expiry_memory_destroy(struct expiry_memory *memory)
 }
 
 /**
- * expiry_memory_init - make the empty runs of a queue
+ * expiry_memory_init - make the empty page arrays of a queue
  * @memory: all zero
  * @config: gives their maximum size
  * @memcg: charged for the pages, must outlive @memory; or NULL
@@ -363,7 +368,7 @@ int expiry_memory_init(struct expiry_memory *memory,
 		       const struct timers_config *config,
 		       struct mem_cgroup *memcg, bool pageable)
 {
-	struct expiry_run *run;
+	struct expiry_page_array *array;
 	struct file *file;
 	pgoff_t offset = 0;
 	int i, err = 0;
@@ -372,20 +377,21 @@ int expiry_memory_init(struct expiry_memory *memory,
 
 	memory->memcg = memcg;
 	for (i = 0; i < TIMERS_PAGES_NR; i++) {
-		run = &memory->run[i];
-		run->memory = memory;
-		run->offset = offset;
-		run->pages.page_in = page_in;
-		run->pages.nr_max = timers_pages_max(config, i);
-		offset += run->pages.nr_max;
-		if (!run->pages.nr_max)
+		array = &memory->array[i];
+		array->memory = memory;
+		array->offset = offset;
+		array->pages.page_in = page_in;
+		array->pages.nr_max = timers_pages_max(config, i);
+		offset += array->pages.nr_max;
+		if (!array->pages.nr_max)
 			continue;
-		run->pages.dir = kvcalloc(tables_of(&run->pages),
-					  sizeof(*run->pages.dir),
-					  GFP_KERNEL_ACCOUNT);
-		run->pins = kvcalloc(tables_of(&run->pages),
-				     sizeof(*run->pins), GFP_KERNEL_ACCOUNT);
-		if (!run->pages.dir || !run->pins) {
+		array->pages.dir = kvcalloc(tables_of(&array->pages),
+					    sizeof(*array->pages.dir),
+					    GFP_KERNEL_ACCOUNT);
+		array->pins = kvcalloc(tables_of(&array->pages),
+				       sizeof(*array->pins),
+				       GFP_KERNEL_ACCOUNT);
+		if (!array->pages.dir || !array->pins) {
 			err = -ENOMEM;
 			goto out_destroy;
 		}

@@ -3,7 +3,7 @@
  * The memory of a queue: the page arrays that core/ works on, in a shmem file
  * of the queue's own, which the kernel may page out.
  *
- * A page is *pinned* while its address is in the directory of its run: a
+ * A page is *pinned* while its address is in the directory of its array: a
  * reference holds it, so it cannot be paged out. The core pins the pages that
  * it accesses. Pages are unpinned when the queue is idle (fire.c), when it has
  * too many pinned (queue.c) and when memory is short (shrink.c). With the
@@ -28,14 +28,14 @@ struct file;
 struct mem_cgroup;
 
 /**
- * struct expiry_run - one run of pages
+ * struct expiry_page_array - one of a queue's page arrays
  * @pages: as the core sees it
  * @memory: its owner (const)
  * @offset: of its first page in the file (const)
  * @made: pages from here on do not exist
  * @pins: pages in each table of the directory
  */
-struct expiry_run {
+struct expiry_page_array {
 	struct core_pages pages;
 	struct expiry_memory *memory;
 	pgoff_t offset;
@@ -45,32 +45,32 @@ struct expiry_run {
 
 /**
  * struct expiry_memory - the memory of a queue
- * @run: the runs
+ * @array: the page arrays
  * @file: contains the pages; NULL: plain pages (const)
  * @memcg: charged for the pages (const, referenced)
  * @nowait: page_in must not wait for I/O nor try hard for memory
  * @held: nothing may be unpinned or freed now
- * @relieved: all possible unpinning for this call is done
+ * @reclaimed: all possible unpinning for this call is done
  * @pinned: pages in the directories
- * @wanted: the run of the page that @nowait refused last; NULL = none
+ * @wanted: the array of the page that @nowait refused last; NULL = none
  * @wanted_index: which page of it
- * @hand_run: where unpinning continues
- * @hand_table: likewise, the table in the run's directory
+ * @hand_array: where unpinning continues
+ * @hand_table: likewise, the table in the array's directory
  *
  * With a NULL @memcg the first toucher of a page is charged. With @held, calls
  * that need a page unpinned return -EAGAIN rather than fail.
  */
 struct expiry_memory {
-	struct expiry_run run[TIMERS_PAGES_NR];
+	struct expiry_page_array array[TIMERS_PAGES_NR];
 	struct file *file;
 	struct mem_cgroup *memcg;
 	bool nowait;
 	bool held;
-	bool relieved;
+	bool reclaimed;
 	u32 pinned;
-	struct expiry_run *wanted;
+	struct expiry_page_array *wanted;
 	u32 wanted_index;
-	u32 hand_run;
+	u32 hand_array;
 	u32 hand_table;
 };
 
@@ -80,7 +80,7 @@ int expiry_memory_init(struct expiry_memory *memory,
 void expiry_memory_destroy(struct expiry_memory *memory);
 
 int expiry_memory_fetch(struct expiry_memory *memory);
-bool expiry_memory_relieve(struct expiry_memory *memory);
+bool expiry_memory_reclaim(struct expiry_memory *memory);
 u32 expiry_memory_unpin(struct expiry_memory *memory);
 bool expiry_memory_trim(struct expiry_memory *memory);
 bool expiry_memory_idle(const struct expiry_memory *memory);

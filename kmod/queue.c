@@ -18,9 +18,9 @@
  *	hrtimer and @due before it releases the lock. So whenever the lock is
  *	free, they are correct, or a work item is queued to correct them.
  *
- * users_lock (mutex, user.c) protects the counts of queues. expiry_registry_lock
- * (mutex, registry.c) protects the list of all of them. No other mutex is taken
- * under either.
+ * users_lock (mutex, user.c) protects the counts of queues.
+ * expiry_registry_lock (mutex, registry.c) protects the list of all of them. No
+ * other mutex is taken under either.
  *
  * The list of queues with pinned pages has a spinlock of its own (list_lru, see
  * shrink.c), which also keeps a queue in it from being freed.
@@ -166,7 +166,7 @@ static int configure_locked(struct expiry_queue *queue,
 	if (err)
 		return err;
 	for (i = 0; i < TIMERS_PAGES_NR; i++)
-		pages[i] = &queue->memory.run[i].pages;
+		pages[i] = &queue->memory.array[i].pages;
 	err = timers_setup(&queue->timers, &timers, pages);
 	if (err)
 		goto out_memory;
@@ -218,7 +218,7 @@ void expiry_queue_relock(struct expiry_queue *queue)
 	mutex_lock(&queue->lock);
 	queue->used = jiffies;
 	queue->memory.nowait = false;
-	queue->memory.relieved = false;
+	queue->memory.reclaimed = false;
 }
 
 /**
@@ -240,7 +240,7 @@ int expiry_queue_lock(struct expiry_queue *queue, bool nowait)
 	}
 	queue->used = jiffies;
 	queue->memory.nowait = nowait;
-	queue->memory.relieved = false;
+	queue->memory.reclaimed = false;
 	return 0;
 }
 
@@ -248,16 +248,16 @@ int expiry_queue_lock(struct expiry_queue *queue, bool nowait)
 static void unpin_some(struct expiry_queue *queue)
 {
 	struct expiry_memory *memory = &queue->memory;
-	bool pressed = READ_ONCE(queue->pressed);
-	u32 most = pressed ? 0 : READ_ONCE(expiry_param_pin_max);
+	bool reclaim_wanted = READ_ONCE(queue->reclaim_wanted);
+	u32 most = reclaim_wanted ? 0 : READ_ONCE(expiry_param_pin_max);
 	u32 put = 1, done = 0;
 
 	while (memory->pinned > most && put && done < UNPIN_PAGES) {
 		put = expiry_memory_unpin(memory);
 		done += put;
 	}
-	if (pressed && !memory->pinned)
-		WRITE_ONCE(queue->pressed, false);
+	if (reclaim_wanted && !memory->pinned)
+		WRITE_ONCE(queue->reclaim_wanted, false);
 }
 
 /**
@@ -274,7 +274,7 @@ void expiry_queue_unlock(struct expiry_queue *queue)
 	}
 	expiry_fire_update_locked(queue);
 	unpin_some(queue);
-	expiry_fire_tend_locked(queue);
+	expiry_fire_trim_idle_locked(queue);
 	expiry_shrink_update_locked(queue);
 	mutex_unlock(&queue->lock);
 }
@@ -297,7 +297,7 @@ u32 expiry_queue_submit_locked(struct expiry_queue *queue,
 	lockdep_assert_held(&queue->lock);
 
 	done = timers_submit(&queue->timers, records, count, now_ns);
-	while (done < count && expiry_memory_relieve(&queue->memory))
+	while (done < count && expiry_memory_reclaim(&queue->memory))
 		done += timers_submit(&queue->timers, records + done,
 				      count - done, now_ns);
 	WARN_ON_ONCE(done < count && !queue->memory.nowait &&
@@ -325,7 +325,7 @@ int expiry_queue_scan_locked(struct expiry_queue *queue,
 
 	do {
 		ret = timers_scan(&queue->timers, records, count, cursor);
-	} while (ret == -EAGAIN && expiry_memory_relieve(&queue->memory));
+	} while (ret == -EAGAIN && expiry_memory_reclaim(&queue->memory));
 	return ret;
 }
 
@@ -350,7 +350,7 @@ int expiry_queue_rewind(struct expiry_queue *queue)
 			ret = timers_rewind(&queue->timers, &cursor,
 					    expiry_clock_now(queue));
 		} while (ret == -EAGAIN &&
-			 expiry_memory_relieve(&queue->memory));
+			 expiry_memory_reclaim(&queue->memory));
 		if (!ret)
 			queue->rewind = false;
 		expiry_queue_unlock(queue);
@@ -371,7 +371,7 @@ void expiry_queue_stat_locked(struct expiry_queue *queue,
 
 	memset(stat, 0, sizeof(*stat));
 	timers_stat(&queue->timers, stat);
-	expiry_clock_look_locked(queue);
+	expiry_clock_check_locked(queue);
 	stat->now_ns = expiry_clock_now(queue);
 	stat->pages_resident = expiry_memory_resident(&queue->memory);
 	stat->clock_sets = queue->clock_sets;

@@ -38,7 +38,7 @@
  * @programmed_ns: what @timer was last set to
  * @error: a work item's page error, for the next reader
  * @rewind: the next reader must restore some timers
- * @listed: @pinner is in its list
+ * @listed: @lru is in its list
  * @swept: stale nodes swept, as far as traced
  * @used: jiffies of the last use of the queue
  * @clock_offset_ns: of REALTIME against BOOTTIME when last checked
@@ -49,15 +49,15 @@
  * @due: an expiration can be read now
  *
  * Set by the shrinker, cleared under @lock:
- * @pressed: memory is short: leave nothing pinned at unlock
+ * @reclaim_wanted: memory is short: leave nothing pinned at unlock
  *
  * With their own locking:
  * @read_lock: see queue.c
  * @wait: readers and pollers waiting for @due
  * @timer: the one hrtimer, set for the earliest deadline
- * @settle: brings in pages that a caller could not wait for, see fire.c
- * @tend: frees memory after a while without use, see fire.c
- * @pinner: in the list of queues with pinned pages, see shrink.c
+ * @fetch: brings in pages that a caller could not wait for, see fire.c
+ * @trim_idle: frees memory after a while without use, see fire.c
+ * @lru: in the list of queues with pinned pages, see shrink.c
  */
 struct expiry_queue {
 	kuid_t owner;
@@ -85,12 +85,12 @@ struct expiry_queue {
 	u64 clock_sets;
 
 	bool due ____cacheline_aligned;
-	bool pressed;
+	bool reclaim_wanted;
 	wait_queue_head_t wait;
 	struct hrtimer timer;
-	struct work_struct settle;
-	struct delayed_work tend;
-	struct list_head pinner;
+	struct work_struct fetch;
+	struct delayed_work trim_idle;
+	struct list_head lru;
 };
 
 /* Returns whether the queue is configured; its constants are then valid. */

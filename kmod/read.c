@@ -42,7 +42,7 @@ static int take_locked(struct expiry_queue *queue,
 		queue->error = 0;
 		return ret;
 	}
-	expiry_clock_look_locked(queue);
+	expiry_clock_check_locked(queue);
 	now_ns = expiry_clock_now(queue);
 	if (queue->clock_set)
 		records[nr++] = (struct expiry_record) {
@@ -54,13 +54,14 @@ static int take_locked(struct expiry_queue *queue,
 	do {
 		ret = timers_deliver(&queue->timers, records + nr, room - nr,
 				     now_ns, true);
-	} while (ret == -EAGAIN && expiry_memory_relieve(&queue->memory));
+	} while (ret == -EAGAIN && expiry_memory_reclaim(&queue->memory));
 	return nr || ret > 0 ? nr + max(ret, 0) : ret;
 }
 
 /* Releases the first @given of @nr records, restores the others. */
-static void settle_locked(struct expiry_queue *queue,
-			  const struct expiry_record *records, u32 nr, u32 given)
+static void end_read_locked(struct expiry_queue *queue,
+			    const struct expiry_record *records, u32 nr,
+			    u32 given)
 {
 	lockdep_assert_held(&queue->lock);
 
@@ -136,7 +137,7 @@ static int read_chunk(struct expiry_queue *queue, struct iov_iter *to,
 	given = copy_records(records, nr, to);
 
 	expiry_queue_relock(queue);
-	settle_locked(queue, records, nr, given);
+	end_read_locked(queue, records, nr, given);
 	trace_expiry_deliver(queue, records, nr, given);
 	expiry_queue_unlock(queue);
 	return given ?: -EFAULT;
@@ -178,7 +179,7 @@ static ssize_t read_in_turn(struct expiry_queue *queue, struct iov_iter *to,
 	} else if (mutex_lock_interruptible(&queue->read_lock)) {
 		return -ERESTARTSYS;
 	}
-	/* Some records could not be restored: see settle_locked(). */
+	/* Some records could not be restored: see end_read_locked(). */
 	if (unlikely(READ_ONCE(queue->rewind)))
 		ret = expiry_queue_rewind(queue);
 	if (!ret)

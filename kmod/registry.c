@@ -4,7 +4,7 @@
 #include "registry.h"
 
 LIST_HEAD(expiry_registry_queues);
-DEFINE_MUTEX(expiry_registry_lock);
+DEFINE_MUTEX(expiry_registry_lock);		/* the list */
 atomic_t expiry_registry_created, expiry_registry_destroyed;
 
 /**

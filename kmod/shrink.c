@@ -17,19 +17,20 @@
 #include "shrink.h"
 
 static struct kmem_cache *cache;	/* of queues */
-static struct list_lru pinners;		/* queues with pinned pages */
+static struct list_lru queues_lru;	/* queues with pinned pages */
 static struct shrinker *shrinker;
-static bool ready;			/* @pinners can be used */
+static bool ready;			/* @queues_lru can be used */
 
 /* Counts a queue as one table of pages, the amount unpinned at a time. */
-static unsigned long count(struct shrinker *unused, struct shrink_control *sc)
+static unsigned long count_pages(struct shrinker *unused,
+				 struct shrink_control *sc)
 {
 	unsigned long nr;
 
 	/* Pairs with expiry_shrink_init(). */
 	if (!smp_load_acquire(&ready))
 		return SHRINK_EMPTY;
-	nr = list_lru_shrink_count(&pinners, sc);
+	nr = list_lru_shrink_count(&queues_lru, sc);
 	return nr ? nr * CORE_DIR_SIZE : SHRINK_EMPTY;
 }
 
@@ -39,16 +40,17 @@ static unsigned long count(struct shrinker *unused, struct shrink_control *sc)
  * tries the lock and never waits for it. The lock's holder may itself wait for
  * memory: ask it to unpin at unlock.
  */
-static enum lru_status unpin(struct list_head *item, struct list_lru_one *list,
-			     COMPAT_LIST_LRU_LOCK void *unpinned)
+static enum lru_status unpin_queue(struct list_head *item,
+				   struct list_lru_one *list,
+				   COMPAT_LIST_LRU_LOCK void *unpinned)
 {
 	struct expiry_queue *queue =
-		container_of(item, struct expiry_queue, pinner);
+		container_of(item, struct expiry_queue, lru);
 	enum lru_status status = LRU_ROTATE;
 
 	if (!mutex_trylock(&queue->lock)) {
 		/* The lock's holder may itself be waiting for memory. */
-		WRITE_ONCE(queue->pressed, true);
+		WRITE_ONCE(queue->reclaim_wanted, true);
 		return LRU_SKIP;
 	}
 	*(unsigned long *)unpinned += expiry_memory_unpin(&queue->memory);
@@ -61,12 +63,14 @@ static enum lru_status unpin(struct list_head *item, struct list_lru_one *list,
 	return status;
 }
 
-static unsigned long scan(struct shrinker *unused, struct shrink_control *sc)
+static unsigned long unpin_queues(struct shrinker *unused,
+				  struct shrink_control *sc)
 {
 	unsigned long nr = DIV_ROUND_UP(sc->nr_to_scan, CORE_DIR_SIZE);
 	unsigned long unpinned = 0;
 
-	list_lru_walk_one(&pinners, sc->nid, sc->memcg, unpin, &unpinned, &nr);
+	list_lru_walk_one(&queues_lru, sc->nid, sc->memcg, unpin_queue,
+			  &unpinned, &nr);
 	return unpinned ?: SHRINK_STOP;
 }
 
@@ -79,9 +83,10 @@ struct expiry_queue *expiry_shrink_queue_new(void)
 {
 	struct expiry_queue *queue;
 
-	queue = kmem_cache_alloc_lru(cache, &pinners, GFP_KERNEL | __GFP_ZERO);
+	queue = kmem_cache_alloc_lru(cache, &queues_lru,
+				     GFP_KERNEL | __GFP_ZERO);
 	if (queue)
-		INIT_LIST_HEAD(&queue->pinner);
+		INIT_LIST_HEAD(&queue->lru);
 	return queue;
 }
 
@@ -107,9 +112,9 @@ void expiry_shrink_update_locked(struct expiry_queue *queue)
 	if (pins == queue->listed)
 		return;
 	if (pins)
-		compat_list_lru_add(&pinners, &queue->pinner);
+		compat_list_lru_add(&queues_lru, &queue->lru);
 	else
-		compat_list_lru_del(&pinners, &queue->pinner);
+		compat_list_lru_del(&queues_lru, &queue->lru);
 	queue->listed = pins;
 }
 
@@ -119,7 +124,7 @@ void expiry_shrink_update_locked(struct expiry_queue *queue)
  */
 void expiry_shrink_remove(struct expiry_queue *queue)
 {
-	compat_list_lru_del(&pinners, &queue->pinner);
+	compat_list_lru_del(&queues_lru, &queue->lru);
 }
 
 /**
@@ -132,12 +137,13 @@ int expiry_shrink_init(void)
 	cache = KMEM_CACHE(expiry_queue, SLAB_ACCOUNT);
 	if (!cache)
 		return -ENOMEM;
-	shrinker = compat_shrinker_new("expiry", &pinners, count, scan);
+	shrinker = compat_shrinker_new("expiry", &queues_lru, count_pages,
+				       unpin_queues);
 	if (!shrinker) {
 		kmem_cache_destroy(cache);
 		return -ENOMEM;
 	}
-	/* Pairs with count(). */
+	/* Pairs with count_pages(). */
 	smp_store_release(&ready, true);
 	return 0;
 }
@@ -147,6 +153,6 @@ int expiry_shrink_init(void)
  */
 void expiry_shrink_exit(void)
 {
-	compat_shrinker_free(shrinker, &pinners);
+	compat_shrinker_free(shrinker, &queues_lru);
 	kmem_cache_destroy(cache);
 }

@@ -231,10 +231,10 @@ static void held_pages_stay_pinned(struct kunit *test)
 	queue->memory.held = true;
 	KUNIT_EXPECT_EQ(test, expiry_memory_unpin(&queue->memory), 0);
 	KUNIT_EXPECT_FALSE(test, expiry_memory_trim(&queue->memory));
-	KUNIT_EXPECT_FALSE(test, expiry_memory_relieve(&queue->memory));
+	KUNIT_EXPECT_FALSE(test, expiry_memory_reclaim(&queue->memory));
 	KUNIT_EXPECT_EQ(test, queue->memory.pinned, pinned);
 	queue->memory.held = false;
-	KUNIT_EXPECT_TRUE(test, expiry_memory_relieve(&queue->memory));
+	KUNIT_EXPECT_TRUE(test, expiry_memory_reclaim(&queue->memory));
 	KUNIT_EXPECT_EQ(test, queue->memory.pinned, 0);
 	expiry_queue_unlock(queue);
 	expiry_queue_free(queue);
@@ -255,7 +255,7 @@ static void what_is_cleared_is_given_back(struct kunit *test)
 	while (expiry_memory_trim(&queue->memory))
 		;
 	mutex_unlock(&queue->lock);
-	/* Spare pages of each run. */
+	/* Spare pages of each array. */
 	KUNIT_EXPECT_LE(test, expiry_memory_resident(&queue->memory),
 			TIMERS_PAGES_NR * 4);
 	KUNIT_EXPECT_GT(test, resident, TIMERS_PAGES_NR * 4);
