@@ -167,7 +167,7 @@ int ctl_usage(const char *format, ...);
  * EXIT_REFUSED
  */
 
-/* Reports a refusal as "expiryctl: WHAT: cause and remedy". */
+/* Reports a refusal as "PROGRAM: WHAT: cause and remedy". */
 int ctl_refused(const char *what, int error, unsigned int op);
 
 /* Reports a refused request to the command line's queue. @what: the id, or NULL. */

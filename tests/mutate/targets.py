@@ -97,6 +97,7 @@ LIKELY = {
     "tools/input/arguments": ["test-refusals.py", "test-options.py"],
     "tools/expiryctl": ["test-refusals.py", "test-options.py"],
     "tools/refusals": ["test-refusals.py"],
+    "tools/scrape": ["test-metrics.py"],
     "tools/session": ["test-options.py", "test-refusals.py"],
     "tools/input/timestamp": ["test-local-time", "test-parse"],
     "tools/input/parse": ["test-parse", "test-ctl.py"],

@@ -11,34 +11,10 @@
 
 #include "tools/http.h"
 #include "tools/output/metrics.h"
+#include "tools/scrape.h"
 
 #define PATH		"/metrics"
-#define LIMIT		1000	/* queues, without --limit */
 #define DAEMON_MS	5000	/* longest wait of an HTTP client for the daemon */
-
-static int print(struct ctl *ctl, FILE *out)
-{
-	const uint64_t limit = ctl->given & CTL_LIMIT ? ctl->limit : LIMIT;
-	struct expiry_server_stat server;
-	struct queues queues = { 0 };
-	struct expiry_stat stat;
-	int ret;
-
-	ret = ctl_open(ctl, NULL, 0, 0);
-	if (ret)
-		return ret;
-	ret = expiry_stat(ctl->handle, &stat, &server, sizeof(server));
-	if (ret)
-		return ctl_refused(ctl->path, ret, EXPIRY_OP_STAT);
-	ret = queues_ask(ctl, &queues);
-	if (!ret) {
-		queues_choose(ctl, &queues, true);
-		metrics_print(out, &server, queues.rows,
-			      queues.nr < limit ? queues.nr : limit);
-	}
-	queues_free(&queues);
-	return ret;
-}
 
 static int serve(struct ctl *ctl)
 {
@@ -59,7 +35,7 @@ static int serve(struct ctl *ctl)
 		out = open_memstream(&text, &size);
 		if (!out)
 			return ctl_error("no memory");
-		status = print(ctl, out) ? 503 : 200;
+		status = scrape(ctl, out) ? 503 : 200;
 		if (fclose(out))
 			status = 503;
 	}
@@ -77,7 +53,7 @@ static int serve(struct ctl *ctl)
 static int run_metrics(struct ctl *ctl, char **args)
 {
 	(void)args;
-	return ctl->given & CTL_HTTP ? serve(ctl) : print(ctl, stdout);
+	return ctl->given & CTL_HTTP ? serve(ctl) : scrape(ctl, stdout);
 }
 
 const struct command cmd_metrics = {
