@@ -38,11 +38,14 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all \
 
 URING_LIBS = $(shell pkg-config --libs liburing)
 SYSTEMD_LIBS = $(shell pkg-config --libs libsystemd)
+MICROHTTPD_LIBS := $(shell pkg-config --libs libmicrohttpd 2>/dev/null)
 
 CORE := $(wildcard core/*.c)
 DAEMON := $(wildcard daemon/*.c daemon/*/*.c)
 LIB := $(wildcard lib/*.c)
-TOOLS := $(wildcard tools/*.c tools/*/*.c)
+CTL := tools/expiryctl.c $(wildcard tools/commands/*.c)
+EXPORTER := $(wildcard tools/exporter/*.c)
+TOOLS := $(filter-out $(CTL) $(EXPORTER),$(wildcard tools/*.c tools/*/*.c))
 
 # Objects: build/obj/<flavour>/<source>.o, so that flavours never mix.
 objects = $(2:%.c=$(B)/obj/$(1)/%.o)
@@ -80,7 +83,16 @@ help: ## this list
 		while IFS="$$(printf '\t')" read -r name what; do \
 			printf '  %-16s %s\n' "$$name" "$$what"; done
 
-all: $(B)/expiryd $(B)/expiryctl $(B)/libexpiry.so.0 $(B)/libexpiry.a ## daemon, tool and library
+all: $(B)/expiryd $(B)/expiryctl $(B)/libexpiry.so.0 $(B)/libexpiry.a exporter ## daemon, tools and library
+
+# Only the exporter needs libmicrohttpd.
+.PHONY: exporter
+ifneq ($(MICROHTTPD_LIBS),)
+exporter: $(B)/expiry-exporter
+else
+exporter:
+	@echo '  SKIP    expiry-exporter: libmicrohttpd is not installed'
+endif
 
 $(B)/expiryd: $(call objects,plain,$(DAEMON) $(CORE))
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
@@ -96,8 +108,18 @@ $(B)/libexpiry.so.0: $(call objects,shared,$(LIB)) lib/libexpiry.map
 		-Wl,--no-undefined -o $@ $(filter %.o,$^)
 	@ln -sf libexpiry.so.0 $(B)/libexpiry.so
 
-$(B)/expiryctl: $(call objects,plain,$(TOOLS)) $(B)/libexpiry.a
+# What the tools share; each links the part that it calls.
+$(B)/tools.a: $(call objects,plain,$(TOOLS))
+	@rm -f $@
+	$(call say,AR,$@)$(AR) rcs $@ $^
+
+$(B)/expiryctl: $(call objects,plain,$(CTL)) $(B)/tools.a $(B)/libexpiry.a
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
+
+$(B)/expiry-exporter: $(call objects,plain,$(EXPORTER)) $(B)/tools.a \
+		$(B)/libexpiry.a
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
+		$(MICROHTTPD_LIBS) $(SYSTEMD_LIBS)
 
 # ---------------------------------------------------------------------------
 # The main job, examples, benchmarks

@@ -45,9 +45,9 @@ EXAMPLE_FILES := examples/Makefile examples/README.md $(wildcard examples/*.c \
 DKMS_SOURCES := Kbuild VERSION COPYING include/uapi/linux/expiry.h \
 	$(wildcard core/*.[ch] kmod/*.[ch] kmod/compat/*)
 
-.PHONY: install install-dkms uninstall systemd-files
+.PHONY: install install-dkms install-exporter uninstall systemd-files
 
-install: all systemd-files ## daemon, tool, library, units, manual pages; not the module
+install: all systemd-files $(if $(MICROHTTPD_LIBS),install-exporter) ## daemon, tools, library, units, manual pages; not the module
 	install -D -t $(DESTDIR)$(SBINDIR) $(B)/expiryd
 	install -D -t $(DESTDIR)$(BINDIR) $(B)/expiryctl
 	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(B)/libexpiry.a $(B)/libexpiry.so.0
@@ -68,9 +68,7 @@ install: all systemd-files ## daemon, tool, library, units, manual pages; not th
 		done; \
 	done
 	install -D -m 644 -t $(DESTDIR)$(UNITDIR) $(B)/install/expiryd.service \
-		packaging/systemd/expiryd.socket \
-		$(B)/install/expiry-metrics@.service \
-		packaging/systemd/expiry-metrics.socket
+		packaging/systemd/expiryd.socket
 	install -D -m 644 -t $(DESTDIR)$(USERUNITDIR) \
 		$(B)/install/user/expiryd.service \
 		packaging/systemd/user/expiryd.socket
@@ -99,6 +97,18 @@ install: all systemd-files ## daemon, tool, library, units, manual pages; not th
 		packaging/completions/expiryctl.fish
 	$(REFRESH_LINKER)
 
+install-exporter: all systemd-files
+	install -D -t $(DESTDIR)$(BINDIR) $(B)/expiry-exporter
+	install -D -m 644 -t $(DESTDIR)$(UNITDIR) \
+		$(B)/install/expiry-exporter.service \
+		packaging/systemd/expiry-exporter.socket
+	install -D -m 644 packaging/completions/expiry-exporter.bash \
+		$(DESTDIR)$(BASHCOMPDIR)/expiry-exporter
+	install -D -m 644 packaging/completions/expiry-exporter.zsh \
+		$(DESTDIR)$(ZSHCOMPDIR)/_expiry-exporter
+	install -D -m 644 -t $(DESTDIR)$(FISHCOMPDIR) \
+		packaging/completions/expiry-exporter.fish
+
 # The module's sources in the directory that dkms(8) searches.
 install-dkms: systemd-files ## the module's sources, for dkms
 	for file in $(DKMS_SOURCES); do \
@@ -109,7 +119,7 @@ install-dkms: systemd-files ## the module's sources, for dkms
 		$(DESTDIR)$(MODULESLOADDIR)/expiry.conf
 
 # Files that name the place of other files.
-systemd-files: $(B)/install/expiryd.service $(B)/install/expiry-metrics@.service \
+systemd-files: $(B)/install/expiryd.service $(B)/install/expiry-exporter.service \
 	$(B)/install/user/expiryd.service \
 	$(B)/install/libexpiry.pc $(B)/install/dkms.conf
 
@@ -130,14 +140,15 @@ FORCE:
 
 uninstall: ## what install and install-dkms brought, and nothing of yours
 	rm -f $(DESTDIR)$(SBINDIR)/expiryd $(DESTDIR)$(BINDIR)/expiryctl \
+		$(DESTDIR)$(BINDIR)/expiry-exporter \
 		$(DESTDIR)$(LIBDIR)/libexpiry.a $(DESTDIR)$(LIBDIR)/libexpiry.so \
 		$(DESTDIR)$(LIBDIR)/libexpiry.so.0 \
 		$(DESTDIR)$(LIBDIR)/pkgconfig/libexpiry.pc \
 		$(DESTDIR)$(PREFIX)/include/linux/expiry.h \
 		$(DESTDIR)$(UNITDIR)/expiryd.service \
 		$(DESTDIR)$(UNITDIR)/expiryd.socket \
-		$(DESTDIR)$(UNITDIR)/expiry-metrics@.service \
-		$(DESTDIR)$(UNITDIR)/expiry-metrics.socket \
+		$(DESTDIR)$(UNITDIR)/expiry-exporter.service \
+		$(DESTDIR)$(UNITDIR)/expiry-exporter.socket \
 		$(DESTDIR)$(USERUNITDIR)/expiryd.service \
 		$(DESTDIR)$(USERUNITDIR)/expiryd.socket \
 		$(DESTDIR)$(UNITDIR)/expiryd.service.d/systemd-254.conf \
@@ -151,7 +162,10 @@ uninstall: ## what install and install-dkms brought, and nothing of yours
 		$(DESTDIR)$(UDEVDIR)/rules.d/60-expiryd.rules \
 		$(DESTDIR)$(BASHCOMPDIR)/expiryctl \
 		$(DESTDIR)$(ZSHCOMPDIR)/_expiryctl \
-		$(DESTDIR)$(FISHCOMPDIR)/expiryctl.fish
+		$(DESTDIR)$(FISHCOMPDIR)/expiryctl.fish \
+		$(DESTDIR)$(BASHCOMPDIR)/expiry-exporter \
+		$(DESTDIR)$(ZSHCOMPDIR)/_expiry-exporter \
+		$(DESTDIR)$(FISHCOMPDIR)/expiry-exporter.fish
 	for page in $(notdir $(MANPAGES)); do \
 		rm -f $(DESTDIR)$(MANDIR)/man$${page##*.}/$$page; \
 	done

@@ -28,7 +28,6 @@
 #define CTL_IDS		0x40
 #define CTL_IN		0x1000
 #define CTL_AT		0x2000
-#define CTL_HTTP	0x4000
 #define CTL_CREATE	0x8000
 #define CTL_NAMES	0x10000
 
@@ -156,6 +155,9 @@ int ctl_parse_deadline(const char *text, struct deadline *deadline);
 int ctl_check_quoted(const char *time_text, const char *next);
 /* Parses the value of --in: a span, or a time with its date or weekday. */
 int ctl_parse_in(const char *text, struct deadline *deadline);
+
+/* The name at the head of messages. Each program defines it. */
+extern const char ctl_program[];
 
 /* Print a line on stderr and return EXIT_REFUSED or EXIT_USAGE. */
 __attribute__((format(printf, 1, 2)))

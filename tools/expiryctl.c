@@ -12,6 +12,8 @@
 #include "tools/input/parse-line.h"
 #include "tools/queue-list.h"
 
+const char ctl_program[] = "expiryctl";
+
 static const struct command *const commands[] = {
 	&cmd_status,
 	&cmd_queues,
@@ -33,7 +35,7 @@ static const struct command *const commands[] = {
 enum {
 	OPT_SOCKET = 256, OPT_DEVICE, OPT_CLOCK, OPT_KEYED, OPT_ACK,
 	OPT_JSON, OPT_VERSION, OPT_ID, OPT_PERIOD, OPT_NEW, OPT_LATER,
-	OPT_COUNT, OPT_LIMIT, OPT_IDS, OPT_IN, OPT_AT, OPT_HTTP,
+	OPT_COUNT, OPT_LIMIT, OPT_IDS, OPT_IN, OPT_AT,
 	OPT_CREATE, OPT_NAMES,
 };
 
@@ -56,7 +58,6 @@ static const struct option long_options[] = {
 	{ "ids", no_argument, NULL, OPT_IDS },
 	{ "in", required_argument, NULL, OPT_IN },
 	{ "at", required_argument, NULL, OPT_AT },
-	{ "http", no_argument, NULL, OPT_HTTP },
 	{ "create", no_argument, NULL, OPT_CREATE },
 	{ "names", no_argument, NULL, OPT_NAMES },
 	{ NULL, 0, NULL, 0 },
@@ -78,7 +79,6 @@ static const struct {
 	{ CTL_IN, "--in", "--in SPAN", "after a span: 5min, '2h 30min', or at a date" },
 	{ CTL_AT, "--at", "--at TIME", "at a deadline: 18:30, 'tomorrow 09:00'" },
 	{ CTL_CREATE, "--create", "--create", "make the queue if there is none" },
-	{ CTL_HTTP, "--http", "--http", "answer one HTTP request on the standard input" },
 	{ CTL_NAMES, "--names", "--names", "print only names, within a second" },
 };
 
@@ -248,9 +248,6 @@ static int parse_option(struct ctl *ctl, int option, const char *value)
 		return 0;
 	case OPT_IDS:
 		ctl->given |= CTL_IDS;
-		return 0;
-	case OPT_HTTP:
-		ctl->given |= CTL_HTTP;
 		return 0;
 	case OPT_CREATE:
 		ctl->given |= CTL_CREATE;

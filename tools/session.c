@@ -25,7 +25,7 @@ static void vprint_error(const char *format, va_list args)
 {
 	/* Keep the order of output and errors. */
 	fflush(stdout);
-	fprintf(stderr, "%s: ", program_invocation_short_name);
+	fprintf(stderr, "%s: ", ctl_program);
 	vfprintf(stderr, format, args);
 	fputc('\n', stderr);
 }

@@ -8,8 +8,7 @@
 
 #include "tools/stop.h"
 
-/* Redirects SIGINT and SIGTERM to a descriptor. Returns the descriptor, or -errno. */
-static int stop_open(void)
+int stop_open(void)
 {
 	sigset_t signals;
 	int fd;

@@ -7,6 +7,9 @@
 
 #include "tools/ctl.h"
 
+/* Redirects SIGINT and SIGTERM to a descriptor. Returns the descriptor, or -errno. */
+int stop_open(void);
+
 /* Prints the head of expirations, and calls @take(@state) until *@left is 0, or SIGINT
  * or SIGTERM arrives. @take() prints received records, and returns their number or
  * -errno; after 0 the next record is awaited. Returns 0 or -errno.

@@ -6,7 +6,6 @@ import json
 import os
 import shutil
 import socket
-import socketserver
 import subprocess
 import tempfile
 import threading
@@ -16,6 +15,7 @@ import urllib.request
 from daemon import ROOT, Daemon
 
 CTL = os.path.join(ROOT, "build", "expiryctl")
+EXPORTER = os.path.join(ROOT, "build", "expiry-exporter")
 RULES = os.path.join(ROOT, "packaging/prometheus/expiry.rules.yml")
 LIMIT = 120
 
@@ -28,20 +28,21 @@ scrape_configs:
 """
 
 
-class Scrapes(socketserver.ThreadingTCPServer):
-    """Starts a process for each connection, like expiry-metrics.socket."""
-
-    allow_reuse_address = True
-    daemon_threads = True
+class Scrapes:
+    """An expiry-exporter on a free port. @address: HOST:PORT"""
 
     def __init__(self, path):
-        self.path = path
-        super().__init__(("127.0.0.1", 0), None)
-        threading.Thread(target=self.serve_forever, daemon=True).start()
+        self.process = subprocess.Popen(
+            [EXPORTER, "--socket", path, "--listen", "127.0.0.1:0"],
+            stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True)
+        self.address = self.process.stdout.readline().split()[-1]
 
-    def finish_request(self, request, client_address):
-        subprocess.run([CTL, "--socket", self.path, "metrics", "--http"], stdin=request,
-                       stdout=request, stderr=subprocess.DEVNULL, check=False)
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        self.process.terminate()
+        self.process.communicate(timeout=LIMIT)
 
 
 class Busy:

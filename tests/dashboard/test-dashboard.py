@@ -107,7 +107,7 @@ def test_queries_and_rules_have_data_in_prometheus():
     if not shutil.which("prometheus"):
         raise tap.Skip("no prometheus")
     with Busy() as busy, Scrapes(busy.path) as scrapes, \
-            Prometheus("127.0.0.1:%d" % scrapes.server_address[1]) as prometheus:
+            Prometheus(scrapes.address) as prometheus:
         # Scraped with the queue, then without.
         assert wait_for(lambda: prometheus.values('expiry_queue_armed{queue="lost"}'), LIMIT), \
             prometheus.said()

@@ -26,7 +26,7 @@ SECONDS = {
     "test-access.py": 4,
     "test-fairness.py": 2, "test-hostile.py": 9, "test-limits.py": 2,
     "test-manager.py": 18, "test-steady-state.py": 4, "test-service.py": 6,
-    "test-threads.py": 28, "test-http.py": 12, "test-metrics.py": 9,
+    "test-threads.py": 28, "test-exporter.py": 25, "test-metrics.py": 9,
     "test-refusals.py": 4, "test-restart.py": 2, "test-run.py": 6, "test-reconnect-server": 6,
     "test-replies": 2,
 }
@@ -87,7 +87,7 @@ LIKELY = {
     "tools/commands/s": ["test-ctl.py", "test-metrics.py"],
     "tools/commands/top": ["test-metrics.py"],
     "tools/output/histogram": ["test-metrics.py"],
-    "tools/http": ["test-http.py"],
+    "tools/exporter": ["test-exporter.py"],
     "tools/input/lines": ["test-parse", "test-ctl.py"],
     "tools/input/local-time": ["test-local-time"],
     "tools/output/metrics": ["test-metrics.py"],
@@ -178,7 +178,7 @@ def lib():
 
 def tools():
     own = programs_of("tools")
-    return Target("tools", ["build/expiryctl", *own], own,
+    return Target("tools", ["build/expiryctl", "build/expiry-exporter", *own], own,
                   scripts("lib", "tools", "packaging"))
 
 

@@ -44,8 +44,8 @@ units() {
 		unit=$(find "$dir" -path '*/systemd/system/expiryd.service') &&
 		grep -x 'ExecStart=/usr/sbin/expiryd' "$unit" &&
 		! grep '@[A-Z]*@' "$unit" &&
-		grep -x 'ExecStart=/usr/bin/expiryctl metrics --http' \
-			"${unit%/*}/expiry-metrics@.service"
+		grep -x 'ExecStart=/usr/bin/expiry-exporter' \
+			"${unit%/*}/expiry-exporter.service"
 }
 
 # What a package of a service puts its files into.

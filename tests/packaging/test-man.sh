@@ -165,6 +165,7 @@ is 'cells of tables are no wider than their columns' silent wide_cells
 is 'no full stop is taken for the end of a sentence' silent loose_stops
 is 'options of expiryd' silent options expiryd expiryd.8
 is 'options of expiryctl' silent options expiryctl expiryctl.1
+is 'options of expiry-exporter' silent options expiry-exporter expiry-exporter.8
 is 'commands of expiryctl' silent commands
 is 'options of its commands' silent command_options
 is 'the sample has every setting' silent sample

@@ -12,9 +12,9 @@ command -v systemd-analyze >/dev/null || exit 4
 verify() {
 	MANPATH=$dir/usr/share/man systemd-analyze verify --man=no \
 		"$units/expiryd.service" "$units/expiryd.socket" \
-		"$units/expiry-metrics.socket" "$units/expiry-metrics@1.service" \
+		"$units/expiry-exporter.socket" "$units/expiry-exporter.service" \
 		>"$dir/verify" 2>&1 || :
-	! grep -e expiryd -e expiry-metrics "$dir/verify"
+	! grep -e expiryd -e expiry-exporter "$dir/verify"
 }
 
 # The manager's of a user, started or not.
@@ -84,13 +84,13 @@ not_started() {
 	! grep -l -e 'Also=.*metrics' -e '^\(Wants\|Requires\)=.*metrics' "$units"/*
 }
 
-# As systemd has it: a process for each connection.
+# As systemd has it: the first connection starts the process.
 answers() {
-	command=$(sed -n 's/^ExecStart=//p' "$units/expiry-metrics@.service")
+	command=$(sed -n 's/^ExecStart=//p' "$units/expiry-exporter.service")
 	build/expiryd --socket "$dir/daemon" >"$dir/said" 2>&1 &
 	daemon=$!
 	# shellcheck disable=SC2086
-	systemd-socket-activate -l "$dir/metrics" --accept --inetd $command \
+	systemd-socket-activate -l "$dir/metrics" $command \
 		--socket "$dir/daemon" >>"$dir/said" 2>&1 &
 	listener=$!
 	python3 tests/packaging/ask-metrics "$dir/daemon" "$dir/metrics" 3
@@ -136,14 +136,14 @@ units=$dir/units
 user_units=$dir/usr/lib/systemd/user
 sed -i "s|/usr/sbin/|$dir/usr/sbin/|" "$units/expiryd.service"
 sed -i "s|/usr/sbin/|$dir/usr/sbin/|" "$user_units/expiryd.service"
-sed -i "s|/usr/bin/|$dir/usr/bin/|" "$units/expiry-metrics@.service"
+sed -i "s|/usr/bin/|$dir/usr/bin/|" "$units/expiry-exporter.service"
 
 is 'units are understood' verify
 is 'and those for a user' verify_user
 is 'which serve where the library looks' user_socket
 is 'the service is shut in: at most 1.5 of 10' secure expiryd.service
-is 'and so is who gives out metrics' secure expiry-metrics@.service
-is 'who is there only if enabled' not_started
+is 'and so is the exporter of metrics' secure expiry-exporter.service
+is 'which starts only if enabled' not_started
 is 'and answers on its socket, as often as it is asked' answers
 is 'limits of the service and of the daemon agree' keys_agree
 is 'the user and the group are made' account

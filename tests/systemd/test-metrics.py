@@ -4,7 +4,8 @@
 
 import socket
 
-from service import LIMIT, SOCKET, UNIT, Cursor, figure, main, serves, systemctl
+from service import (LIMIT, SOCKET, UNIT, Cursor, figure, main, serves, show,
+                     systemctl)
 # Where service has looked.
 from client import wait_for
 
@@ -22,35 +23,40 @@ def scrape():
             return file.read().decode()
 
 
-def all_ended():
-    """Waits until no process of a scrape is left."""
-    return wait_for(lambda: not systemctl(
-        "list-units", "--all", "--plain", "--no-legend", "expiry-metrics@*"), LIMIT)
-
-
 def test_scrapes_write_nothing_into_the_journal():
     serves()
-    systemctl("start", "expiry-metrics.socket")
+    systemctl("start", "expiry-exporter.socket")
+    # The first one starts the service.
+    assert scrape().startswith("HTTP/1.1 200 ")
     journal = Cursor()
     for _ in range(SCRAPES):
         assert scrape().startswith("HTTP/1.1 200 ")
-    assert all_ended()
-    entries = [entry["MESSAGE"] for entry in journal.about("expiry-metrics@")]
+    entries = [entry["MESSAGE"] for entry in journal.about("expiry-exporter")]
     assert not entries, entries
     figure("%d scrapes, no entry" % SCRAPES)
 
 
 def test_scrape_that_failed_has_its_reason_in_the_journal():
     serves()
-    systemctl("start", "expiry-metrics.socket")
+    systemctl("start", "expiry-exporter.socket")
     systemctl("stop", "expiryd.socket", UNIT)
     journal = Cursor()
+
+    def entries():
+        return [entry["MESSAGE"] for entry in journal.about("expiry-exporter")]
     assert scrape().startswith("HTTP/1.1 503 ")
-    assert all_ended()
-    entries = [entry["MESSAGE"] for entry in journal.about("expiry-metrics@")]
+    found = wait_for(lambda: any(SOCKET in text for text in entries()), LIMIT)
     systemctl("start", "expiryd.socket", UNIT)
-    assert any(SOCKET in text for text in entries), entries
-    assert any("Failed with result" in text for text in entries), entries
+    assert found, entries()
+
+
+def test_a_stopped_exporter_starts_again():
+    serves()
+    systemctl("start", "expiry-exporter.socket")
+    assert scrape().startswith("HTTP/1.1 200 ")
+    systemctl("stop", "expiry-exporter.service")
+    assert scrape().startswith("HTTP/1.1 200 ")
+    assert show("Result", "expiry-exporter.service") == "success"
 
 
 if __name__ == "__main__":

@@ -213,3 +213,11 @@ def families(*tables):
         for name, (kind, text) in DERIVED.items():
             found["expiry_" + name] = *KINDS[kind], text
     return found
+
+
+def all_stats():
+    """Returns the arguments of a fake server with one queue, a unique value each."""
+    return {"stats": [(STAT.pack(dict(STAT.values(), mode=0)),
+                       SERVER.pack(SERVER.values()))],
+            "queues": [[("q", STAT.pack(STAT.values()),
+                         DAEMON.pack(DAEMON.values()))]]}

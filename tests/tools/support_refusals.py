@@ -281,7 +281,6 @@ LINES_KEYED = (
 # Messages of the source that no call here causes.
 NOT_HERE = {
     "no memory", "no memory for %zu queues",
-    "answer: %s",               # test-http.py
     "output: %s",               # of top, on a full disk
 }
 

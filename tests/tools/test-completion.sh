@@ -56,7 +56,7 @@ is 'bash: after options with values' arm \
 is 'bash: global options' "$(printf -- '--queue')" "$(offers expiryctl --q)"
 is 'bash: options of a command' "$(printf -- '--ids\n--id')" \
 	"$(offers expiryctl load --id; offers expiryctl arm --id | grep -x -e --id)"
-is 'bash: options of metrics' "$(printf -- "--http\n--limit")" "$(offers expiryctl metrics --h | grep -x -e --http; offers expiryctl metrics --l)"
+is 'bash: options of metrics' --limit "$(offers expiryctl metrics --l)"
 is 'bash: not those of others' '' "$(offers expiryctl status --pe)"
 is 'bash: clocks' monotonic "$(offers expiryctl --clock mo)"
 is 'bash: files to load' packaging/completions/expiryctl.bash \
@@ -65,6 +65,26 @@ is 'bash: sockets' packaging/completions/expiryctl.fish \
 	"$(offers expiryctl --socket packaging/completions/expiryctl.f)"
 is 'bash: nothing for an id' '' "$(offers expiryctl query '')"
 is 'bash: deadlines' never "$(offers expiryctl arm ne)"
+
+. packaging/completions/expiry-exporter.bash
+exporter_options='--help
+--limit
+--listen
+--socket
+--version'
+exporter_offers() {
+	COMP_WORDS=("$@")
+	COMP_CWORD=$(($# - 1))
+	_expiry_exporter
+	printf '%s\n' "${COMPREPLY[@]}" | sort
+}
+if command -v expiry-exporter >/dev/null; then
+	is 'bash: options of the exporter' "$exporter_options" \
+		"$(exporter_offers expiry-exporter --)"
+	is 'bash: sockets for the exporter' packaging/completions/expiryctl.fish \
+		"$(exporter_offers expiry-exporter --socket packaging/completions/expiryctl.f)"
+	is 'bash: nothing for an address' '' "$(exporter_offers expiry-exporter --listen '')"
+fi
 
 is 'bash: queues' "$both" "$(offers expiryctl --queue '')"
 is 'bash: a queue that is begun' "$both" "$(offers expiryctl list -q leas)"
@@ -103,6 +123,9 @@ if command -v fish >/dev/null; then
 	is 'fish: after help, a command' drop "$(fish_offers 'expiryctl help dr')"
 	is 'fish: options of a command' --period \
 		"$(fish_offers 'expiryctl arm --pe')"
+	is 'fish: options of the exporter' "$exporter_options" \
+		"$(fish --no-config -c "source packaging/completions/expiry-exporter.fish
+			complete -C 'expiry-exporter --'" | cut -f 1 | sort -u)"
 	is 'fish: clocks' "$(printf 'boottime\nmonotonic\nrealtime')" \
 		"$(fish_offers 'expiryctl --clock ')"
 	is 'fish: queues' "$both" "$(fish_offers 'expiryctl list --queue ')"
@@ -131,6 +154,8 @@ if command -v zsh >/dev/null; then
 			_expiryctl_queues" 2>&1
 	}
 	is 'zsh: reads' '' "$(zsh -f -n packaging/completions/expiryctl.zsh 2>&1)"
+	is 'zsh: the exporter, too' '' \
+		"$(zsh -f -n packaging/completions/expiry-exporter.zsh 2>&1)"
 	is 'zsh: every command' "$commands" "$(zsh_lines Commands)"
 	is 'zsh: an option with a short form' --queue \
 		"$(zsh_lines Options | grep -x -e --queue)"

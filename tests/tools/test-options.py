@@ -10,7 +10,7 @@ import sys
 import tempfile
 
 from support_fake import NOW, Server
-from support_fields import NEVER, ROOT, SERVER, STAT as STATS, DAEMON
+from support_fields import NEVER, ROOT, STAT as STATS, all_stats, DAEMON
 from support_golden import CTL, WAIT, compare, run, shown, start, WRITE
 
 sys.path.insert(0, os.path.join(ROOT, "tests", "socket"))
@@ -26,13 +26,6 @@ DEFAULT = ("default", 0, REALTIME)
 # The requests that find the queue's clock and mode.
 MODES = (0, KEYED, ACKING, ACKING | KEYED)
 CLOCKS = (REALTIME, MONOTONIC, BOOTTIME)
-
-
-def all_stats():
-    return {"stats": [(STATS.pack(dict(STATS.values(), mode=0)),
-                       SERVER.pack(SERVER.values()))],
-            "queues": [[("q", STATS.pack(STATS.values()),
-                         DAEMON.pack(DAEMON.values()))]]}
 
 
 def asks(arguments, hello, *records, stdin="", status=0, **server):
@@ -335,14 +328,11 @@ def test_run_looks_for_a_daemon_at_most_two_seconds_apart():
 
 
 def test_a_daemon_that_says_nothing_is_left():
-    """After a minute, or five seconds where somebody waits by HTTP."""
+    """After a minute."""
     with Notes() as notes, Server(**all_stats()) as fake:
         for call in (["list"], ["status"], ["metrics"]):
             run(fake, *call, **notes.to())
-        run(fake, "metrics", "--http", **notes.to(),
-            stdin="GET /metrics HTTP/1.1\r\n\r\n")
-        limits = [60 * SECOND] * 6 + [5 * SECOND] * 2
-        assert notes.read("limit") == limits, notes.read("limit")
+        assert notes.read("limit") == [60 * SECOND] * 6, notes.read("limit")
 
 
 COMMANDS = ("status", "stats", "top", "metrics", "queues", "arm", "refresh", "cancel",
@@ -376,7 +366,7 @@ def test_no_option_is_left_out():
                                   out.split("Examples:")[0], re.M))
     # test-golden covers these, and test-ctl on a kernel with the module.
     options -= {"--json", "--socket", "--device"}
-    assert {"--limit", "--later", "--http", "--ack"} < options, options
+    assert {"--limit", "--later", "--create", "--ack"} < options, options
     missing = {option for option in options if '"%s"' % option not in here}
     assert not missing, missing
 
