@@ -32,13 +32,13 @@ int name_key_init(struct name_key *key)
 	return 0;
 }
 
-static struct place *get(uint32_t number)
+static struct directory_entry *get(uint32_t number)
 {
 	char name[EXPIRY_NAME_MAX] = "";
 
 	if (number)
 		snprintf(name, sizeof(name), "q%u", number);
-	return place_get(&directory, name);
+	return directory_get(&directory, name);
 }
 
 /* ------------------------------------------------------------------------
@@ -53,7 +53,7 @@ static struct place *get(uint32_t number)
 struct model {
 	uint32_t thread[100];
 	uint32_t references[100];
-	struct place *place[100];
+	struct directory_entry *entry[100];
 	uint32_t nr[2][THREADS];
 };
 
@@ -77,7 +77,7 @@ static uint32_t fewest(const struct model *model, bool anonymous)
 	return best;
 }
 
-/* Numbers from 50 on are anonymous: each of these is a place of its own. */
+/* Numbers from 50 on are anonymous: each of these is an entry of its own. */
 static void as_the_model(void **state)
 {
 	static struct model model;
@@ -94,14 +94,14 @@ static void as_the_model(void **state)
 				model.nr[i >= 50][thread]++;
 			model.thread[i] = thread;
 			if (model.references[i] && draw(2))
-				place_hold(&directory, model.place[i]);
+				directory_ref(&directory, model.entry[i]);
 			else
-				model.place[i] = get(i < 50 ? i : 0);
+				model.entry[i] = get(i < 50 ? i : 0);
 			model.references[i]++;
-			assert_non_null(model.place[i]);
-			assert_int_equal(model.place[i]->thread, thread);
+			assert_non_null(model.entry[i]);
+			assert_int_equal(model.entry[i]->thread, thread);
 		} else {
-			place_put(&directory, model.place[i]);
+			directory_unref(&directory, model.entry[i]);
 			if (!--model.references[i])
 				model.nr[i >= 50][model.thread[i]]--;
 		}
@@ -112,8 +112,8 @@ static void as_the_model(void **state)
 					 model.nr[1][thread]);
 		}
 	}
-	assert_null(place_hold(&directory, NULL));
-	place_put(&directory, NULL);
+	assert_null(directory_ref(&directory, NULL));
+	directory_unref(&directory, NULL);
 	directory_deinit(&directory);
 }
 
@@ -123,15 +123,15 @@ static void as_the_model(void **state)
 
 static void *come_and_go(void *arg)
 {
-	struct place *place, *again;
+	struct directory_entry *entry, *again;
 	uint32_t i;
 
 	(void)arg;
 	for (i = 0; i < ROUNDS / 10; i++) {
-		place = get(i % NAMES);
-		again = place_hold(&directory, place);
-		place_put(&directory, place);
-		place_put(&directory, again);
+		entry = get(i % NAMES);
+		again = directory_ref(&directory, entry);
+		directory_unref(&directory, entry);
+		directory_unref(&directory, again);
 	}
 	return NULL;
 }

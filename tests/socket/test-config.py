@@ -40,7 +40,7 @@ def read(*path):
 
 def keys_of_the_source():
     """Those of config_keys[]: a macro's call or an initializer each."""
-    text = read("daemon", "config.c")
+    text = read("daemon", "util", "config.c")
     table = re.search(r"config_keys\[\] = \{\n(.*?)\n\};", text, re.S)[1]
     keys = {}
     for macro, name, rest in re.findall(
@@ -48,7 +48,7 @@ def keys_of_the_source():
         default = rest.split(",")[0].strip()
         start = macro == "FIXED" or rest.endswith("true")
         if default.startswith("CONFIG_"):
-            text = read("daemon", "config.h").replace("\\\n", "")
+            text = read("daemon", "util", "config.h").replace("\\\n", "")
             default = "".join(re.findall(r'"([^"]*)"', re.search(
                 r"#define %s(.*)" % default, text)[1]))
         if default.startswith("EXPIRY_"):
