@@ -4,7 +4,9 @@
 # $(RESULTS), of which tests/run makes the last line.
 
 RESULTS := $(B)/check/results
-RUN_TESTS = mkdir -p $(dir $(RESULTS)) && tests/run --results $(RESULTS)
+# Tests mostly wait: more programs at a time than there are processors.
+JOBS ?= $(shell echo $$((3 * $$(nproc))))
+RUN_TESTS = mkdir -p $(dir $(RESULTS)) && tests/run --jobs $(JOBS) --results $(RESULTS)
 
 CORE_TESTS := $(patsubst tests/core/%.c,%,$(wildcard tests/core/test-*.c))
 CORE_SUPPORT := $(wildcard tests/core/support*.c)
@@ -205,39 +207,72 @@ ASAN_LIB := $(patsubst $(B)/tests/lib/%,$(B)/asan/%,\
 	%/test-reconnect %/test-reconnect-consume %/test-replies %/test-stream \
 	%/test-timers,$(LIB_PROGRAMS)))
 
+# The programs of a layer, as a group of tests/run or several, and what is built for them.
+RUNNER_GROUP := tests/run-selftest
+CORE_GROUP := $(CORE_PROGRAMS) $(CORE_SIZES_QUICK) $(FUZZ_REPLAYS)
+BENCH_GROUP := $(PAPER_TESTS) $(HEAP_TESTS) $(TIMERS_TESTS)
+SIM_GROUP = SEEDS=$(SEEDS) tests/sim/test-seeds
+LIB_GROUP := $(UNIT_PROGRAMS) $(LIB_PROGRAMS) \
+	$(foreach folder,lib tools packaging,$(wildcard \
+	tests/$(folder)/test-*.sh tests/$(folder)/test-*.py)) \
+	tests/static/plain-english tests/static/links
+SOCKET_GROUP := $(SOCKET_TESTS) \
+	--and --prefix '2 threads: ' EXPIRY_THREADS=2 $(SOCKET_TWO) \
+	--and --prefix 'slow: ' EXPIRYD=$(CURDIR)/$(B)/slow/expiryd EXPIRY_SLOW_MS=1 \
+	$(SOCKET_SLOW)
+# And the daemon's clients of the library, which are in check-lib otherwise.
+EPOLL_GROUP := --prefix 'epoll: ' EXPIRY_LOOP=epoll $(SOCKET_TWO) $(LIB_CLIENTS)
+# What was freed is kept for long, but not so much of it that memory is measured
+# as the daemon's.
+ASAN_GROUP := --prefix 'asan: ' EXPIRYD=$(CURDIR)/$(B)/asan/expiryd \
+	EXPIRY_TEST_SHADOW=1 ASAN_OPTIONS=quarantine_size_mb=1 \
+	$(ASAN_SOCKET) $(ASAN_LIB)
+
+CORE_NEEDS := $(CORE_GROUP)
+LIB_NEEDS := all examples examples-asan $(UNIT_PROGRAMS) $(LIB_PROGRAMS) $(CALLS) \
+	$(B)/tests/tools/fixed-time.so
+SOCKET_NEEDS := all $(CALLS) $(B)/slow/expiryd
+ASAN_NEEDS := $(SOCKET_NEEDS) $(B)/asan/expiryd $(ASAN_LIB)
+USER_NEEDS := $(sort $(CORE_NEEDS) $(BENCH_GROUP) $(B)/tests/sim/sim $(LIB_NEEDS) \
+	$(ASAN_NEEDS))
+
 .PHONY: check check-asan check-bench check-core check-core-sizes check-soak \
-	check-epoll check-kernel check-layers check-lib check-socket check-threads \
-	check-runner check-start check-user
+	check-epoll check-guests check-lib check-programs check-socket check-threads \
+	check-runner check-user
 
-# Tests wait more than they compute: the kernel of check-uml is built beside them.
+# The programs are built with every processor. Then the tests run at once: those of
+# check-user, and at low priority the machines, whose output follows at the end.
 check: ## every test: core, library, daemon, then the module in a VM and in User Mode Linux
-	@$(MAKE) --no-print-directory check-start
-	@begin=$$(date +%s); status=0; \
-		$(MAKE) --no-print-directory -k -j2 check-layers \
-		check-kernel || status=1; \
-		took=$$(($$(date +%s) - begin)); \
-		echo "took $$((took / 60)) min $$((took % 60)) s"; \
-		tests/run --summary $(RESULTS) && exit $$status
-
-check-kernel:
-	@nice $(MAKE) --no-print-directory -s uml-kernel-debug >/dev/null
-
-# One after the other.
-check-layers:
-	@MAKEFLAGS= $(MAKE) $(MAKEOVERRIDES) --no-print-directory -k \
-		check-user check-vm check-uml
-
-check-start:
 	@mkdir -p $(dir $(RESULTS))
 	@rm -f $(RESULTS)
+	@begin=$$(date +%s); \
+	$(MAKE) --no-print-directory -k -j$$(nproc) check-programs; status=$$?; \
+	$(MAKE) --no-print-directory check-guests >$(B)/check/guests.log 2>&1 & guests=$$!; \
+	$(MAKE) --no-print-directory check-user || status=1; \
+	wait $$guests || status=1; \
+	cat $(B)/check/guests.log; \
+	took=$$(($$(date +%s) - begin)); \
+	echo "took $$((took / 60)) min $$((took % 60)) s"; \
+	tests/run --summary $(RESULTS) && exit $$status
 
-check-user: check-runner check-core check-bench check-sim check-lib check-socket check-epoll check-asan ## the tests that need no module
+check-programs: $(USER_NEEDS)
+
+# A machine that computes must not delay the tests of check-user. What both need is
+# built before.
+check-guests:
+	@nice -n 19 $(MAKE) --no-print-directory -s vm-programs; \
+	nice -n 19 $(MAKE) --no-print-directory -k -j2 check-vm check-uml
+
+check-user: $(USER_NEEDS) ## the tests that need no module
+	@$(RUN_TESTS) $(RUNNER_GROUP) --and $(CORE_GROUP) --and $(BENCH_GROUP) \
+		--and $(SIM_GROUP) --and $(LIB_GROUP) --and $(SOCKET_GROUP) \
+		--and $(EPOLL_GROUP) --and $(ASAN_GROUP)
 
 check-runner: ## the test runner notices what fails
-	@$(RUN_TESTS) tests/run-selftest
+	@$(RUN_TESTS) $(RUNNER_GROUP)
 
-check-core: $(CORE_PROGRAMS) $(CORE_SIZES_QUICK) $(FUZZ_REPLAYS) ## heap, slots, index, timers against a naive model
-	@$(RUN_TESTS) $^
+check-core: $(CORE_NEEDS) ## heap, slots, index, timers against a naive model
+	@$(RUN_TESTS) $(CORE_GROUP)
 
 check-core-sizes: $(CORE_PROGRAMS) $(CORE_SIZES) ## the same with every page size from 64 bytes to 64 KiB
 	@$(RUN_TESTS) --timeout 600 $^
@@ -246,49 +281,28 @@ check-soak: $(B)/tests/core/soak-6 $(B)/tests/core/soak-12 ## OPS=100000000 oper
 	@half=$$(($(OPS) / 2)); $(B)/tests/core/soak-6 $$half $(SEED) && \
 		$(B)/tests/core/soak-12 $$half $(SEED)
 
-check-bench: $(PAPER_TESTS) $(HEAP_TESTS) $(TIMERS_TESTS) ## what the benchmarks' figures rest on
-	@$(RUN_TESTS) $^
+check-bench: $(BENCH_GROUP) ## what the benchmarks' figures rest on
+	@$(RUN_TESTS) $(BENCH_GROUP)
 
-check-lib: all examples examples-asan $(UNIT_PROGRAMS) $(LIB_PROGRAMS) $(CALLS) $(B)/tests/tools/fixed-time.so ## libexpiry and expiryctl on the embedded engine
-	@$(RUN_TESTS) --jobs 2 $(UNIT_PROGRAMS) $(LIB_PROGRAMS) \
-		$(foreach folder,lib tools packaging,$(wildcard \
-		tests/$(folder)/test-*.sh tests/$(folder)/test-*.py)) \
-		tests/static/plain-english tests/static/links
+check-lib: $(LIB_NEEDS) ## libexpiry, expiryctl and what is installed, on the embedded engine
+	@$(RUN_TESTS) $(LIB_GROUP)
 
-# The tests mostly wait: two programs run at a time.
-check-socket: all $(CALLS) \
-		$(B)/slow/expiryd ## the daemon as an independent client sees it
-	@$(RUN_TESTS) --jobs 2 $(SOCKET_TESTS)
-	@(EXPIRY_THREADS=2; export EXPIRY_THREADS; \
-		$(RUN_TESTS) --prefix '2 threads: ' $(SOCKET_TWO)) & two=$$!; \
-	(EXPIRYD=$(CURDIR)/$(B)/slow/expiryd EXPIRY_SLOW_MS=1; \
-		export EXPIRYD EXPIRY_SLOW_MS; \
-		$(RUN_TESTS) --prefix 'slow: ' $(SOCKET_SLOW)) & slow=$$!; \
-	wait $$two && status=0 || status=1; wait $$slow || status=1; \
-	exit $$status
+check-socket: $(SOCKET_NEEDS) ## the daemon as an independent client sees it
+	@$(RUN_TESTS) $(SOCKET_GROUP)
 
-# And its clients of the library, whose tests are in check-lib otherwise.
-check-epoll: all $(LIB_PROGRAMS) $(CALLS) $(B)/slow/expiryd ## daemon and clients on the epoll loop
-	@EXPIRY_LOOP=epoll; export EXPIRY_LOOP; \
-		$(RUN_TESTS) --jobs 2 --prefix 'epoll: ' $(SOCKET_TWO) $(LIB_CLIENTS)
+check-epoll: $(SOCKET_NEEDS) $(LIB_PROGRAMS) ## daemon and clients on the epoll loop
+	@$(RUN_TESTS) $(EPOLL_GROUP)
 
-# What was freed is kept for long, but not so much of it that memory is measured
-# as the daemon's.
-check-asan: all $(CALLS) $(B)/slow/expiryd $(B)/asan/expiryd $(ASAN_LIB) ## daemon and library under ASan, UBSan and LeakSanitizer
-	@EXPIRYD=$(CURDIR)/$(B)/asan/expiryd EXPIRY_TEST_SHADOW=1; \
-		ASAN_OPTIONS=quarantine_size_mb=1; \
-		export EXPIRYD EXPIRY_TEST_SHADOW ASAN_OPTIONS; \
-		$(RUN_TESTS) --jobs 2 --prefix 'asan: ' $(ASAN_SOCKET) $(ASAN_LIB)
+check-asan: $(ASAN_NEEDS) ## daemon and library under ASan, UBSan and LeakSanitizer
+	@$(RUN_TESTS) $(ASAN_GROUP)
 
 # Under ThreadSanitizer without what counts calls, which are not the daemon's own
 # then.
 check-threads: all $(LIB_PROGRAMS) $(CALLS) \
 		$(B)/slow/expiryd $(B)/tsan/expiryd ## daemon and clients with 2 and 4 threads, and under ThreadSanitizer
-	@for threads in 2 4; do EXPIRY_THREADS=$$threads; export EXPIRY_THREADS; \
-		$(RUN_TESTS) --prefix "$$threads threads: " $(SOCKET_ANY) \
-			$(LIB_CLIENTS) || exit; done
-	@EXPIRYD=$(CURDIR)/$(B)/tsan/expiryd EXPIRY_THREADS=4 \
-		EXPIRY_TEST_SHADOW=4; \
-		export EXPIRYD EXPIRY_THREADS EXPIRY_TEST_SHADOW; \
-		$(RUN_TESTS) --timeout 300 --prefix 'tsan: ' \
-			$(filter-out %/test-steady-state.py,$(SOCKET_TESTS)) $(LIB_CLIENTS)
+	@$(RUN_TESTS) --timeout 600 \
+		--prefix '2 threads: ' EXPIRY_THREADS=2 $(SOCKET_ANY) $(LIB_CLIENTS) \
+		--and --prefix '4 threads: ' EXPIRY_THREADS=4 $(SOCKET_ANY) $(LIB_CLIENTS) \
+		--and --prefix 'tsan: ' EXPIRYD=$(CURDIR)/$(B)/tsan/expiryd \
+		EXPIRY_THREADS=4 EXPIRY_TEST_SHADOW=4 \
+		$(filter-out %/test-steady-state.py,$(SOCKET_TESTS)) $(LIB_CLIENTS)

@@ -31,7 +31,7 @@ TIME ?= 600
 
 .PHONY: check-sim soak-sim
 check-sim: $(B)/tests/sim/sim ## the daemon on a simulated kernel, SEEDS=200
-	@SEEDS=$(SEEDS) $(RUN_TESTS) --timeout 600 tests/sim/test-seeds
+	@$(RUN_TESTS) --timeout 600 $(SIM_GROUP)
 
 soak-sim: $(B)/tests/sim/sim ## the same with other seeds for TIME=600 seconds
 	@$< --seed $$(date +%s) --seconds $(TIME)

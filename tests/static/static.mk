@@ -6,7 +6,7 @@
 .PHONY: check-static layers style
 
 check-static: ## plain English, links; checkpatch, sparse, coccinelle over core/ and kmod/ (minutes)
-	@export KREL=$(KREL); $(RUN_TESTS) --timeout 600 \
+	@export KREL=$(KREL); $(RUN_TESTS) --jobs 1 --timeout 600 \
 		tests/static/plain-english tests/static/links tests/static/style \
 		tests/static/sparse tests/static/coccicheck
 

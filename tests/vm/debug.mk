@@ -15,7 +15,7 @@ DEBUG_KERNEL = $(eval DEBUG_KERNEL := $$(shell tests/vm/build-kernel tests/vm/de
 check-uml: ## the daemon and its clients on the module's engine, in User Mode Linux that checks itself
 	@mkdir -p $(dir $(RESULTS))
 	@$(MAKE) --no-print-directory check-debug-programs uml-module-debug || \
-		{ echo '0 1 0 uml:build' >>$(RESULTS); exit 1; }
+		{ echo '0 1 0 0 uml:build' >>$(RESULTS); exit 1; }
 	@tests/vm/check $(RESULTS) uml 'lib socket' \
 		tests/uml/run --kernel $(UML_DEBUG_KERNEL) --no-module \
 		--memory 2048 --time 1800 --silence 1200 --append page_owner=on -- \

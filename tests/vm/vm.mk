@@ -22,7 +22,7 @@ vm-run: all module $(B)/demo/storm ## the main job with the real module, in a VM
 check-vm: ## the module on Debian's kernel, two processors: kselftests, a smoke test of the daemon
 	@mkdir -p $(dir $(RESULTS))
 	@$(MAKE) --no-print-directory vm-programs || \
-		{ echo '0 1 0 vm:build' >>$(RESULTS); exit 1; }
+		{ echo '0 1 0 0 vm:build' >>$(RESULTS); exit 1; }
 	@tests/vm/check $(RESULTS) vm 'device smoke' \
 		$(VM_RUN) --time 1500 --silence 330 --
 
