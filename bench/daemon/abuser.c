@@ -8,7 +8,6 @@
  * table's at the end.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -16,6 +15,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "bench/options.h"
 #include "bench/daemon/traffic.h"
 #include "bench/daemon/wire.h"
 
@@ -26,7 +26,7 @@
 #define CONNECTIONS	64U
 #define IDLE_MAX	10000U		/* idle connections */
 
-static const char *path;
+static const char *path = EXPIRY_SOCKET_DEFAULT;
 static struct expiry_record records[BATCH];
 static char sink[1 << 16];
 
@@ -268,12 +268,18 @@ static void floods(void)
 	keep_full(fds, CONNECTIONS);
 }
 
+static void become(const char *user)
+{
+	if (setuid(strtoul(user, NULL, 10)) < 0)
+		die("setuid: %m");
+}
+
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "socket", required_argument, NULL, 's' },
-		{ "user", required_argument, NULL, 'u' },
-		{ 0 },
+	static const struct option_row options[] = {
+		{ "socket", "PATH", .text = &path },
+		{ "user", "UID", .call = become },
+		{ 0 }
 	};
 	static const struct {
 		const char *name;
@@ -284,27 +290,12 @@ int main(int argc, char **argv)
 		{ "scans", scans }, { "empty-scans", empty_scans },
 		{ "floods", floods },
 	};
+	int arg = options_parse(argc, argv, options, "KIND");
 	uint32_t i;
-	int c;
 
-	path = EXPIRY_SOCKET_DEFAULT;
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			path = optarg;
-			break;
-		case 'u':
-			if (setuid(strtoul(optarg, NULL, 10)) < 0)
-				die("setuid: %m");
-			break;
-		default:
-			return 2;
-		}
-	}
 	traffic_files();
 	for (i = 0; i < sizeof(kinds) / sizeof(*kinds); i++)
-		if (optind < argc && !strcmp(argv[optind], kinds[i].name))
+		if (arg < argc && !strcmp(argv[arg], kinds[i].name))
 			kinds[i].run();
-	fprintf(stderr, "abuser: no such kind\n");
-	return 2;
+	options_usage(options, "KIND", 2);
 }

@@ -207,7 +207,7 @@ static bool measure(const struct order *order, struct traffic_cost *cost)
 
 int main(int argc, char **argv)
 {
-	static const struct driver driver = {
+	static struct driver driver = {
 		.name = "beanstalkd",
 		.fill = fill,
 		.measure = measure,

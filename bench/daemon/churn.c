@@ -11,11 +11,11 @@
  *
  * Either prints "ready" when all are connected, or all are closed.
  */
-#include <getopt.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "bench/options.h"
 #include "bench/daemon/traffic.h"
 #include "bench/daemon/wire.h"
 
@@ -98,45 +98,26 @@ static void visit(const char *path, uint32_t nr, uint32_t rounds, int *fds)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "socket", required_argument, NULL, 's' },
-		{ "hold", required_argument, NULL, 'h' },
-		{ "visit", required_argument, NULL, 'v' },
-		{ "rounds", required_argument, NULL, 'r' },
-		{ 0 },
+	static const char *path = EXPIRY_SOCKET_DEFAULT;
+	static uint32_t nr_hold, nr_visit, rounds;
+	static const struct option_row options[] = {
+		{ "socket", "PATH", .text = &path },
+		{ "hold", "N", .number = &nr_hold },
+		{ "visit", "N", .number = &nr_visit },
+		{ "rounds", "N", .number = &rounds },
+		{ 0 }
 	};
-	const char *path = EXPIRY_SOCKET_DEFAULT;
-	uint32_t nr = 0, rounds = 0;
-	bool holds = false;
-	int c, *fds;
+	int *fds;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			path = optarg;
-			break;
-		case 'h':
-			holds = true;
-			nr = strtoul(optarg, NULL, 10);
-			break;
-		case 'v':
-			nr = strtoul(optarg, NULL, 10);
-			break;
-		case 'r':
-			rounds = strtoul(optarg, NULL, 10);
-			break;
-		default:
-			return 2;
-		}
-	}
+	options_parse(argc, argv, options, "");
 	traffic_files();
-	fds = calloc(nr, sizeof(*fds));
+	fds = calloc(nr_hold + nr_visit, sizeof(*fds));
 	if (!fds)
 		die("no memory");
-	if (holds)
-		hold(path, nr, fds);
+	if (nr_hold)
+		hold(path, nr_hold, fds);
 	else
-		visit(path, nr, rounds, fds);
+		visit(path, nr_visit, rounds, fds);
 	free(fds);
 	return 0;
 }

@@ -1,9 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <getopt.h>
 #include <string.h>
 #include <sys/mman.h>
 
 #include "bench/bench.h"
+#include "bench/options.h"
 #include "bench/daemon/driver.h"
 
 void *driver_map(uint64_t size)
@@ -66,29 +66,23 @@ static void serve(const struct driver *driver)
 	}
 }
 
-int driver_main(const struct driver *driver, int argc, char **argv)
+int driver_main(struct driver *driver, int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "socket", required_argument, NULL, 's' },
-		{ "timers", required_argument, NULL, 't' },
-		{ 0 },
+	static const char *path;
+	static uint32_t timers;
+	static bool is_variant;
+	const struct option_row options[] = {
+		{ "socket", "PATH", .text = &path },
+		{ "timers", "N", .number = &timers },
+		{ driver->variant_option, .flag = &is_variant },
+		{ 0 }
 	};
-	const char *path = NULL;
-	uint32_t timers = 0;
 	uint64_t took_ns;
-	int c;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			path = optarg;
-			break;
-		case 't':
-			timers = strtoul(optarg, NULL, 10);
-			break;
-		default:
-			return 2;
-		}
+	options_parse(argc, argv, options, "");
+	if (is_variant) {
+		*driver->variant = true;
+		driver->name = driver->variant_name;
 	}
 	traffic_files();
 	took_ns = bench_now();

@@ -33,6 +33,8 @@ struct order {
  * @fill: arm @timers timers, none due meanwhile
  * @measure: carry an order out; false: it cannot
  * @more: print further members of the object; may be NULL
+ * @variant: set by the option @variant_option, if not NULL
+ * @variant_name: then the name
  *
  * @more prints each member after a comma.
  */
@@ -41,10 +43,13 @@ struct driver {
 	void (*fill)(const char *path, uint32_t timers);
 	bool (*measure)(const struct order *order, struct traffic_cost *cost);
 	void (*more)(void);
+	bool *variant;
+	const char *variant_option;
+	const char *variant_name;
 };
 
 /* Runs a driver as main(): --socket PATH --timers N. */
-int driver_main(const struct driver *driver, int argc, char **argv);
+int driver_main(struct driver *driver, int argc, char **argv);
 
 /* Prints @nr times as a member of an object, in microseconds. */
 void driver_times(const char *name, const uint64_t *times_ns, uint32_t nr);

@@ -208,13 +208,10 @@ int main(int argc, char **argv)
 		.name = "expiryd",
 		.fill = fill,
 		.measure = measure,
+		.variant = &echo,
+		.variant_option = "echo",
+		.variant_name = "echo",
 	};
 
-	if (argc > 1 && !strcmp(argv[1], "--echo")) {
-		echo = true;
-		driver.name = "echo";
-		argv++;
-		argc--;
-	}
 	return driver_main(&driver, argc, argv);
 }

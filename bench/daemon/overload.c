@@ -15,12 +15,12 @@
  * Prints one JSON object for each load of each round.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <string.h>
 #include <sys/socket.h>
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "bench/options.h"
 #include "bench/daemon/driver.h"
 #include "bench/daemon/traffic.h"
 #include "bench/daemon/waiter.h"
@@ -309,36 +309,19 @@ static void measure(double seconds, uint32_t rounds)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "socket", required_argument, NULL, 's' },
-		{ "timers", required_argument, NULL, 't' },
-		{ "seconds", required_argument, NULL, 'S' },
-		{ "rounds", required_argument, NULL, 'r' },
-		{ 0 },
+	static const char *path = EXPIRY_SOCKET_DEFAULT;
+	static uint32_t timers = 1000000, rounds = 1;
+	static double seconds = 0.5;
+	static const struct option_row options[] = {
+		{ "socket", "PATH", .text = &path },
+		{ "timers", "N", .number = &timers },
+		{ "seconds", "S", .real = &seconds },
+		{ "rounds", "N", .number = &rounds },
+		{ 0 }
 	};
-	const char *path = EXPIRY_SOCKET_DEFAULT;
-	uint32_t i, timers = 1000000, rounds = 1;
-	double seconds = 0.5;
-	int c;
+	uint32_t i;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			path = optarg;
-			break;
-		case 't':
-			timers = strtoul(optarg, NULL, 10);
-			break;
-		case 'S':
-			seconds = strtod(optarg, NULL);
-			break;
-		case 'r':
-			rounds = strtoul(optarg, NULL, 10);
-			break;
-		default:
-			return 2;
-		}
-	}
+	options_parse(argc, argv, options, "");
 	waiter_queue(&queue_waiter, path, QUEUE);
 	waiter_queue(&storm_waiter, path, STORM_QUEUE);
 	waiter_timerfd(&timerfd_waiter);

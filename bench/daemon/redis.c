@@ -367,13 +367,10 @@ int main(int argc, char **argv)
 		.name = "redis zset",
 		.fill = fill,
 		.measure = measure,
+		.variant = &keys,
+		.variant_option = "keys",
+		.variant_name = "redis keys",
 	};
 
-	if (argc > 1 && !strcmp(argv[1], "--keys")) {
-		keys = true;
-		driver.name = "redis keys";
-		argv++;
-		argc--;
-	}
 	return driver_main(&driver, argc, argv);
 }

@@ -10,7 +10,6 @@
  * the expirations were, in microseconds; with --samples each of them.
  */
 #include <errno.h>
-#include <getopt.h>
 #include <poll.h>
 #include <string.h>
 #include <sys/socket.h>
@@ -18,6 +17,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "bench/options.h"
 #include "bench/daemon/driver.h"
 #include "bench/daemon/wire.h"
 
@@ -184,37 +184,20 @@ static void print(const char *name, struct figures *figures, bool samples)
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "socket", required_argument, NULL, 's' },
-		{ "seconds", required_argument, NULL, 'S' },
-		{ "warm", required_argument, NULL, 'w' },
-		{ "samples", no_argument, NULL, 'a' },
-		{ 0 },
+	static const char *path = EXPIRY_SOCKET_DEFAULT;
+	static double seconds = 1, warm = 0.1;
+	static bool samples;
+	static const struct option_row options[] = {
+		{ "socket", "PATH", .text = &path },
+		{ "seconds", "S", .real = &seconds },
+		{ "warm", "S", .real = &warm },
+		{ "samples", .flag = &samples },
+		{ 0 }
 	};
-	const char *path = EXPIRY_SOCKET_DEFAULT;
-	double seconds = 1, warm = 0.1;
-	bool samples = false;
 	uint64_t begin_ns;
-	int c, fd;
+	int fd;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case 's':
-			path = optarg;
-			break;
-		case 'S':
-			seconds = strtod(optarg, NULL);
-			break;
-		case 'w':
-			warm = strtod(optarg, NULL);
-			break;
-		case 'a':
-			samples = true;
-			break;
-		default:
-			return 2;
-		}
-	}
+	options_parse(argc, argv, options, "");
 	fd = wire_attach(path, QUEUE, 0);
 	fill(fd);
 	consumer_attach(&consumer, path, QUEUE, 65536);

@@ -14,8 +14,7 @@
  * One JSON object for each operation, work and unit, and for each time that the
  * pages were counted.
  */
-#include <getopt.h>
-
+#include "bench/options.h"
 #include "bounds.h"
 
 #define SINGLES		1000000U
@@ -327,59 +326,41 @@ static void run(u32 nr, bool keyed, u64 memory)
 		live(layouts[i], keyed, nr);
 }
 
-static void usage(int status)
-{
-	fprintf(status ? stderr : stdout,
-		"usage: bounds [--quick] [--memory MIB] [TIMERS...]\n");
-	exit(status);
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "quick", no_argument, NULL, 'q' },
-		{ "memory", required_argument, NULL, 'm' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 }
+	static bool quick;
+	static u32 mib = UINT32_MAX;
+	static const struct option_row options[] = {
+		{ "quick", .flag = &quick },
+		{ "memory", "MIB", .number = &mib },
+		{ 0 }
 	};
+	int arg = options_parse(argc, argv, options, "[TIMERS...]");
 	u32 nr = measure_all ? 1000000 : 10000000, i, keyed;
-	u64 memory = UINT64_MAX;
-	bool quick = false;
-	int c;
+	u64 memory = (u64)mib << 20;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case 'q':
-			quick = true;
-			singles /= 10;
-			pairs_many /= 10;
-			nr /= 10;
-			break;
-		case 'm':
-			memory = strtoull(optarg, NULL, 10) << 20;
-			break;
-		default:
-			usage(c == 'h' ? 0 : 2);
-		}
+	if (quick) {
+		singles /= 10;
+		pairs_many /= 10;
+		nr /= 10;
 	}
 	if (measure_all)
 		singles /= 4;
-	if (optind < argc) {
-		for (; optind < argc; optind++) {
-			nr = strtoul(argv[optind], NULL, 10);
-			if (nr < 1000 || nr > 500000000)
-				usage(2);
+	if (arg < argc) {
+		for (; arg < argc; arg++) {
+			nr = options_number(options, "[TIMERS...]", argv[arg],
+					    1000, 500000000);
 			run(nr, false, memory);
 			run(nr, true, memory);
 		}
-	} else {
-		run(nr, false, memory);
-		run(nr, true, memory);
-		for (i = 0; i < 2 && !measure_all; i++)
-			for (keyed = 0; keyed < 2; keyed++)
-				pairs(layouts[i], keyed);
-		if (!quick && !measure_all)
-			run(100000000, false, memory);
+		return 0;
 	}
+	run(nr, false, memory);
+	run(nr, true, memory);
+	for (i = 0; i < 2 && !measure_all; i++)
+		for (keyed = 0; keyed < 2; keyed++)
+			pairs(layouts[i], keyed);
+	if (!quick && !measure_all)
+		run(100000000, false, memory);
 	return 0;
 }

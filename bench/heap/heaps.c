@@ -8,10 +8,10 @@
  * "control" is a heap that keeps nothing: the cost of the loop, the random
  * numbers and the calls.
  */
-#include <getopt.h>
 #include <string.h>
 
 #include "bench/bench.h"
+#include "bench/options.h"
 #include "heap.h"
 #include "increments.h"
 
@@ -302,53 +302,30 @@ static void run(uint32_t nr, uint64_t memory)
 			     nr_kinds - i : together, nr);
 }
 
-static void usage(int status)
-{
-	fprintf(status ? stderr : stdout,
-		"usage: heaps [--quick] [--memory MIB] [--only HEAP]\n"
-		"             [NODES...]\n");
-	exit(status);
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "quick", no_argument, NULL, 'q' },
-		{ "memory", required_argument, NULL, 'm' },
-		{ "only", required_argument, NULL, 'o' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 }
+	static uint32_t mib = UINT32_MAX, nr, nr_max = 100000000;
+	static bool quick;
+	static const struct option_row options[] = {
+		{ "quick", .flag = &quick },
+		{ "memory", "MIB", .number = &mib },
+		{ "only", "HEAP", .text = &only },
+		{ 0 }
 	};
-	uint32_t nr, nr_max = 100000000;
-	uint64_t memory = UINT64_MAX;
-	int c;
+	int i = options_parse(argc, argv, options, "[NODES...]");
+	uint64_t memory = (uint64_t)mib << 20;
 
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case 'q':
-			rounds = ROUNDS_QUICK;
-			most_ops = 200000;
-			nr_max = 1000000;
-			break;
-		case 'm':
-			memory = strtoull(optarg, NULL, 10) << 20;
-			break;
-		case 'o':
-			only = optarg;
-			break;
-		default:
-			usage(c == 'h' ? 0 : 2);
-		}
+	if (quick) {
+		rounds = ROUNDS_QUICK;
+		most_ops = 200000;
+		nr_max = 1000000;
 	}
 	increments_init(&increments);
-	if (optind == argc)
+	if (i == argc)
 		for (nr = 10; nr <= nr_max; nr *= 10)
 			run(nr, memory);
-	for (; optind < argc; optind++) {
-		nr = strtoul(argv[optind], NULL, 10);
-		if (nr < 1 || nr > 1000000000)
-			usage(2);
-		run(nr, memory);
-	}
+	for (; i < argc; i++)
+		run(options_number(options, "[NODES...]", argv[i], 1,
+				   1000000000), memory);
 	return 0;
 }

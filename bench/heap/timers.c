@@ -8,7 +8,6 @@
  * peers are in memory and interleaved, round by round; above, one after the
  * other.
  */
-#include <getopt.h>
 #include <signal.h>
 #include <stdlib.h>
 #include <string.h>
@@ -17,6 +16,7 @@
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "bench/options.h"
 #include "bench/pages.h"
 #include "clock.h"
 #include "report.h"
@@ -309,37 +309,29 @@ static void want_huge_pages(char **argv)
 	execv("/proc/self/exe", argv);
 }
 
-static void usage(int status)
+static uint32_t timers[8], nr_timers;
+
+static void want_timers(const char *text)
 {
-	fprintf(status ? stderr : stdout,
-		"usage: timers [--quick] [--subject NAME]... [--workload NAME]\n"
-		"              [--rounds N] [--ops N] [--timers N]...\n");
-	exit(status);
+	unsigned long nr = strtoul(text, NULL, 10);
+
+	if (nr_timers == sizeof(timers) / sizeof(*timers) ||
+	    nr < WORKLOAD_TIMERS_MIN || nr > TIMERS_MOST)
+		die("--timers %s: %u to %u, eight times", text,
+		    WORKLOAD_TIMERS_MIN, TIMERS_MOST);
+	timers[nr_timers++] = nr;
 }
 
-static uint32_t number(const char *text, uint32_t least, uint32_t most)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (*end || value < least || value > most)
-		usage(2);
-	return value;
-}
-
-static void add_peer(const char *name)
+static void want_peer(const char *name)
 {
 	const struct peer *const *peer;
 
-	for (peer = peers; *peer; peer++) {
-		if (strcmp((*peer)->name, name))
-			continue;
-		if (wanted.nr_peers == PEERS_MAX)
-			usage(2);
-		wanted.peers[wanted.nr_peers++] = *peer;
-		return;
-	}
-	usage(2);
+	for (peer = peers; *peer && strcmp((*peer)->name, name); peer++)
+		;
+	if (!*peer || wanted.nr_peers == PEERS_MAX)
+		die("no subject %s", name);
+	wanted.peers[wanted.nr_peers++] = *peer;
+	wanted.by_name = true;
 }
 
 static void check_workload(void)
@@ -349,60 +341,30 @@ static void check_workload(void)
 	for (family = families; family->name; family++)
 		if (family_is_wanted(family))
 			return;
-	usage(2);
+	die("no workload %s", wanted.workload);
 }
 
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "quick", no_argument, NULL, 'q' },
-		{ "subject", required_argument, NULL, 's' },
-		{ "workload", required_argument, NULL, 'w' },
-		{ "timers", required_argument, NULL, 't' },
-		{ "rounds", required_argument, NULL, 'r' },
-		{ "ops", required_argument, NULL, 'o' },
-		{ "help", no_argument, NULL, 'h' },
-		{ NULL, 0, NULL, 0 }
+	static const struct option_row options[] = {
+		{ "quick", .flag = &wanted.quick },
+		{ "subject", "NAME", .call = want_peer },
+		{ "workload", "NAME", .text = &wanted.workload },
+		{ "timers", "N", .call = want_timers },
+		{ "rounds", "N", .number = &wanted.rounds, .least = 1,
+		  .most = 1000 },
+		{ "ops", "N", .number = &wanted.ops, .least = 1,
+		  .most = 1U << 30 },
+		{ 0 }
 	};
-	uint32_t timers[8], nr_timers = 0, i;
-	int c;
+	uint32_t i;
 
 	want_huge_pages(argv);
 	start_ns = clock_raw();
-	while ((c = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (c) {
-		case 'q':
-			wanted.quick = true;
-			break;
-		case 's':
-			add_peer(optarg);
-			wanted.by_name = true;
-			break;
-		case 'w':
-			wanted.workload = optarg;
-			break;
-		case 't':
-			if (nr_timers == sizeof(timers) / sizeof(*timers))
-				usage(2);
-			timers[nr_timers++] = number(optarg,
-						     WORKLOAD_TIMERS_MIN,
-						     TIMERS_MOST);
-			break;
-		case 'r':
-			wanted.rounds = number(optarg, 1, 1000);
-			break;
-		case 'o':
-			wanted.ops = number(optarg, 1, 1U << 30);
-			break;
-		default:
-			usage(c == 'h' ? 0 : 2);
-		}
-	}
-	if (optind < argc)
-		usage(2);
-	if (!wanted.nr_peers)
+	options_parse(argc, argv, options, "");
+	if (!wanted.by_name)
 		for (i = 0; peers[i]; i++)
-			add_peer(peers[i]->name);
+			wanted.peers[wanted.nr_peers++] = peers[i];
 	check_workload();
 	if (!nr_timers) {
 		timers[nr_timers++] = 10000;

@@ -10,9 +10,8 @@
  * In a machine of its own, as root: swap and its settings are the machine's. A
  * line of JSON for each layout, share and round; layouts are interleaved.
  */
-#include <getopt.h>
-
 #include "bench/bench.h"
+#include "bench/options.h"
 #include "bench/kernel/bheap_binary.h"
 #include "bench/kernel/queue.h"
 #include "tests/device/pressure.h"
@@ -38,7 +37,7 @@ static const unsigned int shares[] = { 75, 50, 25 };
 #define SHARES	(sizeof(shares) / sizeof(shares[0]))
 
 static uint32_t timers = 1000000, ops = 102400;
-static unsigned int rounds = 3;
+static uint32_t rounds = 3;
 
 static long long vmstat(const char *name)
 {
@@ -111,38 +110,17 @@ static void measure_all(void)
 						in_order, round);
 }
 
-static void options(int argc, char **argv)
-{
-	static const struct option known[] = {
-		{ "timers", required_argument, NULL, 't' },
-		{ "ops", required_argument, NULL, 'o' },
-		{ "rounds", required_argument, NULL, 'r' },
-		{ 0 },
-	};
-	int c;
-
-	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		switch (c) {
-		case 't':
-			timers = strtoul(optarg, NULL, 10);
-			break;
-		case 'o':
-			ops = strtoul(optarg, NULL, 10);
-			break;
-		case 'r':
-			rounds = strtoul(optarg, NULL, 10);
-			break;
-		default:
-			exit(2);
-		}
-	}
-}
-
 int main(int argc, char **argv)
 {
+	static const struct option_row options[] = {
+		{ "timers", "N", .number = &timers },
+		{ "ops", "N", .number = &ops },
+		{ "rounds", "N", .number = &rounds },
+		{ 0 }
+	};
 	const char *why;
 
-	options(argc, argv);
+	options_parse(argc, argv, options, "");
 	why = group_make();
 	if (!why)
 		why = swap_begin(SWAP_MIB);

@@ -12,13 +12,13 @@
  * with the module loaded. A line of JSON for each figure of a round; all are
  * interleaved in each round.
  */
-#include <getopt.h>
 #include <string.h>
 #include <sys/ioctl.h>
 #include <sys/resource.h>
 #include <unistd.h>
 
 #include "bench/bench.h"
+#include "bench/options.h"
 #include "bench/kernel/peers.h"
 #include "bench/kernel/queue.h"
 
@@ -33,7 +33,7 @@ static const struct peer *const peers[] = {
 #define PEERS	(sizeof(peers) / sizeof(peers[0]))
 
 static uint32_t nr_peers = 50000, nr_hold = 1000000, blocks = 8;
-static unsigned int rounds = 9;
+static uint32_t rounds = 9;
 static uint64_t random_state = 1;
 
 static void far(uint64_t *in_ns, uint32_t nr)
@@ -230,39 +230,6 @@ static void measure_hold(void)
 
 /* ------------------------------------------------------------------------ */
 
-static void options(int argc, char **argv)
-{
-	static const struct option known[] = {
-		{ "peers", required_argument, NULL, 'p' },
-		{ "hold", required_argument, NULL, 'h' },
-		{ "blocks", required_argument, NULL, 'b' },
-		{ "rounds", required_argument, NULL, 'r' },
-		{ 0 },
-	};
-	int c;
-
-	while ((c = getopt_long(argc, argv, "", known, NULL)) != -1) {
-		switch (c) {
-		case 'p':
-			nr_peers = strtoul(optarg, NULL, 10);
-			break;
-		case 'h':
-			nr_hold = strtoul(optarg, NULL, 10);
-			break;
-		case 'b':
-			blocks = strtoul(optarg, NULL, 10);
-			break;
-		case 'r':
-			rounds = strtoul(optarg, NULL, 10);
-			break;
-		default:
-			exit(2);
-		}
-	}
-	if (nr_peers < PEER_BATCH)
-		die("at least %u peers", PEER_BATCH);
-}
-
 static void raise_limit(int resource, rlim_t most)
 {
 	struct rlimit limit = { .rlim_cur = most, .rlim_max = most };
@@ -273,7 +240,15 @@ static void raise_limit(int resource, rlim_t most)
 
 int main(int argc, char **argv)
 {
-	options(argc, argv);
+	static const struct option_row options[] = {
+		{ "peers", "N", .number = &nr_peers, .least = PEER_BATCH },
+		{ "hold", "N", .number = &nr_hold },
+		{ "blocks", "N", .number = &blocks },
+		{ "rounds", "N", .number = &rounds },
+		{ 0 }
+	};
+
+	options_parse(argc, argv, options, "");
 	raise_limit(RLIMIT_NOFILE, nr_peers + FILES_OWN);
 	raise_limit(RLIMIT_SIGPENDING, nr_peers + FILES_OWN);
 	report_machine("speed");

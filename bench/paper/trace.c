@@ -1,15 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * usage: trace [--records N] [--layout NAME] [--resident PAGES]
- *
  * The page-ins and page-outs of the experiment. With --resident one line of
  * text, else one JSON object a layout with all of them, by number of resident
  * pages from 1. The size of an element is fixed: the program exists twice.
  */
-#include <getopt.h>
 #include <stdlib.h>
 
 #include "bench/bench.h"
+#include "bench/options.h"
 #include "experiment.h"
 #include "lru.h"
 #include "watch.h"
@@ -90,48 +88,20 @@ static void print_all(const struct bheap_layout *layout, u32 records)
 	free(counts);
 }
 
-static u32 number(const char *text)
-{
-	char *end;
-	unsigned long value = strtoul(text, &end, 10);
-
-	if (*end || !value || value > 100000000)
-		die("not a number from 1 to 100000000: %s", text);
-	return value;
-}
-
 int main(int argc, char **argv)
 {
-	static const struct option options[] = {
-		{ "records", required_argument, NULL, 'n' },
-		{ "layout", required_argument, NULL, 'l' },
-		{ "resident", required_argument, NULL, 'r' },
-		{ NULL, 0, NULL, 0 },
+	static u32 records = EXPERIMENT_RECORDS, resident;
+	static const char *only;
+	static const struct option_row options[] = {
+		{ "records", "N", .number = &records, .least = 1 },
+		{ "layout", "NAME", .text = &only },
+		{ "resident", "PAGES", .number = &resident, .least = 1 },
+		{ 0 }
 	};
 	const struct bheap_layout *const *layout;
-	u32 records = EXPERIMENT_RECORDS, resident = 0;
-	const char *only = NULL;
 	bool found = false;
-	int option;
 
-	while ((option = getopt_long(argc, argv, "", options, NULL)) != -1) {
-		switch (option) {
-		case 'n':
-			records = number(optarg);
-			break;
-		case 'l':
-			only = optarg;
-			break;
-		case 'r':
-			resident = number(optarg);
-			break;
-		default:
-			return 2;
-		}
-	}
-	if (optind < argc)
-		die("unexpected argument: %s", argv[optind]);
-
+	options_parse(argc, argv, options, "");
 	for (layout = experiment_layouts; *layout; layout++) {
 		if (only && strcmp(only, (*layout)->name))
 			continue;
