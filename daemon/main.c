@@ -13,7 +13,6 @@
 
 #include "daemon/queue/declaration.h"
 #include "daemon/server/server.h"
-#include "daemon/server/shards.h"
 #include "daemon/util/log.h"
 #include "daemon/util/notify.h"
 
@@ -227,7 +226,7 @@ static int run(int argc, char **argv)
 	}
 	signal(SIGPIPE, SIG_IGN);
 	notify_init();
-	r = shards_run(&config, configure);
+	r = server_run(&config, configure);
 	notify_deinit();
 	return r ? EXIT_FAILURE : EXIT_SUCCESS;
 }

@@ -5,9 +5,12 @@
 
 #include "daemon/client/client.h"
 #include "daemon/client/observer.h"
-#include "daemon/server/handshake.h"
-#include "daemon/server/server.h"
+#include "daemon/queue/context.h"
+#include "daemon/queue/directory.h"
+#include "daemon/queue/queue.h"
+#include "daemon/util/histogram.h"
 #include "daemon/util/log.h"
+#include "daemon/util/util.h"
 
 /* Buffers that may wait to be processed before receiving stops. */
 #define RECEIVED_MAX	2
@@ -25,45 +28,60 @@ static void client_bound_in_flight(struct client *client);
 
 /* -------------------------------------------------------------- life, death */
 
-/* Handles HELLO, as if it had been received with the following bytes. */
-static struct buffer *client_said(struct server *server,
-				  const struct handshake *handshake)
+void connections_init(struct connections *connections, struct context *context,
+		      uint64_t nr_max)
 {
-	struct buffer *buffer = buffer_spare(&server->buffers);
+	connections->context = context;
+	pool_init(&connections->pool, sizeof(struct client), nr_max);
+	list_init(&connections->clients);
+	list_init(&connections->ready);
+	list_init(&connections->ready_small);
+	list_init(&connections->writers);
+	list_init(&connections->sent);
+	list_init(&connections->starved);
+	list_init(&connections->blocked_lru);
+	list_init(&connections->dead);
+}
+
+/* Handles HELLO, as if it had been received with the following bytes. */
+static struct buffer *client_said(struct context *context,
+				  const struct connection_start *start)
+{
+	struct buffer *buffer = buffer_spare(&context->buffers);
 
 	/* A turn may have more new clients than spare buffers. */
 	if (!buffer)
-		buffer = buffer_private(&server->buffers,
-					sizeof(handshake->hello));
+		buffer =
+			buffer_private(&context->buffers, sizeof(start->hello));
 	if (!buffer)
 		return NULL;
-	memcpy(buffer->tail, &handshake->hello, sizeof(handshake->hello));
-	buffer->tail += sizeof(handshake->hello);
-	buffer->received_ns = handshake->received_ns;
+	memcpy(buffer->tail, &start->hello, sizeof(start->hello));
+	buffer->tail += sizeof(start->hello);
+	buffer->received_ns = start->received_ns;
 	return buffer;
 }
 
-int client_new(struct server *server, struct handshake *handshake)
+int client_new(struct context *context, struct connection_start *start)
 {
-	struct user *user = user_get(&server->users, handshake->account->uid);
+	struct user *user = user_get(&context->users, start->account->uid);
 	struct client *client;
 	struct buffer *hello;
 
 	if (!user)
 		return -ENOMEM;
-	client = pool_get(&server->client_pool);
-	hello = client ? client_said(server, handshake) : NULL;
+	client = pool_get(&context->connections->pool);
+	hello = client ? client_said(context, start) : NULL;
 	if (!hello) {
-		pool_put(&server->client_pool, client);
-		user_put(&server->users, user);
+		pool_put(&context->connections->pool, client);
+		user_put(&context->users, user);
 		return -ENOMEM;
 	}
-	client->server = server;
+	client->context = context;
 	client->user = user;
-	client->fd = handshake->fd;
-	client->pid = handshake->pid;
-	client->in_directory = handshake->in_directory;
-	handshake->in_directory = NULL;
+	client->fd = start->fd;
+	client->pid = start->pid;
+	client->in_directory = start->in_directory;
+	start->in_directory = NULL;
 	client->recv.done = client_received;
 	client->send.done = client_sent;
 	client->batch.done = client_batch_done;
@@ -75,7 +93,7 @@ int client_new(struct server *server, struct handshake *handshake)
 	list_init(&client->parked);
 	list_init(&client->observer);
 	list_init(&client->all);
-	list_add(&server->clients, &client->all);
+	list_add(&context->connections->clients, &client->all);
 	user->connections++;
 	buffer_push(&client->received, hello);
 	client->nr_received++;
@@ -90,19 +108,19 @@ static bool client_consumes(const struct client *client)
 
 static void client_free(struct client *client)
 {
-	struct server *server = client->server;
+	struct context *context = client->context;
 
 	queue_detach(client);
-	directory_unref(&server->shards->directory, client->in_directory);
-	buffer_put_all(&server->buffers, &client->received);
-	buffer_put_all(&server->buffers, &client->replies);
+	directory_unref(&context->shared->directory, client->in_directory);
+	buffer_put_all(&context->buffers, &client->received);
+	buffer_put_all(&context->buffers, &client->replies);
 	list_del(&client->all);
 	close(client->fd);
 	share_put(&client->user->account->connections, 1);
-	share_put(&server->shards->connections, 1);
+	share_put(&context->shared->connections, 1);
 	client->user->connections--;
-	user_put(&server->users, client->user);
-	pool_put(&server->client_pool, client);
+	user_put(&context->users, client->user);
+	pool_put(&context->connections->pool, client);
 }
 
 /* Ends a client: it is not served any more. Its role as a consumer is free at
@@ -111,7 +129,7 @@ static void client_free(struct client *client)
  */
 static void client_end(struct client *client)
 {
-	struct server *server = client->server;
+	struct context *context = client->context;
 
 	if (client->state == CLIENT_DEAD)
 		return;
@@ -123,7 +141,7 @@ static void client_end(struct client *client)
 	list_del(&client->starved);
 	list_del(&client->blocked_lru);
 	list_del(&client->all);
-	list_add(&server->dead, &client->all);
+	list_add(&context->connections->dead, &client->all);
 	if (client->ops)
 		shutdown(client->fd, SHUT_RDWR);
 }
@@ -168,11 +186,11 @@ void client_fail(struct client *client, const char *why, int error)
 	client_end(client);
 }
 
-void clients_deinit(struct server *server)
+void clients_deinit(struct connections *connections)
 {
-	list_splice(&server->dead, &server->clients);
-	while (!list_empty(&server->dead))
-		client_free(container_of(server->dead.next, struct client,
+	list_splice(&connections->dead, &connections->clients);
+	while (!list_empty(&connections->dead))
+		client_free(container_of(connections->dead.next, struct client,
 					 all));
 }
 
@@ -180,18 +198,19 @@ void clients_deinit(struct server *server)
 
 bool client_full(const struct client *client)
 {
-	return client->replies_len >= client->server->config.records_in_flight *
-				      sizeof(struct expiry_record);
+	return client->replies_len >=
+	       client->context->config.records_in_flight *
+		       sizeof(struct expiry_record);
 }
 
 static void client_receive(struct client *client)
 {
-	struct io_uring_sqe *sqe = loop_sqe(&client->server->loop,
-					    &client->recv);
+	struct io_uring_sqe *sqe =
+		loop_sqe(&client->context->loop, &client->recv);
 
-	if (client->recv_once || !client->server->multishot) {
+	if (client->recv_once || !client->context->connections->multishot) {
 		io_uring_prep_recv(sqe, client->fd, NULL,
-				   client->server->buffers.size, 0);
+				   client->context->buffers.size, 0);
 	} else {
 		io_uring_prep_recv_multishot(sqe, client->fd, NULL, 0, 0);
 	}
@@ -208,7 +227,7 @@ static void client_receive(struct client *client)
 static void client_received(struct loop_op *op, int result, uint32_t flags)
 {
 	struct client *client = container_of(op, struct client, recv);
-	struct server *server = client->server;
+	struct context *context = client->context;
 	struct buffer *buffer = NULL;
 
 	if (!(flags & IORING_CQE_F_MORE)) {
@@ -216,21 +235,21 @@ static void client_received(struct loop_op *op, int result, uint32_t flags)
 		client->ops--;
 	}
 	if (flags & IORING_CQE_F_BUFFER)
-		buffer = buffer_received(&server->buffers, flags,
+		buffer = buffer_received(&context->buffers, flags,
 					 result > 0 ? result : 0);
 	if (result <= 0 || client->state >= CLIENT_LEAVING) {
-		buffer_put(&server->buffers, buffer);
+		buffer_put(&context->buffers, buffer);
 		buffer = NULL;
 	}
 	if (client->state == CLIENT_DEAD)
 		return;
 
 	if (buffer) {
-		buffer->received_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
+		buffer->received_ns = loop_now(&context->loop, CLOCK_MONOTONIC);
 		buffer_push(&client->received, buffer);
 		client->nr_received++;
 		client_bound_in_flight(client);
-		client->more = (uint32_t)result == server->buffers.size;
+		client->more = (uint32_t)result == context->buffers.size;
 		if (!client->receiving && client->recv_once && !client->more)
 			client->recv_once = false;
 	} else if (!result) {
@@ -239,7 +258,7 @@ static void client_received(struct loop_op *op, int result, uint32_t flags)
 		client->no_buffer = true;
 		client->more = true;
 		list_del(&client->starved);
-		list_add(&server->starved, &client->starved);
+		list_add(&context->connections->starved, &client->starved);
 	} else if (result < 0 && result != -ECANCELED && result != -EINTR &&
 		   result != -EAGAIN) {
 		/* The peer closed the connection; that is not an error. */
@@ -261,7 +280,8 @@ bool client_takes(const struct client *client)
 void client_will_write(struct client *client)
 {
 	if (list_empty(&client->writer))
-		list_add(&client->server->writers, &client->writer);
+		list_add(&client->context->connections->writers,
+			 &client->writer);
 }
 
 static void client_push(struct client *client, struct buffer *buffer)
@@ -286,11 +306,12 @@ void *client_room(struct client *client, size_t len)
 	    (client->sending && buffer == client->sending_last) ||
 	    (size_t)(buffer->data + buffer->size - buffer->tail) < len) {
 		if (private)
-			buffer = buffer_private(&client->server->buffers,
+			buffer = buffer_private(&client->context->buffers,
 						len < BACKLOG_MIN ?
-						BACKLOG_MIN : len);
+							BACKLOG_MIN :
+							len);
 		else
-			buffer = buffer_spare(&client->server->buffers);
+			buffer = buffer_spare(&client->context->buffers);
 		if (!buffer)
 			return NULL;
 		client_push(client, buffer);
@@ -321,7 +342,7 @@ void client_send(struct client *client, struct buffer *buffer)
 			client_fail(client, "no memory for records it does not read",
 				    0);
 	}
-	buffer_put(&client->server->buffers, buffer);
+	buffer_put(&client->context->buffers, buffer);
 }
 
 /* Counts the time of its requests until their answers went to the kernel, in an
@@ -329,12 +350,12 @@ void client_send(struct client *client, struct buffer *buffer)
  */
 static void client_count(struct client *client, struct buffer *buffer)
 {
-	struct server *server = client->server;
+	struct context *context = client->context;
 
 	if (!buffer->received_ns)
 		return;
-	histogram_add(&server->request_ns,
-		      server->written_ns - buffer->received_ns);
+	histogram_add(&context->request_ns,
+		      context->connections->written_ns - buffer->received_ns);
 	buffer->received_ns = 0;
 }
 
@@ -347,7 +368,8 @@ static void client_block(struct client *client)
 	struct buffer *buffer;
 
 	client->blocked = true;
-	list_add(&client->server->blocked_lru, &client->blocked_lru);
+	list_add(&client->context->connections->blocked_lru,
+		 &client->blocked_lru);
 	client->replies.first = NULL;
 	client->replies_len = 0;
 	while ((buffer = buffer_pop(&old))) {
@@ -372,16 +394,17 @@ static bool client_continues(const struct client *client)
 static void client_write(struct client *client)
 {
 	int flags = MSG_NOSIGNAL | (client->blocked ? 0 : MSG_DONTWAIT);
-	bool skip_success = client->server->skip_success && !client->blocked &&
-			    client->state <= CLIENT_OPEN && !client->eof &&
-			    !client_full(client) && !client_continues(client);
+	bool skip_success = client->context->connections->skip_success &&
+			    !client->blocked && client->state <= CLIENT_OPEN &&
+			    !client->eof && !client_full(client) &&
+			    !client_continues(client);
 	struct buffer *buffer = client->replies.first;
 	struct io_uring_sqe *sqe;
 	size_t n = 0;
 
 	if (client->sending || !buffer || client->state == CLIENT_DEAD)
 		return;
-	sqe = loop_sqe(&client->server->loop, &client->send);
+	sqe = loop_sqe(&client->context->loop, &client->send);
 	client->send_len = 0;
 	for (; buffer && n < CLIENT_IOVECS; buffer = buffer->next) {
 		client->iov[n].iov_base = buffer->head;
@@ -403,7 +426,7 @@ static void client_write(struct client *client)
 	}
 	if (skip_success) {
 		sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
-		list_add(&client->server->sent, &client->sent);
+		list_add(&client->context->connections->sent, &client->sent);
 	}
 	client->sending = true;
 	client->ops++;
@@ -427,7 +450,7 @@ static bool client_written(struct client *client, uint32_t len)
 		}
 		len -= left;
 		client_count(client, buffer);
-		buffer_put(&client->server->buffers,
+		buffer_put(&client->context->buffers,
 			   buffer_pop(&client->replies));
 		if (last)
 			return true;
@@ -462,7 +485,8 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 	} else if (!client->blocked && !all) {
 		client_block(client);
 	} else if (client->blocked && result) {
-		list_add(&client->server->blocked_lru, &client->blocked_lru);
+		list_add(&client->context->connections->blocked_lru,
+			 &client->blocked_lru);
 	}
 	if (client->missed)
 		observer_tell_missed(client);
@@ -471,11 +495,11 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 	client_update(client);
 }
 
-void clients_sent(struct server *server)
+void clients_sent(struct connections *connections)
 {
 	struct list *entry;
 
-	while ((entry = list_pop(&server->sent))) {
+	while ((entry = list_pop(&connections->sent))) {
 		struct client *client = container_of(entry, struct client,
 						     sent);
 
@@ -500,7 +524,7 @@ static void client_count_in_flight(struct client *client)
 {
 	uint32_t nr = client->io_pending ? client_ring_buffers(client) : 0;
 
-	client->server->buffers.nr_in_flight += nr - client->nr_in_flight;
+	client->context->buffers.nr_in_flight += nr - client->nr_in_flight;
 	client->nr_in_flight = nr;
 }
 
@@ -518,7 +542,7 @@ static bool client_detach_received(struct client *client)
 		struct buffer *copy = NULL;
 
 		if (done && buffer != busy) {
-			copy = buffer_detach(&client->server->buffers, buffer);
+			copy = buffer_detach(&client->context->buffers, buffer);
 			done = copy;
 		}
 		buffer_push(&client->received, copy ? copy : buffer);
@@ -532,7 +556,7 @@ static bool client_detach_received(struct client *client)
  */
 static void client_bound_in_flight(struct client *client)
 {
-	struct buffers *buffers = &client->server->buffers;
+	struct buffers *buffers = &client->context->buffers;
 
 	client_count_in_flight(client);
 	if (client->io_pending &&
@@ -572,18 +596,20 @@ static struct list *client_list(struct client *client)
 	struct buffer *buffer = client->received.first;
 
 	return buffer->tail - buffer->head <=
-	       READY_SMALL * (ptrdiff_t)sizeof(struct expiry_record) ?
-	       &client->server->ready_small : &client->server->ready;
+			       READY_SMALL *
+				       (ptrdiff_t)sizeof(struct expiry_record) ?
+		       &client->context->connections->ready_small :
+		       &client->context->connections->ready;
 }
 
 void client_update(struct client *client)
 {
-	struct server *server = client->server;
+	struct context *context = client->context;
 
 	if (client->state == CLIENT_DEAD)
 		return;
 	if (client->state == CLIENT_LEAVING && !client->busy) {
-		buffer_put_all(&server->buffers, &client->received);
+		buffer_put_all(&context->buffers, &client->received);
 		client->nr_received = 0;
 		if (!client->replies.first || client->blocked)
 			client_end(client);
@@ -599,7 +625,7 @@ void client_update(struct client *client)
 	    (client_full(client) || client->nr_received >= RECEIVED_MAX)) {
 		client->recv_once = true;
 		client->recv_ending = true;
-		loop_cancel(&server->loop, &client->recv);
+		loop_cancel(&context->loop, &client->recv);
 	}
 
 	if (client->batch_done ||
@@ -610,7 +636,7 @@ void client_update(struct client *client)
 	} else if (client->eof && !client->received.first &&
 		   !client->replies.first && !client->busy) {
 		if (client->carry_len) {
-			counter_add(&server->stat.closed_protocol, 1);
+			counter_add(&context->stat.closed_protocol, 1);
 			client_fail(client, "its stream ended inside a record",
 				    0);
 		}
@@ -625,11 +651,11 @@ void client_update(struct client *client)
 		delivery_kick(client->queue);
 }
 
-void clients_write(struct server *server)
+void clients_write(struct connections *connections)
 {
 	struct list *entry;
 
-	while ((entry = list_pop(&server->writers)))
+	while ((entry = list_pop(&connections->writers)))
 		client_write(container_of(entry, struct client, writer));
 }
 
@@ -643,38 +669,40 @@ static uint64_t client_private(const struct client *client)
  * limit: those that have read nothing for the longest time, until the rest is
  * within it. Their memory is freed with their last completion.
  */
-void clients_bound(struct server *server)
+void clients_bound(struct connections *connections)
 {
-	uint64_t size = counter_read(&server->buffers.private_size);
-	uint64_t most = server_backlog_max(server) / server->shards->nr;
+	uint64_t size =
+		counter_read(&connections->context->buffers.private_size);
+	uint64_t most = context_backlog_max(connections->context) /
+			connections->context->shared->nr;
 	struct list *entry;
 
 	if (size <= most)
 		return;
-	for (entry = server->dead.next; entry != &server->dead;
+	for (entry = connections->dead.next; entry != &connections->dead;
 	     entry = entry->next)
 		size -= client_private(container_of(entry, struct client, all));
-	while (size > most && (entry = list_pop(&server->blocked_lru))) {
+	while (size > most && (entry = list_pop(&connections->blocked_lru))) {
 		struct client *client =
 			container_of(entry, struct client, blocked_lru);
 
 		size -= client_private(client);
-		counter_add(&server->stat.closed_backlog, 1);
+		counter_add(&connections->context->stat.closed_backlog, 1);
 		client_fail(client, "it does not read, and others need the memory",
 			    ENOBUFS);
 	}
 }
 
-void clients_turn(struct server *server)
+void clients_turn(struct connections *connections)
 {
-	uint32_t buffers = server->buffers.nr_free;
+	uint32_t buffers = connections->context->buffers.nr_free;
 	struct list *entry;
 
-	clients_bound(server);
-	clients_write(server);
+	clients_bound(connections);
+	clients_write(connections);
 
 	/* First come, first served, while there are buffers. */
-	while (buffers && (entry = list_pop(&server->starved))) {
+	while (buffers && (entry = list_pop(&connections->starved))) {
 		struct client *client = container_of(entry, struct client,
 						     starved);
 
@@ -685,7 +713,7 @@ void clients_turn(struct server *server)
 			buffers--;
 	}
 
-	for (entry = server->dead.next; entry != &server->dead; ) {
+	for (entry = connections->dead.next; entry != &connections->dead;) {
 		struct client *client = container_of(entry, struct client, all);
 
 		entry = entry->next;

@@ -27,14 +27,15 @@
 #include "daemon/engine/engine.h"
 #include "daemon/loop/buffer.h"
 #include "daemon/util/log.h"
+#include "daemon/util/pool.h"
 #include "daemon/util/util.h"
 
 #define CLIENT_IOVECS	8
 
-struct handshake;
-struct directory_entry;
+struct account;
 struct queue;
-struct server;
+struct context;
+struct directory_entry;
 struct user;
 
 enum client_state {
@@ -46,14 +47,14 @@ enum client_state {
 
 /**
  * struct client - one connection
- * @server: const; likewise @fd, @pid, @user
+ * @context: const; likewise @fd, @pid, @user
  * @queue: from HELLO on; NULL again after DROP
  * @queueless: HELLO asked for no queue: STAT and QUEUES only
  * @access: what it may do with its queue, ACCESS_*
  * @in_directory: its queue's entry, a reference until HELLO is answered
  * @state: enum client_state
  * @ops: completions and other threads' answers to come
- * @all: on the server's list; likewise @ready, @writer, @sent, @starved
+ * @all: on the thread's list; likewise @ready, @writer, @sent, @starved
  *	and @blocked_lru
  *
  * @recv: the receive, multishot or single
@@ -89,7 +90,7 @@ enum client_state {
  * processed in part. @blocked lasts until all is sent.
  */
 struct client {
-	struct server *server;
+	struct context *context;
 	struct user *user;
 	struct queue *queue;
 	struct directory_entry *in_directory;
@@ -146,16 +147,69 @@ struct client {
 	uint64_t missed;
 };
 
+/**
+ * struct connections - a thread's connections
+ * @pool: memory of clients
+ * @multishot: multishot receive is reliable (const)
+ * @skip_success: non-blocking sends post a CQE only on failure (const)
+ * @clients: all, by their @all
+ * @ready: clients with records to process, by their @ready
+ * @ready_small: those with few records, likewise
+ * @writers: clients with something to send, by their @writer
+ * @sent: clients whose send skips its CQE, by their @sent
+ * @starved: clients that found no receive buffer, by their @starved
+ * @blocked_lru: blocked clients, by their @blocked_lru
+ * @dead: ended clients before their last completion, by @all
+ * @written_ns: when the previous turn's answers were ready to submit
+ *
+ * The first client in @blocked_lru has read nothing for the longest time.
+ */
+struct connections {
+	struct context *context;
+	struct pool pool;
+	bool multishot;
+	bool skip_success;
+	struct list clients;
+	struct list ready;
+	struct list ready_small;
+	struct list writers;
+	struct list sent;
+	struct list starved;
+	struct list blocked_lru;
+	struct list dead;
+	uint64_t written_ns;
+};
+
+/**
+ * struct connection_start - a connection after its HELLO
+ * @account: the peer's; likewise @pid
+ * @fd: of the socket
+ * @in_directory: its queue's entry, a reference; NULL = one thread
+ * @hello: the first record it sent
+ * @received_ns: when @hello was complete, CLOCK_MONOTONIC
+ */
+struct connection_start {
+	struct account *account;
+	struct directory_entry *in_directory;
+	int fd;
+	pid_t pid;
+	uint64_t received_ns;
+	struct expiry_record hello;
+};
+
+void connections_init(struct connections *connections, struct context *context,
+		      uint64_t nr_max);
+
 /* client.c ----------------------------------------------------------------- */
 
 /* Makes a client of a connection after its HELLO, the first record it sent.
  * Takes the descriptor, the directory entry and the charge of a connection. -ENOMEM:
  * takes nothing.
  */
-int client_new(struct server *server, struct handshake *handshake);
+int client_new(struct context *context, struct connection_start *start);
 
 /* Frees all remaining clients, after the loop has ended. */
-void clients_deinit(struct server *server);
+void clients_deinit(struct connections *connections);
 
 /* Returns whether it can be sent more now: it is open, reads, and has no
  * earlier reply in progress.
@@ -206,16 +260,16 @@ void client_unpark(struct client *client);
 void client_update(struct client *client);
 
 /* Completes sends with success skipped, submitted before this turn. */
-void clients_sent(struct server *server);
+void clients_sent(struct connections *connections);
 
 /* Sends the pending replies of all writers. */
-void clients_write(struct server *server);
+void clients_write(struct connections *connections);
 
 /* Ends clients that do not read while their memory exceeds its limit. */
-void clients_bound(struct server *server);
+void clients_bound(struct connections *connections);
 
 /* Ends a turn: sends, receives again, frees dead clients. */
-void clients_turn(struct server *server);
+void clients_turn(struct connections *connections);
 
 /* requests.c --------------------------------------------------------------- */
 
@@ -225,7 +279,7 @@ void clients_turn(struct server *server);
 uint32_t client_process(struct client *client);
 
 /* Processes received requests, within the turn's budget. */
-void clients_process(struct server *server);
+void clients_process(struct connections *connections);
 
 /* Takes the result of a batch; called by the engine. */
 void client_batch_done(struct engine_io *io, int result);

@@ -5,10 +5,14 @@
 #include <string.h>
 
 #include "daemon/client/declare.h"
+#include "daemon/engine/engine.h"
 #include "daemon/queue/access.h"
+#include "daemon/queue/context.h"
 #include "daemon/queue/declaration.h"
-#include "daemon/server/server.h"
+#include "daemon/queue/queue.h"
+#include "daemon/queue/store.h"
 #include "daemon/util/log.h"
+#include "daemon/util/util.h"
 
 /* Most bytes of a list of keys that cannot change while a queue exists. */
 #define CHANGES_TEXT	64
@@ -22,10 +26,10 @@ static struct log_about about_file(const struct declaration *file, int error)
 	};
 }
 
-static uint64_t limit_of(const struct server *server,
+static uint64_t limit_of(const struct context *context,
 			 const struct declaration *file)
 {
-	uint64_t most = server->config.timers_per_queue;
+	uint64_t most = context->config.timers_per_queue;
 
 	return file->limit ? min_u64(file->limit, most) : most;
 }
@@ -38,7 +42,7 @@ static void set_access(struct queue *queue, const struct declaration *file)
 	queue->declared = true;
 }
 
-int declare_queue(struct server *server, const struct declaration *file,
+int declare_queue(struct context *context, const struct declaration *file,
 		  struct queue **queuep)
 {
 	struct queue_plan plan = {
@@ -48,21 +52,21 @@ int declare_queue(struct server *server, const struct declaration *file,
 			.clock_id = file->clock_id,
 			.mode = file->mode,
 			.slack_ns = file->slack_ns,
-			.limit = limit_of(server, file),
+			.limit = limit_of(context, file),
 		},
 		.layout = file->layout == LAYOUT_CONFIGURED ?
-			  config_layout(&server->config) : file->layout,
+			  config_layout(&context->config) : file->layout,
 	};
 	int r;
 
 	if (!file->is_good)
 		return -EACCES;
-	plan.user = user_get(&server->users, file->uid);
+	plan.user = user_get(&context->users, file->uid);
 	if (!plan.user)
 		return -ENOMEM;
-	r = queue_new(server, &plan, queuep);
+	r = queue_new(context, &plan, queuep);
 	if (r < 0) {
-		user_put(&server->users, plan.user);
+		user_put(&context->users, plan.user);
 		return r;
 	}
 	set_access(*queuep, file);
@@ -70,11 +74,11 @@ int declare_queue(struct server *server, const struct declaration *file,
 	return 0;
 }
 
-void declare_anew(struct server *server, const struct declaration *file)
+void declare_anew(struct context *context, const struct declaration *file)
 {
 	struct log_about about;
 	struct queue *queue;
-	int r = declare_queue(server, file, &queue);
+	int r = declare_queue(context, file, &queue);
 
 	/* The fault of a file is in the log. */
 	if (!r || !file->is_good)
@@ -102,13 +106,13 @@ static void print_changes(char *text, const struct queue *queue,
 			  const struct declaration *file,
 			  const struct declaration *before)
 {
-	struct server *server = queue->server;
+	struct context *context = queue->context;
 	struct expiry_stat stat = { 0 };
 	bool limit = before && before->limit != file->limit;
 
-	server->engine->ops->stat(queue->engine_queue, &stat);
+	context->engine->ops->stat(queue->engine_queue, &stat);
 	if (file->limit)
-		limit = stat.limit != limit_of(server, file);
+		limit = stat.limit != limit_of(context, file);
 	snprintf(text, CHANGES_TEXT, "%s%s%s%s%s%s",
 		 queue->clock_id != file->clock_id ? ", clock" : "",
 		 (queue->mode ^ file->mode) & EXPIRY_MODE_KEYED ? ", keyed" : "",
@@ -202,13 +206,14 @@ static void undeclare(struct queue *queue, const struct declaration *before)
 
 /* ------------------------------------------------------------------- the set */
 
-static bool is_mine(const struct server *server, const struct declaration *file)
+static bool is_mine(const struct context *context,
+		    const struct declaration *file)
 {
 	return (file->in_directory ? file->in_directory->thread : 0) ==
-	       server->number;
+	       context->number;
 }
 
-static void undeclare_gone(struct server *server,
+static void undeclare_gone(struct context *context,
 			   const struct declarations *before)
 {
 	uint32_t i;
@@ -217,54 +222,55 @@ static void undeclare_gone(struct server *server,
 		const struct declaration *file = &before->all[i];
 		struct queue *queue;
 
-		if (!is_mine(server, file) ||
-		    declarations_find(server->declared, file->name))
+		if (!is_mine(context, file) ||
+		    declarations_find(context->declared, file->name))
 			continue;
-		queue = queue_find(&server->queues, file->name);
+		queue = queue_find(context->queues, file->name);
 		if (queue && queue->declared)
 			undeclare(queue, file);
 	}
 }
 
-void declare_all(struct server *server)
+void declare_all(struct context *context)
 {
-	const struct declarations *before = server->declared;
+	const struct declarations *before = context->declared;
 	uint32_t i;
 
-	server->declared = server->shards->declared;
+	context->declared = context->shared->declared;
 	if (before)
-		undeclare_gone(server, before);
-	for (i = 0; i < server->declared->nr; i++) {
-		const struct declaration *file = &server->declared->all[i];
+		undeclare_gone(context, before);
+	for (i = 0; i < context->declared->nr; i++) {
+		const struct declaration *file = &context->declared->all[i];
 		struct queue *queue;
 
-		if (!is_mine(server, file) || !file->is_good)
+		if (!is_mine(context, file) || !file->is_good)
 			continue;
-		queue = queue_find(&server->queues, file->name);
+		queue = queue_find(context->queues, file->name);
 		if (queue)
 			change_queue(queue, file,
 				     declarations_find(before, file->name));
 		else
-			declare_anew(server, file);
+			declare_anew(context, file);
 	}
 }
 
-void declare_read(struct server *server)
+void declare_read(struct context *context)
 {
-	struct shards *shards = server->shards;
+	struct shared *shared = context->shared;
 	struct declarations *set;
 	uint32_t faults;
 
-	set = declarations_read(&server->config, shards->nr > 1 ?
-				&shards->directory : NULL, &faults);
+	set = declarations_read(&context->config,
+				shared->nr > 1 ? &shared->directory : NULL,
+				&faults);
 	if (!set)
 		return;
-	shards->declared_before = shards->declared;
-	shards->declared = set;
+	shared->declared_before = shared->declared;
+	shared->declared = set;
 }
 
-void declare_done(struct shards *shards)
+void declare_done(struct shared *shared)
 {
-	declarations_free(shards->declared_before);
-	shards->declared_before = NULL;
+	declarations_free(shared->declared_before);
+	shared->declared_before = NULL;
 }

@@ -7,27 +7,28 @@
 
 struct declaration;
 struct queue;
-struct server;
-struct shards;
+struct context;
+struct shared;
 
 /* Makes a queue as its file says. Returns 0 or -errno: -EACCES if the file has a
  * fault, or as queue_new().
  */
-int declare_queue(struct server *server, const struct declaration *declaration,
-		  struct queue **queuep);
+int declare_queue(struct context *context,
+		  const struct declaration *declaration, struct queue **queuep);
 
 /* Makes a declared queue that does not exist (any more). Logs a failure. */
-void declare_anew(struct server *server, const struct declaration *declaration);
+void declare_anew(struct context *context,
+		  const struct declaration *declaration);
 
 /* Makes the declared queues of this thread and updates existing ones. Called at
  * the start, and in each thread after declare_read().
  */
-void declare_all(struct server *server);
+void declare_all(struct context *context);
 
 /* Reads the files again for all threads, in the first one. The previous set
  * stays until declare_done(), after each thread has called declare_all().
  */
-void declare_read(struct server *server);
-void declare_done(struct shards *shards);
+void declare_read(struct context *context);
+void declare_done(struct shared *shared);
 
 #endif /* DAEMON_DECLARE_H */

@@ -20,9 +20,11 @@
 
 #include "daemon/client/client.h"
 #include "daemon/client/observer.h"
+#include "daemon/engine/engine.h"
+#include "daemon/queue/context.h"
 #include "daemon/queue/queue.h"
-#include "daemon/server/server.h"
 #include "daemon/util/log.h"
+#include "daemon/util/util.h"
 
 /* Returns whether expirations may be collected now. */
 static bool delivery_has_work(const struct queue *queue)
@@ -41,7 +43,7 @@ static void delivery_note_takes(struct queue *queue)
 
 	if (takes && !queue->takes)
 		queue->engine_queue->taken_ns =
-			loop_now(&queue->server->loop, queue->clock_id);
+			loop_now(&queue->context->loop, queue->clock_id);
 	queue->takes = takes;
 }
 
@@ -57,7 +59,7 @@ void delivery_kick(struct queue *queue)
 	if (!queue->rewinding && !client_takes(queue->consumer))
 		return;
 	if (list_empty(&queue->due))
-		list_add(&queue->server->due, &queue->due);
+		list_add(&queue->context->queues->due, &queue->due);
 }
 
 void delivery_due(struct engine_queue *engine_queue)
@@ -71,10 +73,10 @@ void delivery_due(struct engine_queue *engine_queue)
 void delivery_credit(struct queue *queue, uint32_t credit)
 {
 	uint64_t sum = (uint64_t)queue->credit + credit;
-	uint64_t max = queue->server->config.credit_max;
+	uint64_t max = queue->context->config.credit_max;
 
 	if (sum > max) {
-		counter_add(&queue->server->stat.refused_credit, 1);
+		counter_add(&queue->context->stat.refused_credit, 1);
 		sum = max;
 	}
 	queue->credit = sum;
@@ -93,7 +95,7 @@ bool delivery_continues(const struct queue *queue)
 
 void delivery_detach(struct queue *queue)
 {
-	const struct engine_ops *ops = queue->server->engine->ops;
+	const struct engine_ops *ops = queue->context->engine->ops;
 
 	queue->consumer = NULL;
 	queue->credit = 0;
@@ -113,7 +115,7 @@ void delivery_detach(struct queue *queue)
 /* Runs again if there may be @more or a timer is due, else waits for one. */
 static void delivery_next(struct queue *queue, bool more)
 {
-	const struct engine_ops *ops = queue->server->engine->ops;
+	const struct engine_ops *ops = queue->context->engine->ops;
 
 	if (!more && !ops->wait(queue->engine_queue))
 		queue->waiting = true;
@@ -121,15 +123,15 @@ static void delivery_next(struct queue *queue, bool more)
 		delivery_kick(queue);
 }
 
-static void note_lateness(struct server *server, uint64_t late_ns)
+static void note_lateness(struct context *context, uint64_t late_ns)
 {
-	if (late_ns > counter_read(&server->stat.lateness_max_ns))
-		counter_set(&server->stat.lateness_max_ns, late_ns);
+	if (late_ns > counter_read(&context->stat.lateness_max_ns))
+		counter_set(&context->stat.lateness_max_ns, late_ns);
 }
 
 static void delivery_read(struct queue *queue, int result)
 {
-	struct server *server = queue->server;
+	struct context *context = queue->context;
 	struct client *client = queue->consumer;
 	struct buffer *buffer = queue->read_buffer;
 
@@ -138,14 +140,14 @@ static void delivery_read(struct queue *queue, int result)
 	if (queue->read_epoch != queue->epoch)
 		client = NULL;
 	if (result <= 0 || !client) {
-		buffer_put(&server->buffers, buffer);
+		buffer_put(&context->buffers, buffer);
 	} else {
 		assert((uint32_t)result <= queue->credit);
-		note_lateness(server, queue->read.late_ns);
+		note_lateness(context, queue->read.late_ns);
 		buffer->tail += result * sizeof(struct expiry_record);
 		queue->credit -= result;
 		queue->unsent = !(queue->mode & EXPIRY_MODE_ACK);
-		counter_add(&server->stat.expirations, result);
+		counter_add(&context->stat.expirations, result);
 		if (queue->nr_observers)
 			observers_copy(queue, queue->read.records, result);
 		client_send(client, buffer);
@@ -162,7 +164,7 @@ static void delivery_read(struct queue *queue, int result)
 void delivery_read_done(struct engine_io *io, int result)
 {
 	struct queue *queue = container_of(io, struct queue, read);
-	struct server *server = queue->server;
+	struct context *context = queue->context;
 
 	queue->reading = false;
 	if (!queue->dying) {
@@ -171,7 +173,7 @@ void delivery_read_done(struct engine_io *io, int result)
 		delivery_kick(queue);
 		return;
 	}
-	buffer_put(&server->buffers, queue->read_buffer);
+	buffer_put(&context->buffers, queue->read_buffer);
 	queue_forget(queue);
 }
 
@@ -185,7 +187,7 @@ static bool delivery_tell_clock(struct queue *queue)
 		return false;
 	*record = (struct expiry_record) {
 		.op = EXPIRY_OP_CLOCK_SET,
-		.deadline_ns = loop_now(&queue->server->loop, queue->clock_id),
+		.deadline_ns = loop_now(&queue->context->loop, queue->clock_id),
 	};
 	if (queue->nr_observers)
 		observers_copy(queue, record, 1);
@@ -198,7 +200,7 @@ static bool delivery_tell_clock(struct queue *queue)
  */
 static bool delivery_rewind(struct queue *queue)
 {
-	int r = queue->server->engine->ops->rewind(queue->engine_queue);
+	int r = queue->context->engine->ops->rewind(queue->engine_queue);
 
 	if (r > 0)
 		return false;
@@ -213,7 +215,7 @@ static bool delivery_rewind(struct queue *queue)
  */
 static uint32_t delivery_run(struct queue *queue)
 {
-	struct server *server = queue->server;
+	struct context *context = queue->context;
 	struct buffer *buffer;
 	int r;
 
@@ -229,7 +231,7 @@ static uint32_t delivery_run(struct queue *queue)
 	}
 	if (!delivery_has_work(queue))
 		return 0;
-	buffer = buffer_spare(&server->buffers);
+	buffer = buffer_spare(&context->buffers);
 	if (!buffer) {
 		delivery_kick(queue);
 		return 0;
@@ -240,7 +242,7 @@ static uint32_t delivery_run(struct queue *queue)
 	queue->read.count =
 		min_u64(queue->credit,
 			buffer->size / sizeof(struct expiry_record));
-	r = server->engine->ops->collect(queue->engine_queue, &queue->read);
+	r = context->engine->ops->collect(queue->engine_queue, &queue->read);
 	if (r == -EINPROGRESS) {
 		queue->reading = true;
 		return queue->read.count;
@@ -249,9 +251,9 @@ static uint32_t delivery_run(struct queue *queue)
 	return r > 0 ? r : 1;
 }
 
-uint32_t deliveries_run(struct server *server, uint32_t budget)
+uint32_t deliveries_run(struct context *context, uint32_t budget)
 {
-	uint32_t full = server->buffers.size / sizeof(struct expiry_record);
+	uint32_t full = context->buffers.size / sizeof(struct expiry_record);
 	uint32_t done = 0, before;
 
 	/* Queues added meanwhile have their turn next. After filled buffers
@@ -263,20 +265,20 @@ uint32_t deliveries_run(struct server *server, uint32_t budget)
 
 		before = done;
 		list_init(&now);
-		list_splice(&now, &server->due);
+		list_splice(&now, &context->queues->due);
 		while (done < budget && (entry = list_pop(&now)))
 			done += delivery_run(container_of(entry, struct queue,
 							  due));
-		list_splice(&now, &server->due);
-		list_splice(&server->due, &now);
+		list_splice(&now, &context->queues->due);
+		list_splice(&context->queues->due, &now);
 	} while (done < budget && done - before >= full &&
-		 !list_empty(&server->due));
+		 !list_empty(&context->queues->due));
 	return done < budget ? budget - done : 0;
 }
 
-void deliveries_clock_set(struct server *server)
+void deliveries_clock_set(struct context *context)
 {
-	struct queues *queues = &server->queues;
+	struct queues *queues = context->queues;
 	uint32_t i;
 
 	for (i = 0; i <= queues->mask + 1; i++) {

@@ -5,7 +5,9 @@
 
 #include "daemon/client/client.h"
 #include "daemon/queue/access.h"
-#include "daemon/server/server.h"
+#include "daemon/queue/context.h"
+#include "daemon/queue/directory.h"
+#include "daemon/queue/queue.h"
 
 #define HELLO_FLAGS	(EXPIRY_HELLO_CONSUME | EXPIRY_HELLO_ACK | \
 			 EXPIRY_HELLO_DURABLE | EXPIRY_HELLO_KEYED | \
@@ -94,7 +96,7 @@ static const char *attach_error(int error)
 
 void client_hello(struct client *client, struct expiry_record *record)
 {
-	struct server *server = client->server;
+	struct context *context = client->context;
 	struct expiry_hello hello;
 	const char *why = NULL;
 	int r;
@@ -102,14 +104,14 @@ void client_hello(struct client *client, struct expiry_record *record)
 	memcpy(&hello, record, sizeof(hello));
 	r = hello_check(&hello, &why);
 	if (r < 0) {
-		counter_add(&server->stat.closed_protocol, 1);
+		counter_add(&context->stat.closed_protocol, 1);
 	} else {
 		r = queue_attach(client, &hello);
 		if (r == -EACCES)
 			access_log_hello(client, hello.name);
 		why = r < 0 ? attach_error(r) : NULL;
 	}
-	directory_unref(&server->shards->directory, client->in_directory);
+	directory_unref(&context->shared->directory, client->in_directory);
 	client->in_directory = NULL;
 	*record = (struct expiry_record) {
 		.op = EXPIRY_OP_HELLO,
@@ -123,6 +125,6 @@ void client_hello(struct client *client, struct expiry_record *record)
 	}
 	client->state = CLIENT_OPEN;
 	record->id = client->queue ? queue_count_timers(client->queue) : 0;
-	record->deadline_ns = loop_now(&server->loop, hello.clock_id);
-	record->cookie = server->config.records_in_flight;
+	record->deadline_ns = loop_now(&context->loop, hello.clock_id);
+	record->cookie = context->config.records_in_flight;
 }

@@ -3,8 +3,11 @@
 
 #include "daemon/client/client.h"
 #include "daemon/client/listing.h"
+#include "daemon/engine/engine.h"
 #include "daemon/queue/access.h"
-#include "daemon/server/server.h"
+#include "daemon/queue/context.h"
+#include "daemon/queue/queue.h"
+#include "daemon/util/util.h"
 
 /* Indices of the pool checked for one reply. */
 #define LISTING_INDICES	1024
@@ -23,7 +26,7 @@ static bool listed(const struct listing_question *question,
 	if (queue == question->own && !queue->name[0])
 		return false;
 	return queue->user->uid == question->uid ||
-	       accounts_privileged(&queue->server->shards->accounts,
+	       accounts_privileged(&queue->context->shared->accounts,
 				   question->uid) ||
 	       access_of(queue, peer) & ACCESS_LOOK;
 }
@@ -32,7 +35,7 @@ static int fill_row(struct listing_row *row, const struct queue *queue)
 {
 	int r;
 
-	r = queue->server->engine->ops->stat(queue->engine_queue, &row->stat);
+	r = queue->context->engine->ops->stat(queue->engine_queue, &row->stat);
 	if (r < 0)
 		return r;
 	row->head = (struct expiry_queues_row) {
@@ -62,7 +65,7 @@ static const struct expiry_record *request_of(const struct client *client)
 
 static void ask(struct listing_question *question, const struct client *client)
 {
-	uint64_t fit = (client->server->buffers.size - UNIT) /
+	uint64_t fit = (client->context->buffers.size - UNIT) /
 		       sizeof(struct listing_row);
 
 	*question = (struct listing_question) {
@@ -76,30 +79,30 @@ static void ask(struct listing_question *question, const struct client *client)
 }
 
 /* Returns the thread of a cursor. */
-static uint32_t thread_of(const struct shards *shards, uint64_t cursor)
+static uint32_t thread_of(const struct shared *shared, uint64_t cursor)
 {
-	return cursor % shards->nr;
+	return cursor % shared->nr;
 }
 
 /* Returns the cursor of index @index in this thread's pool; at its @end that of
  * the next thread, or 0.
  */
-static uint64_t cursor_after(const struct server *server, uint64_t index,
+static uint64_t cursor_after(const struct context *context, uint64_t index,
 			     bool end)
 {
-	uint32_t nr = server->shards->nr;
+	uint32_t nr = context->shared->nr;
 
 	if (!end)
-		return index * nr + server->number;
-	return server->number + 1 < nr ? server->number + 1 : 0;
+		return index * nr + context->number;
+	return context->number + 1 < nr ? context->number + 1 : 0;
 }
 
 /* Writes this thread's answer. Returns its size in bytes. */
-static size_t listing_fill(const struct server *server,
+static size_t listing_fill(const struct context *context,
 			   const struct listing_question *question, void *to)
 {
-	uint64_t index = question->cursor / server->shards->nr;
-	const struct pool *pool = &server->queues.pool;
+	uint64_t index = question->cursor / context->shared->nr;
+	const struct pool *pool = &context->queues->pool;
 	uint32_t n = 0, checked = 0;
 	struct listing_row *rows = to;
 	struct expiry_record *last;
@@ -116,21 +119,21 @@ static size_t listing_fill(const struct server *server,
 	last = (void *)&rows[n];
 	*last = (struct expiry_record) {
 		.op = EXPIRY_OP_QUEUES,
-		.cookie = cursor_after(server, index, !queue),
+		.cookie = cursor_after(context, index, !queue),
 	};
 	return n * sizeof(*rows) + UNIT;
 }
 
 /* ----------------------------------------------------------- other threads */
 
-static void listing_asked(struct server *server, struct mail *mail);
-static void listing_answered(struct server *server, struct mail *mail);
+static void listing_asked(struct context *context, struct mail *mail);
+static void listing_answered(struct context *context, struct mail *mail);
 
 /* Sends the next waiting client's question. */
-static void listing_next(struct server *server)
+static void listing_next(struct context *context)
 {
-	struct listing *listing = &server->listing;
-	struct shards *shards = server->shards;
+	struct listing *listing = context->listing;
+	struct shared *shared = context->shared;
 	struct list *entry;
 	uint32_t thread;
 
@@ -147,25 +150,24 @@ static void listing_next(struct server *server)
 	if (!listing->client)
 		return;
 	ask(&listing->question, listing->client);
-	thread = thread_of(shards, listing->question.cursor);
+	thread = thread_of(shared, listing->question.cursor);
 	listing->mail.deliver = listing_asked;
-	mail_post(&shards->servers[thread]->mailbox, &listing->mail);
+	mail_post(&shared->contexts[thread]->mailbox, &listing->mail);
 }
 
 /* Receives another thread's question. */
-static void listing_asked(struct server *server, struct mail *mail)
+static void listing_asked(struct context *context, struct mail *mail)
 {
 	struct listing *listing = container_of(mail, struct listing, mail);
-	struct server *from = container_of(listing, struct server, listing);
 
-	listing->len = listing_fill(server, &listing->question, listing->rows);
+	listing->len = listing_fill(context, &listing->question, listing->rows);
 	mail->deliver = listing_answered;
-	mail_post(&from->mailbox, mail);
+	mail_post(&listing->context->mailbox, mail);
 }
 
 static void listing_send(struct client *client, const struct listing *listing)
 {
-	struct buffers *buffers = &client->server->buffers;
+	struct buffers *buffers = &client->context->buffers;
 	struct buffer *room = buffer_spare(buffers);
 
 	/* Do not wait for room: other clients wait for the listing. */
@@ -181,44 +183,45 @@ static void listing_send(struct client *client, const struct listing *listing)
 	client->received.first->head += UNIT;
 }
 
-static void listing_answered(struct server *server, struct mail *mail)
+static void listing_answered(struct context *context, struct mail *mail)
 {
-	struct listing *listing = &server->listing;
+	struct listing *listing = context->listing;
 	struct client *client = listing->client;
 
 	(void)mail;
 	client_unpark(client);
 	if (client->state != CLIENT_DEAD) {
 		listing_send(client, listing);
-		counter_add(&server->stat.records, 1);
+		counter_add(&context->stat.records, 1);
 		client_update(client);
 	}
-	listing_next(server);
+	listing_next(context);
 }
 
-void listing_init(struct listing *listing)
+void listing_init(struct listing *listing, struct context *context)
 {
+	listing->context = context;
 	list_init(&listing->waiting);
 }
 
 bool listing_reply(struct client *client)
 {
-	struct server *server = client->server;
+	struct context *context = client->context;
 	struct listing_question question;
 	struct buffer *room;
 
-	if (thread_of(server->shards, request_of(client)->id) !=
-	    server->number) {
-		client_park(client, &server->listing.waiting);
-		if (!server->listing.client)
-			listing_next(server);
+	if (thread_of(context->shared, request_of(client)->id) !=
+	    context->number) {
+		client_park(client, &context->listing->waiting);
+		if (!context->listing->client)
+			listing_next(context);
 		return true;
 	}
-	room = buffer_spare(&server->buffers);
+	room = buffer_spare(&context->buffers);
 	if (!room)
 		return false;
 	ask(&question, client);
-	room->tail += listing_fill(server, &question, room->data);
+	room->tail += listing_fill(context, &question, room->data);
 	client_send(client, room);
 	client->received.first->head += UNIT;
 	return true;

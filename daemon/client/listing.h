@@ -25,7 +25,7 @@
 
 struct client;
 struct queue;
-struct server;
+struct context;
 
 /* A queue in the reply. */
 struct listing_row {
@@ -55,6 +55,7 @@ struct listing_question {
 
 /**
  * struct listing - a thread's question to others
+ * @context: of the thread that asks (const)
  * @mail: to the thread in question, and back
  * @client: the client that asks, NULL = none
  * @waiting: other clients, by their @parked
@@ -63,6 +64,7 @@ struct listing_question {
  * The thread that has @mail owns the other fields, too.
  */
 struct listing {
+	struct context *context;
 	struct mail mail;
 	struct client *client;
 	struct list waiting;
@@ -73,7 +75,7 @@ struct listing {
 		__attribute__((aligned(8)));
 };
 
-void listing_init(struct listing *listing);
+void listing_init(struct listing *listing, struct context *context);
 
 /* Answers QUEUES, the first record of @client's first buffer. It does so now
  * or, with the client @busy meanwhile, after another thread. Returns false if

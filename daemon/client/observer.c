@@ -4,8 +4,9 @@
 
 #include "daemon/client/client.h"
 #include "daemon/client/observer.h"
+#include "daemon/queue/context.h"
 #include "daemon/queue/queue.h"
-#include "daemon/server/server.h"
+#include "daemon/util/util.h"
 
 /* Bytes that may wait for an observer while clients that do not read hold half
  * of their memory. It is enough that a send is always in progress, and MISSED
@@ -17,10 +18,10 @@
 
 int observer_join(struct client *client, struct queue *queue)
 {
-	struct server *server = client->server;
+	struct context *context = client->context;
 
-	if (queue->nr_observers >= server->config.observers_per_queue) {
-		counter_add(&server->stat.refused_observers, 1);
+	if (queue->nr_observers >= context->config.observers_per_queue) {
+		counter_add(&context->stat.refused_observers, 1);
 		return -EBUSY;
 	}
 	client->observes = true;
@@ -38,11 +39,11 @@ void observer_leave(struct client *client)
 /* Returns the number of further records that may wait for the observer. */
 static uint64_t observer_room(const struct client *client)
 {
-	const struct server *server = client->server;
-	uint64_t most = server->config.observer_memory;
+	const struct context *context = client->context;
+	uint64_t most = context->config.observer_memory;
 
-	if (counter_read(&server->buffers.private_size) >
-	    server_backlog_max(server) / server->shards->nr / 2)
+	if (counter_read(&context->buffers.private_size) >
+	    context_backlog_max(context) / context->shared->nr / 2)
 		most = min_u64(most, PRESSED_BYTES);
 	return client->replies_len < most ?
 	       (most - client->replies_len) / RECORD : 0;
@@ -94,7 +95,7 @@ static void observer_copy(struct client *client,
 			nr = 0;
 	}
 	client->missed += count - nr;
-	counter_add(&client->server->stat.copies_missed, count - nr);
+	counter_add(&client->context->stat.copies_missed, count - nr);
 }
 
 void observers_copy(struct queue *queue, const struct expiry_record *records,

@@ -13,9 +13,14 @@
 
 #include "daemon/client/client.h"
 #include "daemon/client/listing.h"
+#include "daemon/client/summary.h"
+#include "daemon/engine/engine.h"
 #include "daemon/queue/access.h"
-#include "daemon/server/server.h"
+#include "daemon/queue/context.h"
+#include "daemon/queue/queue.h"
+#include "daemon/util/histogram.h"
 #include "daemon/util/log.h"
+#include "daemon/util/util.h"
 
 /* Requests processed in one turn: a storm of them must not delay the
  * expirations.
@@ -45,7 +50,7 @@ struct stat_body {
 
 static void client_broke(struct client *client, const char *why)
 {
-	counter_add(&client->server->stat.closed_protocol, 1);
+	counter_add(&client->context->stat.closed_protocol, 1);
 	client_leave(client, why, EPROTO);
 }
 
@@ -55,12 +60,12 @@ static void client_broke(struct client *client, const char *why)
  */
 static bool is_overdue(const struct client *client, const struct buffer *buffer)
 {
-	struct server *server = client->server;
-	uint64_t after_ns = server->config.busy_after * 1000000;
+	struct context *context = client->context;
+	uint64_t after_ns = context->config.busy_after * 1000000;
 
 	return after_ns && buffer->received_ns &&
-	       loop_now(&server->loop, CLOCK_MONOTONIC) -
-	       buffer->received_ns > after_ns;
+	       loop_now(&context->loop, CLOCK_MONOTONIC) - buffer->received_ns >
+		       after_ns;
 }
 
 /* Requests that may be refused as overdue: the client can retry them. CANCEL,
@@ -129,7 +134,7 @@ static bool reply_flush(struct client *client, struct buffer *buffer)
 
 static bool do_scan(struct client *client, struct buffer *buffer)
 {
-	struct server *server = client->server;
+	struct context *context = client->context;
 	struct expiry_record *request = (void *)buffer->head, *rows;
 	uint64_t cursor = request->id;
 	struct buffer *room;
@@ -142,15 +147,15 @@ static bool do_scan(struct client *client, struct buffer *buffer)
 	}
 	if (!reply_flush(client, buffer))
 		return false;
-	room = buffer_spare(&server->buffers);
+	room = buffer_spare(&context->buffers);
 	if (!room)
 		return false;
 	rows = (void *)room->data;
 	count = min_u64(request->period_ms, room->size / RECORD - 1);
-	n = server->engine->ops->scan(client->queue->engine_queue, rows, count,
-				      &cursor);
+	n = context->engine->ops->scan(client->queue->engine_queue, rows, count,
+				       &cursor);
 	if (n < 0) {
-		buffer_put(&server->buffers, room);
+		buffer_put(&context->buffers, room);
 		reply_status(buffer, n);
 		return true;
 	}
@@ -166,10 +171,10 @@ static bool do_scan(struct client *client, struct buffer *buffer)
 	return true;
 }
 
-static void sum_server_stat(const struct server *server,
+static void sum_server_stat(const struct context *context,
 			    struct expiry_server_stat *stat)
 {
-	const struct server_stat *one = &server->stat;
+	const struct context_stat *one = &context->stat;
 
 	stat->records += counter_read(&one->records);
 	stat->expirations += counter_read(&one->expirations);
@@ -183,40 +188,40 @@ static void sum_server_stat(const struct server *server,
 	stat->closed_hello += counter_read(&one->closed_hello);
 	stat->refused_observers += counter_read(&one->refused_observers);
 	stat->copies_missed += counter_read(&one->copies_missed);
-	stat->backlog += counter_read(&server->buffers.private_size);
-	histogram_sum(&server->turn_ns, stat->turn_ns);
-	histogram_sum(&server->batch, stat->batch);
-	histogram_sum(&server->request_ns, stat->request_ns);
+	stat->backlog += counter_read(&context->buffers.private_size);
+	histogram_sum(&context->turn_ns, stat->turn_ns);
+	histogram_sum(&context->batch, stat->batch);
+	histogram_sum(&context->request_ns, stat->request_ns);
 }
 
 static void fill_server_stat(const struct client *client,
 			     struct expiry_server_stat *stat)
 {
 	const struct queue *queue = client->queue;
-	struct server *server = client->server;
-	struct shards *shards = server->shards;
+	struct context *context = client->context;
+	struct shared *shared = context->shared;
 	struct summary summary;
 	uint32_t i;
 
-	round_sum(server, &summary);
+	summary_sum(context, &summary);
 	*stat = (struct expiry_server_stat) {
-		.engine = server->engine->ops->kind,
+		.engine = context->engine->ops->kind,
 		.consumers = queue && queue->consumer,
 		.credit = queue ? queue->credit : 0,
 		.producers = queue ? queue->clients : 0,
-		.loop = server->loop.ops->kind,
-		.uptime_ns = loop_now(&server->loop, CLOCK_BOOTTIME) -
-			     shards->started_ns,
-		.queues = share_read(&shards->queues),
-		.connections = share_read(&shards->connections),
+		.loop = context->loop.ops->kind,
+		.uptime_ns = loop_now(&context->loop, CLOCK_BOOTTIME) -
+			     shared->started_ns,
+		.queues = share_read(&shared->queues),
+		.connections = share_read(&shared->connections),
 		.timers = summary.timers,
 		.next_ns = summary.next_ns,
 		.lateness_max_ns = summary.lateness_max_ns,
 		.log_dropped = log_dropped(),
 		.log_left_out = log_left_out(),
 	};
-	for (i = 0; i < shards->nr; i++)
-		sum_server_stat(shards->servers[i], stat);
+	for (i = 0; i < shared->nr; i++)
+		sum_server_stat(shared->contexts[i], stat);
 }
 
 static bool do_stat(struct client *client, struct buffer *buffer)
@@ -227,11 +232,11 @@ static bool do_stat(struct client *client, struct buffer *buffer)
 	char *room;
 	int r = 0;
 
-	if (!round_recent(client))
+	if (!summary_recent(client))
 		return true;
 	if (queue)
-		r = client->server->engine->ops->stat(queue->engine_queue,
-						      &body.queue);
+		r = client->context->engine->ops->stat(queue->engine_queue,
+						       &body.queue);
 	if (r < 0) {
 		reply_status(buffer, r);
 		return true;
@@ -385,14 +390,14 @@ static void refuse(struct client *client, struct buffer *buffer, uint32_t count)
 	do {
 		record[nr++].status = -EDQUOT;
 	} while (!keyed && nr < count && record[nr].op == EXPIRY_OP_ARM);
-	counter_add(&client->server->stat.refused_timers, nr);
+	counter_add(&client->context->stat.refused_timers, nr);
 	reply(buffer, nr);
 }
 
 /* Passes the next run to the engine, where it may be @busy for some time. */
 static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 {
-	const struct engine_ops *ops = client->server->engine->ops;
+	const struct engine_ops *ops = client->context->engine->ops;
 	struct engine_io *batch = &client->batch;
 	uint32_t count;
 	int r;
@@ -411,7 +416,7 @@ static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 		refuse(client, buffer, count);
 		return;
 	}
-	histogram_add(&client->server->batch, batch->count);
+	histogram_add(&client->context->batch, batch->count);
 	r = ops->submit(client->queue->engine_queue, batch);
 	if (r == -EINPROGRESS) {
 		client_io_begin(client);
@@ -434,9 +439,9 @@ static void refuse_busy(struct client *client, struct buffer *buffer)
 		log_peer(&busy,
 			 "requests of pid %d, uid %u refused: they waited too long (busy_after is %llu ms)",
 			 (int)client->pid, (unsigned int)client->user->uid,
-			 (unsigned long long)client->server->config.busy_after);
+			 (unsigned long long)client->context->config.busy_after);
 	client->overdue = true;
-	counter_add(&client->server->stat.refused_busy, 1);
+	counter_add(&client->context->stat.refused_busy, 1);
 	reply_status(buffer, -EBUSY);
 }
 
@@ -469,7 +474,7 @@ static void join_split_record(struct client *client, struct buffer *buffer)
  */
 static struct buffer *buffer_for_io(struct client *client)
 {
-	struct buffers *buffers = &client->server->buffers;
+	struct buffers *buffers = &client->context->buffers;
 	struct buffer *buffer = client->received.first, *copy;
 	uint64_t received_ns = buffer->received_ns;
 	bool last = buffer == client->received.last;
@@ -500,7 +505,7 @@ static void send_replies(struct client *client, struct buffer *buffer)
 	buffer->head = buffer->reply;
 	buffer->tail = buffer->reply_tail;
 	if (buffer->head == buffer->tail)
-		buffer_put(&client->server->buffers, buffer);
+		buffer_put(&client->context->buffers, buffer);
 	else
 		client_send(client, buffer);
 }
@@ -562,7 +567,7 @@ uint32_t client_process(struct client *client)
 		}
 	}
 	records = (buffer->head - start) / RECORD;
-	counter_add(&client->server->stat.records, records);
+	counter_add(&client->context->stat.records, records);
 	if (!client->busy && (client->state > CLIENT_OPEN ||
 			      (size_t)(buffer->tail - buffer->head) < RECORD))
 		send_replies(client, buffer);
@@ -587,11 +592,12 @@ static uint32_t process(struct list *ready, uint32_t done, uint32_t budget)
 	return done;
 }
 
-void clients_process(struct server *server)
+void clients_process(struct connections *connections)
 {
-	uint32_t done = process(&server->ready_small, 0, TURN_REQUESTS_SMALL);
+	uint32_t done =
+		process(&connections->ready_small, 0, TURN_REQUESTS_SMALL);
 
 	/* A cost above the first limit does not reduce the others' share. */
-	process(&server->ready, min_u64(done, TURN_REQUESTS_SMALL),
+	process(&connections->ready, min_u64(done, TURN_REQUESTS_SMALL),
 		TURN_REQUESTS);
 }

@@ -6,7 +6,8 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "daemon/server/server.h"
+#include "daemon/loop/clock.h"
+#include "daemon/util/util.h"
 
 /* Later than any clock (the year 2262), yet a time the kernel can store. */
 #define CLOCK_FAR	(INT64_MAX / 1000000000 - 1)
@@ -22,7 +23,7 @@ static int clock_watch(struct clock_watch *clock)
 			    TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far,
 			    NULL) < 0 && errno != ECANCELED)
 		return -errno;
-	sqe = loop_sqe(&clock->server->loop, &clock->op);
+	sqe = loop_sqe(clock->loop, &clock->op);
 	io_uring_prep_poll_add(sqe, clock->fd, POLLIN);
 	return 0;
 }
@@ -35,13 +36,16 @@ static void clock_was_set(struct loop_op *op, int result, uint32_t flags)
 	if (result == -ECANCELED)
 		return;
 	clock_watch(clock);
-	deliveries_clock_set(clock->server);
+	clock->was_set(clock->data);
 }
 
-int clock_init(struct clock_watch *clock, struct server *server)
+int clock_init(struct clock_watch *clock, struct loop *loop,
+	       void (*was_set)(void *data), void *data)
 {
 	*clock = (struct clock_watch) {
-		.server = server,
+		.loop = loop,
+		.was_set = was_set,
+		.data = data,
 		.op.done = clock_was_set,
 	};
 	clock->fd = timerfd_create(CLOCK_REALTIME, TFD_CLOEXEC | TFD_NONBLOCK);

@@ -5,20 +5,22 @@
 
 #include "daemon/loop/loop.h"
 
-struct server;
-
 /**
  * struct clock_watch - the watch
+ * @was_set: called after a step, with @data
  * @fd: a timerfd without expiration, cancelled by a step
  * @op: a poll of @fd
  */
 struct clock_watch {
-	struct server *server;
+	struct loop *loop;
+	void (*was_set)(void *data);
+	void *data;
 	int fd;
 	struct loop_op op;
 };
 
-int clock_init(struct clock_watch *clock, struct server *server);
+int clock_init(struct clock_watch *clock, struct loop *loop,
+	       void (*was_set)(void *data), void *data);
 void clock_deinit(struct clock_watch *clock);
 
 #endif /* DAEMON_CLOCK_H */

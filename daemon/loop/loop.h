@@ -4,7 +4,7 @@
  *
  * A struct io_uring_sqe describes a request, and a struct loop_ops carries it
  * out. On io_uring a turn is one io_uring_enter(), and one more for calls of the
- * module, see server.c.
+ * module, see worker.c.
  */
 #ifndef DAEMON_LOOP_H
 #define DAEMON_LOOP_H

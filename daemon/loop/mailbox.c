@@ -4,13 +4,11 @@
 #include <unistd.h>
 
 #include "daemon/loop/mailbox.h"
-#include "daemon/server/server.h"
 #include "daemon/util/util.h"
 
 static void mailbox_wait(struct mailbox *mailbox)
 {
-	struct io_uring_sqe *sqe = loop_sqe(&mailbox->server->loop,
-					    &mailbox->woken);
+	struct io_uring_sqe *sqe = loop_sqe(mailbox->loop, &mailbox->woken);
 
 	io_uring_prep_read(sqe, mailbox->fd, &mailbox->count,
 			   sizeof(mailbox->count), 0);
@@ -45,15 +43,17 @@ static void mailbox_woken(struct loop_op *op, int result, uint32_t flags)
 		 * writes of its poster are visible.
 		 */
 		atomic_exchange(&mail->posted, false);
-		mail->deliver(mailbox->server, mail);
+		mail->deliver(mailbox->context, mail);
 	}
 	mailbox_wait(mailbox);
 }
 
-int mailbox_init(struct mailbox *mailbox, struct server *server)
+int mailbox_init(struct mailbox *mailbox, struct loop *loop,
+		 struct context *context)
 {
 	*mailbox = (struct mailbox) {
-		.server = server,
+		.loop = loop,
+		.context = context,
 		.woken.done = mailbox_woken,
 	};
 	mailbox->fd = eventfd(0, EFD_CLOEXEC);

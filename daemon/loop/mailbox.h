@@ -13,7 +13,7 @@
 
 #include "daemon/loop/loop.h"
 
-struct server;
+struct context;
 
 /**
  * struct mail - work for another thread
@@ -25,20 +25,21 @@ struct server;
  * for this turn. The mail may be posted again, or freed, once it is called.
  */
 struct mail {
-	void (*deliver)(struct server *server, struct mail *mail);
+	void (*deliver)(struct context *context, struct mail *mail);
 	struct mail *next;
 	atomic_bool posted;
 };
 
 /**
  * struct mailbox - a thread's
- * @server: of that thread
+ * @loop: of that thread; likewise @context
  * @last: posted and not fetched, the latest first
  * @fd: an eventfd, readable with mail; -1 = none
  * @woken: the read of @count from it
  */
 struct mailbox {
-	struct server *server;
+	struct loop *loop;
+	struct context *context;
 	_Atomic(struct mail *) last;
 	int fd;
 	struct loop_op woken;
@@ -46,7 +47,8 @@ struct mailbox {
 };
 
 /* Initializes a mailbox in its owner's thread. Returns 0 or -errno. */
-int mailbox_init(struct mailbox *mailbox, struct server *server);
+int mailbox_init(struct mailbox *mailbox, struct loop *loop,
+		 struct context *context);
 
 /* Frees a mailbox; no thread may post any more. */
 void mailbox_deinit(struct mailbox *mailbox);

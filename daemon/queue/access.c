@@ -6,10 +6,12 @@
 
 #include "daemon/client/client.h"
 #include "daemon/queue/access.h"
+#include "daemon/queue/context.h"
 #include "daemon/queue/declaration.h"
-#include "daemon/server/server.h"
+#include "daemon/queue/queue.h"
 #include "daemon/util/key-file.h"
 #include "daemon/util/log.h"
+#include "daemon/util/util.h"
 
 /* Linux 4.13; older headers lack it. */
 #ifndef SO_PEERGROUPS
@@ -86,10 +88,10 @@ uint8_t access_of(const struct queue *queue, struct access_peer *peer)
 
 bool access_may_make(const struct client *client)
 {
-	const struct config *config = &client->server->config;
+	const struct config *config = &client->context->config;
 	struct access_peer peer;
 
-	if (accounts_privileged(&client->server->shards->accounts,
+	if (accounts_privileged(&client->context->shared->accounts,
 				client->user->uid))
 		return true;
 	if (!strcmp(config->undeclared, "group")) {
@@ -119,8 +121,8 @@ void access_log_hello(const struct client *client, const char *name)
 {
 	struct log_about refused = client_about(client, LOG_ACCESS_REFUSED,
 						EACCES);
-	struct server *server = client->server;
-	const struct queue *queue = queue_find(&server->queues, name);
+	struct context *context = client->context;
+	const struct queue *queue = queue_find(context->queues, name);
 	const struct declaration *file;
 
 	if (queue) {
@@ -128,7 +130,7 @@ void access_log_hello(const struct client *client, const char *name)
 		return;
 	}
 	refused.queue = name;
-	file = declarations_find(server->declared, name);
+	file = declarations_find(context->declared, name);
 	if (file)
 		log_peer(&refused,
 			 "client of pid %d, uid %u refused: queue %.*s is declared by %s, which has a fault",
@@ -138,7 +140,7 @@ void access_log_hello(const struct client *client, const char *name)
 		log_peer(&refused,
 			 "client of pid %d, uid %u refused: queue %.*s is not declared, and undeclared = %s",
 			 (int)client->pid, (unsigned int)client->user->uid,
-			 EXPIRY_NAME_MAX, name, server->config.undeclared);
+			 EXPIRY_NAME_MAX, name, context->config.undeclared);
 }
 
 void access_log_request(struct client *client, uint8_t op)
@@ -165,7 +167,7 @@ void access_log_request(struct client *client, uint8_t op)
 
 void access_renew(struct queue *queue)
 {
-	struct list *clients = &queue->server->clients, *entry;
+	struct list *clients = &queue->context->connections->clients, *entry;
 	struct access_peer peer;
 
 	for (entry = clients->next; entry != clients; ) {

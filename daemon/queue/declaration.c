@@ -7,6 +7,7 @@
 #include "daemon/client/client.h"
 #include "daemon/queue/declaration.h"
 #include "daemon/queue/directory.h"
+#include "daemon/queue/queue.h"
 #include "daemon/util/config.h"
 #include "daemon/util/key-file.h"
 #include "daemon/util/log.h"

@@ -3,9 +3,11 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/queue/context.h"
 #include "daemon/queue/loss.h"
-#include "daemon/server/server.h"
+#include "daemon/queue/queue.h"
 #include "daemon/util/log.h"
+#include "daemon/util/util.h"
 
 /* Most bytes of ", NAME NUMBER", and of the sums at the end. */
 #define ROW_TEXT	(EXPIRY_NAME_MAX + 32)
@@ -57,9 +59,9 @@ static void count_queue(struct loss *loss, struct queue *queue)
 	pthread_mutex_unlock(&loss->lock);
 }
 
-void loss_count(struct server *server)
+void loss_count(struct context *context)
 {
-	struct queues *queues = &server->queues;
+	struct queues *queues = context->queues;
 	struct list *bucket, *entry;
 	uint32_t i;
 
@@ -68,7 +70,7 @@ void loss_count(struct server *server)
 		bucket = &queues->buckets[i];
 		for (entry = bucket->next; entry != bucket;
 		     entry = entry->next)
-			count_queue(&server->shards->loss,
+			count_queue(context->shared->loss,
 				    container_of(entry, struct queue, all));
 	}
 }

@@ -14,7 +14,7 @@
 /* Named queues listed: the fullest. The others are given as a sum. */
 #define LOSS_NAMES	8
 
-struct server;
+struct context;
 
 /* Timers in a queue, whose name fills all bytes of @name or ends with a NUL. */
 struct loss_row {
@@ -41,10 +41,10 @@ struct loss {
 void loss_init(struct loss *loss);
 void loss_deinit(struct loss *loss);
 
-/* Adds the timers of the server's queues that are in no store. Its thread calls
+/* Adds the timers of the thread's queues that are in no store. Its thread calls
  * this at its end, while the engine is open.
  */
-void loss_count(struct server *server);
+void loss_count(struct context *context);
 
 /* Writes one line, or none if nothing is lost. */
 void loss_log(const struct loss *loss);

@@ -16,6 +16,7 @@
 
 #include "daemon/queue/access.h"
 #include "daemon/queue/declaration.h"
+#include "daemon/queue/queue.h"
 #include "daemon/util/key-file.h"
 #include "daemon/util/log.h"
 #include "daemon/util/util.h"

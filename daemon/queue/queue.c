@@ -7,10 +7,14 @@
 #include "daemon/client/client.h"
 #include "daemon/client/declare.h"
 #include "daemon/client/observer.h"
+#include "daemon/engine/engine.h"
 #include "daemon/queue/access.h"
+#include "daemon/queue/context.h"
 #include "daemon/queue/declaration.h"
+#include "daemon/queue/directory.h"
 #include "daemon/queue/queue.h"
-#include "daemon/server/server.h"
+#include "daemon/queue/store.h"
+#include "daemon/util/util.h"
 
 /* Least time between two recounts of a user at the limit. */
 #define RECOUNT_NS	100000000
@@ -24,6 +28,7 @@ int queues_init(struct queues *queues, uint64_t nr_max)
 	int r;
 
 	pool_init(&queues->pool, sizeof(struct queue), nr_max);
+	list_init(&queues->due);
 	r = name_key_init(&queues->key);
 	if (r < 0)
 		return r;
@@ -65,18 +70,18 @@ struct queue *queue_find(struct queues *queues, const char *name)
 
 void queue_forget(struct queue *queue)
 {
-	struct server *server = queue->server;
+	struct context *context = queue->context;
 
-	server->engine->ops->queue_free(queue->engine_queue);
-	pool_put(&server->queues.pool, queue);
-	share_put(&server->shards->queues, 1);
+	context->engine->ops->queue_free(queue->engine_queue);
+	pool_put(&context->queues->pool, queue);
+	share_put(&context->shared->queues, 1);
 }
 
 /* Removes the queue; the engine's reads for it end first. */
 static void queue_free(struct queue *queue)
 {
 	struct account *account = queue->user->account;
-	struct server *server = queue->server;
+	struct context *context = queue->context;
 
 	list_del(&queue->all);
 	list_del(&queue->of_user);
@@ -84,8 +89,8 @@ static void queue_free(struct queue *queue)
 	share_put(&account->timers, queue->charged);
 	share_put(&account->queues, 1);
 	queue->user->nr_queues--;
-	user_put(&server->users, queue->user);
-	directory_unref(&server->shards->directory, queue->in_directory);
+	user_put(&context->users, queue->user);
+	directory_unref(&context->shared->directory, queue->in_directory);
 	queue->user = NULL;
 	queue->charged = 0;
 	if (queue->reading) {
@@ -117,71 +122,71 @@ void queues_deinit(struct queues *queues)
 }
 
 /* Adds a queue to its lists. Its engine's queue, clock and mode are set. */
-static void queue_add(struct queue *queue, struct server *server,
+static void queue_add(struct queue *queue, struct context *context,
 		      struct user *user, struct directory_entry *entry,
 		      const char *name)
 {
 	queue->engine_queue->owner = queue;
 	queue->engine_queue->due = delivery_due;
-	queue->server = server;
+	queue->context = context;
 	queue->user = user;
 	queue->gid = ACCESS_NO_GROUP;
 	queue->access = ACCESS_OWNER_ALL;
-	queue->number = server->queues.made++ * server->shards->nr +
-			server->number + 1;
+	queue->number = context->queues->made++ * context->shared->nr +
+			context->number + 1;
 	memcpy(queue->name, name, sizeof(queue->name));
-	queue->in_directory = directory_ref(&server->shards->directory, entry);
+	queue->in_directory = directory_ref(&context->shared->directory, entry);
 	queue->read.done = delivery_read_done;
 	list_init(&queue->due);
 	list_init(&queue->observers);
-	list_add(queue_bucket(&server->queues, queue->name), &queue->all);
+	list_add(queue_bucket(context->queues, queue->name), &queue->all);
 	list_add(&user->queues, &queue->of_user);
 	user->nr_queues++;
 }
 
-int queue_new(struct server *server, const struct queue_plan *plan,
+int queue_new(struct context *context, const struct queue_plan *plan,
 	      struct queue **queuep)
 {
 	struct expiry_config config = plan->config;
 	struct account *account = plan->user->account;
-	struct shards *shards = server->shards;
+	struct shared *shared = context->shared;
 	struct queue *queue;
 	int r;
 
-	if (!share_take(&account->queues, 1, server->config.queues_per_user)) {
-		counter_add(&server->stat.refused_queues, 1);
+	if (!share_take(&account->queues, 1, context->config.queues_per_user)) {
+		counter_add(&context->stat.refused_queues, 1);
 		return -EDQUOT;
 	}
-	if (!share_take(&shards->queues, 1, server_queues_max(server))) {
+	if (!share_take(&shared->queues, 1, context->queues->pool.nr_max)) {
 		r = -ENOSPC;
 		goto err_account;
 	}
-	queue = pool_get(&server->queues.pool);
+	queue = pool_get(&context->queues->pool);
 	if (!queue) {
 		r = -ENOMEM;
 		goto err_queues;
 	}
-	r = server->engine->ops->queue_new(server->engine, &config,
-					   plan->layout, &queue->engine_queue);
+	r = context->engine->ops->queue_new(context->engine, &config,
+					    plan->layout, &queue->engine_queue);
 	if (r < 0)
 		goto err_pool;
 	queue->clock_id = config.clock_id;
 	queue->mode = config.mode;
-	queue_add(queue, server, plan->user, plan->in_directory, plan->name);
+	queue_add(queue, context, plan->user, plan->in_directory, plan->name);
 	*queuep = queue;
 	return 0;
 
 err_pool:
-	pool_put(&server->queues.pool, queue);
+	pool_put(&context->queues->pool, queue);
 err_queues:
-	share_put(&shards->queues, 1);
+	share_put(&shared->queues, 1);
 err_account:
-	counter_add(&server->stat.refused_queues, 1);
+	counter_add(&context->stat.refused_queues, 1);
 	share_put(&account->queues, 1);
 	return r;
 }
 
-int queue_adopt(struct server *server, int fd, struct directory_entry *entry,
+int queue_adopt(struct context *context, int fd, struct directory_entry *entry,
 		const char *name, uid_t uid, struct queue **queuep)
 {
 	struct user *user;
@@ -189,31 +194,31 @@ int queue_adopt(struct server *server, int fd, struct directory_entry *entry,
 	struct expiry_stat stat;
 	int r = -ENOMEM;
 
-	if (queue_find(&server->queues, name))
+	if (queue_find(context->queues, name))
 		return -EEXIST;
-	user = user_get(&server->users, uid);
+	user = user_get(&context->users, uid);
 	if (!user)
 		return -ENOMEM;
-	queue = pool_get(&server->queues.pool);
+	queue = pool_get(&context->queues->pool);
 	if (!queue)
 		goto err_user;
-	r = server->engine->ops->queue_adopt(server->engine, fd, &stat,
-					     &queue->engine_queue);
+	r = context->engine->ops->queue_adopt(context->engine, fd, &stat,
+					      &queue->engine_queue);
 	if (r < 0)
 		goto err_queue;
 	queue->clock_id = stat.clock_id;
 	queue->mode = stat.mode;
-	share_add(&server->shards->queues, 1);
+	share_add(&context->shared->queues, 1);
 	share_add(&user->account->queues, 1);
-	queue_add(queue, server, user, entry, name);
+	queue_add(queue, context, user, entry, name);
 	charge_update(queue);
 	*queuep = queue;
 	return 0;
 
 err_queue:
-	pool_put(&server->queues.pool, queue);
+	pool_put(&context->queues->pool, queue);
 err_user:
-	user_put(&server->users, user);
+	user_put(&context->users, user);
 	return r;
 }
 
@@ -221,7 +226,7 @@ err_user:
 static int queue_make(struct client *client, const struct expiry_hello *hello,
 		      struct queue **queuep)
 {
-	const struct server *server = client->server;
+	const struct context *context = client->context;
 	const struct declaration *declaration = NULL;
 	const struct queue_plan plan = {
 		.name = hello->name,
@@ -230,21 +235,21 @@ static int queue_make(struct client *client, const struct expiry_hello *hello,
 		.config = {
 			.clock_id = hello->clock_id,
 			.mode = hello->flags & HELLO_MODE,
-			.limit = server->config.timers_per_queue,
+			.limit = context->config.timers_per_queue,
 		},
-		.layout = config_layout(&server->config),
+		.layout = config_layout(&context->config),
 	};
 	int r;
 
 	if (hello->name[0])
-		declaration = declarations_find(server->declared, hello->name);
+		declaration = declarations_find(context->declared, hello->name);
 	if (declaration)
-		return declare_queue(client->server, declaration, queuep);
+		return declare_queue(client->context, declaration, queuep);
 	if (hello->flags & (EXPIRY_HELLO_EXISTING | EXPIRY_HELLO_OBSERVE))
 		return -ENOENT;
 	if (hello->name[0] && !access_may_make(client))
 		return -EACCES;
-	r = queue_new(client->server, &plan, queuep);
+	r = queue_new(client->context, &plan, queuep);
 	if (r < 0)
 		return r;
 	/* Store the queue before the client gets HELLO's reply. */
@@ -275,7 +280,7 @@ int queue_attach(struct client *client, const struct expiry_hello *hello)
 		return 0;
 	}
 	if (hello->name[0])
-		queue = queue_find(&client->server->queues, hello->name);
+		queue = queue_find(client->context->queues, hello->name);
 	if (!queue)
 		r = queue_make(client, hello, &queue);
 	if (r < 0)
@@ -330,7 +335,7 @@ void queue_detach(struct client *client)
 
 int queue_drop(struct client *client)
 {
-	struct server *server = client->server;
+	struct context *context = client->context;
 	struct queue *queue = client->queue;
 	const struct declaration *declaration;
 	int r;
@@ -342,18 +347,18 @@ int queue_drop(struct client *client)
 	r = observers_end(queue);
 	if (r < 0)
 		return r;
-	declaration = declarations_find(server->declared, queue->name);
+	declaration = declarations_find(context->declared, queue->name);
 	store_forget(queue);
 	queue_detach(client);
 	queue_free(queue);
 	if (declaration)
-		declare_anew(server, declaration);
+		declare_anew(context, declaration);
 	return 0;
 }
 
 int queue_give(struct queue *queue, uid_t uid)
 {
-	struct users *users = &queue->server->users;
+	struct users *users = &queue->context->users;
 	struct user *from = queue->user, *to = user_get(users, uid);
 
 	if (!to)
@@ -396,15 +401,15 @@ void charge_complete(struct queue *queue, uint32_t arms)
 static bool queue_has(struct queue *queue, uint64_t id)
 {
 	struct expiry_record record = { .op = EXPIRY_OP_QUERY, .id = id };
-	int r = queue->server->engine->ops->submit_now(queue->engine_queue,
-						       &record, 1);
+	int r = queue->context->engine->ops->submit_now(queue->engine_queue,
+							&record, 1);
 
 	return !r && !record.status;
 }
 
 static void queue_recount(struct queue *queue)
 {
-	if (!queue->server->engine->ops->recount(queue->engine_queue))
+	if (!queue->context->engine->ops->recount(queue->engine_queue))
 		charge_update(queue);
 }
 
@@ -423,7 +428,7 @@ static void user_recount(struct user *user)
 		queue_recount(container_of(entry, struct queue, of_user));
 }
 
-void users_recount(struct server *server, struct mail *mail)
+void users_recount(struct context *context, struct mail *mail)
 {
 	uint64_t now_ns = loop_now_exactly(CLOCK_MONOTONIC);
 	struct list *bucket, *entry;
@@ -431,7 +436,7 @@ void users_recount(struct server *server, struct mail *mail)
 
 	(void)mail;
 	for (i = 0; i < USERS_BUCKETS; i++) {
-		bucket = &server->users.buckets[i];
+		bucket = &context->users.buckets[i];
 		for (entry = bucket->next; entry != bucket;
 		     entry = entry->next) {
 			struct user *user = container_of(entry, struct user,
@@ -446,10 +451,10 @@ void users_recount(struct server *server, struct mail *mail)
 /* Recounts all the user's timers, since an engine's own count may be too high:
  * this thread's now, the others' soon.
  */
-static void account_recount(struct server *server, struct user *user)
+static void account_recount(struct context *context, struct user *user)
 {
-	uint64_t now_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
-	struct shards *shards = server->shards;
+	uint64_t now_ns = loop_now(&context->loop, CLOCK_MONOTONIC);
+	struct shared *shared = context->shared;
 	uint64_t last_ns = user->account->recounted_ns;
 	uint32_t i;
 
@@ -459,24 +464,25 @@ static void account_recount(struct server *server, struct user *user)
 					    &last_ns, now_ns))
 		return;
 	user_recount(user);
-	for (i = 0; i < shards->nr; i++)
-		if (shards->servers[i] != server)
-			mail_post(&shards->servers[i]->mailbox,
-				  &shards->servers[i]->recount);
+	for (i = 0; i < shared->nr; i++)
+		if (shared->contexts[i] != context)
+			mail_post(&shared->contexts[i]->mailbox,
+				  &shared->contexts[i]->recount);
 }
 
 /* Returns whether the user stays below the limit with all requests in flight:
  * those in the buffers of all threads, and in the private memory of clients.
  * The sum is below 2^49, see MOST in config.c.
  */
-static bool user_has_headroom(const struct server *server,
+static bool user_has_headroom(const struct context *context,
 			      const struct user *user)
 {
 	uint64_t now = share_read(&user->account->timers);
-	uint64_t limit = server->config.timers_per_user;
-	uint64_t bytes = (uint64_t)server->shards->nr *
-			 server->buffers.nr_ring * server->buffers.size +
-			 server_backlog_max(server);
+	uint64_t limit = context->config.timers_per_user;
+	uint64_t bytes = (uint64_t)context->shared->nr *
+				 context->buffers.nr_ring *
+				 context->buffers.size +
+			 context_backlog_max(context);
 
 	return now < limit &&
 	       limit - now > bytes / sizeof(struct expiry_record);
@@ -485,7 +491,7 @@ static bool user_has_headroom(const struct server *server,
 /* Charges the owner with @arms timers. Returns false if that is too many. */
 static bool charge_take(struct queue *queue, uint32_t arms)
 {
-	uint64_t limit = queue->server->config.timers_per_user;
+	uint64_t limit = queue->context->config.timers_per_user;
 
 	if (arms && !share_take(&queue->user->account->timers, arms, limit))
 		return false;
@@ -500,7 +506,7 @@ uint32_t charge_admit(struct queue *queue, const struct expiry_record *records,
 	uint32_t arms = 0, i;
 
 	*armsp = 0;
-	if (user_has_headroom(queue->server, queue->user))
+	if (user_has_headroom(queue->context, queue->user))
 		return count;
 
 	/* Near the limit each record counts. */
@@ -512,7 +518,7 @@ uint32_t charge_admit(struct queue *queue, const struct expiry_record *records,
 	queue_recount(queue);
 	if (charge_take(queue, arms))
 		return count;
-	account_recount(queue->server, queue->user);
+	account_recount(queue->context, queue->user);
 	*armsp = 0;
 	for (i = 0; i < count; i++) {
 		if (records[i].op != EXPIRY_OP_ARM)

@@ -18,12 +18,12 @@ struct client;
 struct declaration;
 struct mail;
 struct directory_entry;
-struct server;
+struct context;
 struct user;
 
 /**
  * struct queue - one queue
- * @server: const; likewise @name (all NUL: anonymous), @clock_id, @mode
+ * @context: const; likewise @name (all NUL: anonymous), @clock_id, @mode
  * @user: the owner, charged; NULL = the queue is removed
  * @gid: the group, ACCESS_NO_GROUP = none
  * @access: mode, as chmod(2)
@@ -42,7 +42,7 @@ struct user;
  * @epoch: number of consumers so far
  * @read_epoch: @epoch when @read began
  * @credit: expirations that the consumer will still take
- * @due: in the server's list for delivery_run()
+ * @due: in the thread's list for deliveries_run()
  * @read: a collect() and the buffer it fills, while @reading
  * @unsent: the consumer's socket has not taken the last ones
  * @takes: the consumer has credit and room in its socket
@@ -56,7 +56,7 @@ struct user;
  * plain queues only.
  */
 struct queue {
-	struct server *server;
+	struct context *context;
 	struct user *user;
 	struct engine_queue *engine_queue;
 	char name[EXPIRY_NAME_MAX];
@@ -98,6 +98,7 @@ struct queue {
  * @key: random key of the hash of @buckets
  * @buckets: by the hash of the name, @mask + 1 of them
  * @made: number of queues ever made
+ * @due: queues with work for deliveries_run(), by their @due
  *
  * One more bucket, the last one, has the anonymous queues.
  */
@@ -107,6 +108,7 @@ struct queues {
 	struct list *buckets;
 	uint32_t mask;
 	uint64_t made;
+	struct list due;
 };
 
 /* Initializes the queues. Returns 0 or -ENOMEM. */
@@ -132,13 +134,13 @@ struct queue_plan {
 
 /* queue.c: life and membership ------------------------------------------- */
 
-/* Returns the server's queue @name, EXPIRY_NAME_MAX bytes, or NULL. */
+/* Returns the thread's queue @name, EXPIRY_NAME_MAX bytes, or NULL. */
 struct queue *queue_find(struct queues *queues, const char *name);
 
 /* Makes a queue, charged to its owner. -EDQUOT: the owner's limit of queues;
- * -ENOSPC: the server's; or the engine's error.
+ * -ENOSPC: the daemon's; or the engine's error.
  */
-int queue_new(struct server *server, const struct queue_plan *plan,
+int queue_new(struct context *context, const struct queue_plan *plan,
 	      struct queue **queuep);
 
 /* Makes @uid the owner. The charges of the old owner move to @uid, whatever the
@@ -152,14 +154,14 @@ int queue_give(struct queue *queue, uid_t uid);
  * -ENOENT: EXISTING or OBSERVE, and the queue does not exist. -EACCES: the
  * client has no right to it. -EINVAL: it has another clock or mode. -EBUSY: it
  * has a consumer, or the most observers. -EDQUOT: the user's limit of queues.
- * -ENOSPC: the server's. Or the engine's error.
+ * -ENOSPC: the daemon's. Or the engine's error.
  */
 int queue_attach(struct client *client, const struct expiry_hello *hello);
 
 /* Makes a queue of an earlier daemon's, the engine's file @fd. Takes @fd unless
  * it fails. -EEXIST: there is one of this name.
  */
-int queue_adopt(struct server *server, int fd, struct directory_entry *entry,
+int queue_adopt(struct context *context, int fd, struct directory_entry *entry,
 		const char *name, uid_t uid, struct queue **queuep);
 
 /* Frees a removed queue, as the last step. */
@@ -191,7 +193,7 @@ uint32_t charge_admit(struct queue *queue, const struct expiry_record *records,
 void charge_complete(struct queue *queue, uint32_t arms);
 
 /* Recounts this thread's timers of a user at the limit. */
-void users_recount(struct server *server, struct mail *mail);
+void users_recount(struct context *context, struct mail *mail);
 
 /* consumer.c: expirations on their way ------------------------------------ */
 
@@ -218,10 +220,10 @@ void delivery_detach(struct queue *queue);
 /* Hands out due timers, about @budget expirations. Returns the rest of the
  * budget.
  */
-uint32_t deliveries_run(struct server *server, uint32_t budget);
+uint32_t deliveries_run(struct context *context, uint32_t budget);
 
 /* Reports a step of CLOCK_REALTIME to consumers on that clock. */
-void deliveries_clock_set(struct server *server);
+void deliveries_clock_set(struct context *context);
 
 /* Handles a due timer or a completed read; called by the engine, for queue.c.
  */

@@ -10,10 +10,14 @@
 #include <unistd.h>
 
 #include "daemon/client/client.h"
+#include "daemon/engine/engine.h"
+#include "daemon/queue/context.h"
+#include "daemon/queue/directory.h"
+#include "daemon/queue/queue.h"
 #include "daemon/queue/store.h"
-#include "daemon/server/server.h"
 #include "daemon/util/log.h"
 #include "daemon/util/notify.h"
+#include "daemon/util/util.h"
 
 /* Size of "QUEUE@UID" and its end. */
 #define STORE_NAME	(EXPIRY_NAME_MAX + 12)
@@ -58,13 +62,13 @@ static bool is_queue(int fd)
 }
 
 /* Finds the thread of each queue in the store. */
-static int store_find_threads(struct store *store, struct shards *shards)
+static int store_find_threads(struct store *store, struct shared *shared)
 {
 	char name[EXPIRY_NAME_MAX];
 	uid_t uid;
 	int i;
 
-	if (shards->nr == 1 || !store->nr_queues)
+	if (shared->nr == 1 || !store->nr_queues)
 		return 0;
 	store->entries = calloc(store->nr_fds, sizeof(*store->entries));
 	if (!store->entries)
@@ -73,14 +77,14 @@ static int store_find_threads(struct store *store, struct shards *shards)
 		if (SD_LISTEN_FDS_START + i == store->listener ||
 		    !parse_name(store->names[i], name, &uid))
 			continue;
-		store->entries[i] = directory_get(&shards->directory, name);
+		store->entries[i] = directory_get(&shared->directory, name);
 		if (!store->entries[i])
 			return -ENOMEM;
 	}
 	return 0;
 }
 
-int store_init(struct store *store, struct shards *shards)
+int store_init(struct store *store, struct shared *shared)
 {
 	const char *max = getenv("FDSTORE");
 	int i, fd;
@@ -109,7 +113,7 @@ int store_init(struct store *store, struct shards *shards)
 		}
 		store->listener = fd;
 	}
-	return store_find_threads(store, shards);
+	return store_find_threads(store, shared);
 }
 
 void store_deinit(struct store *store)
@@ -128,7 +132,7 @@ void store_deinit(struct store *store)
 /* Counts a queue that is added (1) or removed (-1); called with the lock. */
 static void count_stored(struct queue *queue, const char *name, int change)
 {
-	struct store *store = &queue->server->shards->store;
+	struct store *store = queue->context->shared->store;
 
 	queue->stored = change > 0;
 	queue->user->account->stored += change;
@@ -137,7 +141,7 @@ static void count_stored(struct queue *queue, const char *name, int change)
 }
 
 /* Makes the queue of @fd. Returns 0 or -errno. */
-static int take_one(struct server *server, int fd,
+static int take_one(struct context *context, int fd,
 		    struct directory_entry *entry, const char *text)
 {
 	char name[EXPIRY_NAME_MAX];
@@ -147,37 +151,37 @@ static int take_one(struct server *server, int fd,
 
 	if (!parse_name(text, name, &uid))
 		return -EINVAL;
-	r = queue_adopt(server, fd, entry, name, uid, &queue);
+	r = queue_adopt(context, fd, entry, name, uid, &queue);
 	if (r < 0)
 		return r;
-	pthread_mutex_lock(&server->shards->store.lock);
+	pthread_mutex_lock(&context->shared->store->lock);
 	count_stored(queue, text, 1);
-	pthread_mutex_unlock(&server->shards->store.lock);
+	pthread_mutex_unlock(&context->shared->store->lock);
 	return 0;
 }
 
-/* Returns whether another server takes descriptor @i. The first server reports
+/* Returns whether another thread takes descriptor @i. The first thread reports
  * descriptors that are no queue.
  */
 static bool is_theirs(const struct store *store, int i,
-		      const struct server *server)
+		      const struct context *context)
 {
 	const struct directory_entry *entry =
 		store->entries ? store->entries[i] : NULL;
 
-	return (entry ? entry->thread : 0) == server->number;
+	return (entry ? entry->thread : 0) == context->number;
 }
 
-int store_take(struct server *server)
+int store_take(struct context *context)
 {
-	struct store *store = &server->shards->store;
+	struct store *store = context->shared->store;
 	struct directory_entry *entry;
 	int i, fd, r;
 
 	if (!store->nr_queues)
 		return 0;
-	if (!server->engine->ops->queue_adopt) {
-		if (server->number)
+	if (!context->engine->ops->queue_adopt) {
+		if (context->number)
 			return 0;
 		log_warning("%d queues of the kernel engine wait in the service manager's store: they are not served",
 			    store->nr_queues);
@@ -185,11 +189,11 @@ int store_take(struct server *server)
 	}
 	for (i = 0; i < store->nr_fds; i++) {
 		fd = SD_LISTEN_FDS_START + i;
-		if (fd == store->listener || !is_theirs(store, i, server))
+		if (fd == store->listener || !is_theirs(store, i, context))
 			continue;
 		entry = store->entries ? store->entries[i] : NULL;
-		r = take_one(server, fd, entry, store->names[i]);
-		directory_unref(&server->shards->directory, entry);
+		r = take_one(context, fd, entry, store->names[i]);
+		directory_unref(&context->shared->directory, entry);
 		if (!r)
 			continue;
 		log_err("queue '%s' from the service manager's store: %s",
@@ -205,12 +209,12 @@ int store_take(struct server *server)
 	return 0;
 }
 
-void store_taken(struct shards *shards)
+void store_taken(struct shared *shared)
 {
-	if (shards->store.nr_queues && shards->ops->queue_adopt)
+	if (shared->store->nr_queues && shared->engine_ops->queue_adopt)
 		log_info("queues taken over: %llu, timers in them: %llu",
-			 (unsigned long long)shards->store.stored,
-			 (unsigned long long)accounts_timers(&shards->accounts));
+			 (unsigned long long)shared->store->stored,
+			 (unsigned long long)accounts_timers(&shared->accounts));
 }
 
 /* Sends a queue's descriptor to the store. Returns whether it is kept; called
@@ -218,14 +222,14 @@ void store_taken(struct shards *shards)
  */
 static bool keep(struct queue *queue)
 {
-	const struct engine_ops *ops = queue->server->engine->ops;
-	const struct config *config = &queue->server->config;
+	const struct engine_ops *ops = queue->context->engine->ops;
+	const struct config *config = &queue->context->config;
 	struct log_about not_kept = {
 		.id = LOG_QUEUE_NOT_KEPT,
 		.queue = queue->name,
 		.uid = queue->user->uid,
 	};
-	struct store *store = &queue->server->shards->store;
+	struct store *store = queue->context->shared->store;
 	char name[STORE_NAME];
 	int r;
 
@@ -260,10 +264,10 @@ static bool keep(struct queue *queue)
 
 bool store_keep(struct queue *queue)
 {
-	pthread_mutex_t *lock = &queue->server->shards->store.lock;
+	pthread_mutex_t *lock = &queue->context->shared->store->lock;
 	bool is_stored;
 
-	if (!queue->server->engine->ops->queue_fd || !notify_enabled() ||
+	if (!queue->context->engine->ops->queue_fd || !notify_enabled() ||
 	    queue->stored)
 		return queue->stored;
 	pthread_mutex_lock(lock);
@@ -275,7 +279,7 @@ bool store_keep(struct queue *queue)
 void store_forget(struct queue *queue)
 {
 	struct expiry_record clear = { .op = EXPIRY_OP_CLEAR };
-	struct store *store = &queue->server->shards->store;
+	struct store *store = queue->context->shared->store;
 	bool was_stored = queue->stored;
 	char name[STORE_NAME];
 
@@ -294,12 +298,12 @@ void store_forget(struct queue *queue)
 	/* The queue returns with the next daemon, but without its timers. */
 	log_err("queue %s is dropped, but the service manager does not read",
 		name);
-	queue->server->engine->ops->submit_now(queue->engine_queue, &clear, 1);
+	queue->context->engine->ops->submit_now(queue->engine_queue, &clear, 1);
 }
 
 bool store_leave(struct queue *queue)
 {
-	struct store *store = &queue->server->shards->store;
+	struct store *store = queue->context->shared->store;
 	char name[STORE_NAME];
 
 	if (!queue->stored)
@@ -313,14 +317,14 @@ bool store_leave(struct queue *queue)
 	return true;
 }
 
-void store_retry(struct server *server)
+void store_retry(struct context *context)
 {
-	struct queues *queues = &server->queues;
+	struct queues *queues = context->queues;
 	struct list *bucket, *entry;
 	uint64_t nr_stored, pending;
 	uint32_t i;
 
-	store_count(&server->shards->store, &nr_stored, &pending);
+	store_count(context->shared->store, &nr_stored, &pending);
 	for (i = 0; pending && i <= queues->mask; i++) {
 		bucket = &queues->buckets[i];
 		for (entry = bucket->next; entry != bucket;

@@ -17,8 +17,8 @@
 
 struct directory_entry;
 struct queue;
-struct server;
-struct shards;
+struct context;
+struct shared;
 
 /**
  * struct store - the store, as far as the daemon knows it
@@ -53,14 +53,14 @@ struct store {
 /* Checks the descriptors passed at the start. Returns 0, or -errno after a line
  * in the log.
  */
-int store_init(struct store *store, struct shards *shards);
+int store_init(struct store *store, struct shared *shared);
 void store_deinit(struct store *store);
 
-/* Makes the queues of the server's thread. Its engine is open. */
-int store_take(struct server *server);
+/* Makes the thread's queues. Its engine is open. */
+int store_take(struct context *context);
 
-/* Logs the number of queues taken over, after all servers have theirs. */
-void store_taken(struct shards *shards);
+/* Logs the number of queues taken over, after all threads have theirs. */
+void store_taken(struct shared *shared);
 
 /* Stores a named queue. Returns whether it is kept; if not, it ends with the
  * daemon.
@@ -75,8 +75,8 @@ void store_forget(struct queue *queue);
  */
 bool store_leave(struct queue *queue);
 
-/* Tries again to store the server's @store_pending queues. */
-void store_retry(struct server *server);
+/* Tries again to store the thread's @store_pending queues. */
+void store_retry(struct context *context);
 
 /* Returns how many queues are in the store, and how many are missing there. */
 void store_count(struct store *store, uint64_t *storedp, uint64_t *pendingp);

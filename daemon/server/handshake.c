@@ -3,13 +3,14 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
-#include "daemon/client/client.h"
+#include "daemon/queue/context.h"
+#include "daemon/queue/directory.h"
 #include "daemon/server/handshake.h"
-#include "daemon/server/server.h"
 #include "daemon/util/log.h"
+#include "daemon/util/util.h"
 
 static void handshake_received(struct loop_op *op, int result, uint32_t flags);
-static void handshake_landed(struct server *server, struct mail *mail);
+static void handshake_landed(struct context *context, struct mail *mail);
 
 /* Closes a connection before its HELLO was carried out. Sends the errno as
  * HELLO's reply, if the socket takes it.
@@ -25,9 +26,9 @@ static void connection_end(int fd, int error)
 	close(fd);
 }
 
-void connection_refuse(struct server *server, int fd, int error)
+void connection_refuse(struct context *context, int fd, int error)
 {
-	counter_add(&server->stat.refused_connections, 1);
+	counter_add(&context->stat.refused_connections, 1);
 	connection_end(fd, error);
 }
 
@@ -36,25 +37,25 @@ void connection_refuse(struct server *server, int fd, int error)
  */
 static void handshake_limit(struct handshake *handshake)
 {
-	struct server *server = handshake->server;
-	uint64_t now_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
+	struct context *context = handshake->handshakes->context;
+	uint64_t now_ns = loop_now(&context->loop, CLOCK_MONOTONIC);
 
 	handshake->left = loop_timespec(handshake->due_ns - now_ns);
-	io_uring_prep_link_timeout(loop_sqe(&server->loop,
-					    &server->hello_limit),
+	io_uring_prep_link_timeout(loop_sqe(&context->loop,
+					    &handshake->handshakes->limit),
 				   &handshake->left, 0);
 }
 
 static void handshake_receive(struct handshake *handshake)
 {
-	struct loop *loop = &handshake->server->loop;
+	struct loop *loop = &handshake->handshakes->context->loop;
 	struct io_uring_sqe *sqe;
 
 	loop_reserve(loop, 2);
 	sqe = loop_sqe(loop, &handshake->received);
-	io_uring_prep_recv(sqe, handshake->fd,
-			   (char *)&handshake->hello + handshake->len,
-			   sizeof(handshake->hello) - handshake->len, 0);
+	io_uring_prep_recv(sqe, handshake->start.fd,
+			   (char *)&handshake->start.hello + handshake->len,
+			   sizeof(handshake->start.hello) - handshake->len, 0);
 	if (handshake->due_ns) {
 		sqe->flags |= IOSQE_IO_LINK;
 		handshake_limit(handshake);
@@ -63,43 +64,49 @@ static void handshake_receive(struct handshake *handshake)
 
 static void hello_limited(struct loop_op *op, int result, uint32_t flags)
 {
-	struct server *server = container_of(op, struct server, hello_limit);
+	struct handshakes *handshakes =
+		container_of(op, struct handshakes, limit);
 
 	(void)flags;
 	/* The receive completes by itself: done or cancelled. */
 	if (result != -ETIME && result != -ECANCELED && result != -ENOENT &&
 	    result != -EALREADY)
-		loop_fail(&server->loop, "time limit of HELLO", result);
+		loop_fail(&handshakes->context->loop, "time limit of HELLO",
+			  result);
 }
 
-void handshakes_init(struct server *server)
+void handshakes_init(struct handshakes *handshakes, struct context *context)
 {
-	list_init(&server->handshakes);
-	server->hello_limit.done = hello_limited;
+	handshakes->context = context;
+	handshakes->limit.done = hello_limited;
+	list_init(&handshakes->all);
+	pthread_mutex_init(&handshakes->lock, NULL);
+	/* A handshake is a connection; those are limited. */
+	pool_init(&handshakes->pool, sizeof(struct handshake), UINT64_MAX);
 }
 
-int handshake_new(struct server *server, int fd, pid_t pid,
+int handshake_new(struct handshakes *handshakes, int fd, pid_t pid,
 		  struct account *account)
 {
-	struct shards *shards = server->shards;
+	struct context *context = handshakes->context;
 	struct handshake *handshake;
 
-	pthread_mutex_lock(&shards->handshake_lock);
-	handshake = pool_get(&shards->handshake_pool);
-	pthread_mutex_unlock(&shards->handshake_lock);
+	pthread_mutex_lock(&handshakes->lock);
+	handshake = pool_get(&handshakes->pool);
+	pthread_mutex_unlock(&handshakes->lock);
 	if (!handshake)
 		return -ENOMEM;
-	handshake->server = server;
-	handshake->account = account;
-	handshake->fd = fd;
-	handshake->pid = pid;
-	if (server->config.hello_timeout)
-		handshake->due_ns = loop_now(&server->loop, CLOCK_MONOTONIC) +
-				    server->config.hello_timeout * 1000000;
+	handshake->handshakes = handshakes;
+	handshake->start.account = account;
+	handshake->start.fd = fd;
+	handshake->start.pid = pid;
+	if (context->config.hello_timeout)
+		handshake->due_ns = loop_now(&context->loop, CLOCK_MONOTONIC) +
+				    context->config.hello_timeout * 1000000;
 	handshake->received.done = handshake_received;
 	handshake->handoff.deliver = handshake_landed;
-	list_add(&server->handshakes, &handshake->all);
-	share_add(&shards->connections, 1);
+	list_add(&handshakes->all, &handshake->all);
+	share_add(&context->shared->connections, 1);
 	share_add(&account->connections, 1);
 	handshake_receive(handshake);
 	return 0;
@@ -110,31 +117,32 @@ int handshake_new(struct server *server, int fd, pid_t pid,
  */
 static void handshake_free(struct handshake *handshake)
 {
-	struct shards *shards = handshake->server->shards;
+	struct handshakes *handshakes = handshake->handshakes;
+	struct shared *shared = handshakes->context->shared;
 
-	directory_unref(&shards->directory, handshake->in_directory);
-	account_put(&shards->accounts, handshake->account);
-	pthread_mutex_lock(&shards->handshake_lock);
-	pool_put(&shards->handshake_pool, handshake);
-	pthread_mutex_unlock(&shards->handshake_lock);
+	directory_unref(&shared->directory, handshake->start.in_directory);
+	account_put(&shared->accounts, handshake->start.account);
+	pthread_mutex_lock(&handshakes->lock);
+	pool_put(&handshakes->pool, handshake);
+	pthread_mutex_unlock(&handshakes->lock);
 }
 
-/* Ends a handshake that becomes no client, in @server's thread. */
-static void handshake_end(struct server *server, struct handshake *handshake)
+/* Ends a handshake that becomes no client, in the thread of @context. */
+static void handshake_end(struct context *context, struct handshake *handshake)
 {
-	share_put(&server->shards->connections, 1);
-	share_put(&handshake->account->connections, 1);
+	share_put(&context->shared->connections, 1);
+	share_put(&handshake->start.account->connections, 1);
 	handshake_free(handshake);
 }
 
-static void handshake_landed(struct server *server, struct mail *mail)
+static void handshake_landed(struct context *context, struct mail *mail)
 {
 	struct handshake *handshake =
 		container_of(mail, struct handshake, handoff);
 
-	if (client_new(server, handshake) < 0) {
-		connection_refuse(server, handshake->fd, -ENOMEM);
-		handshake_end(server, handshake);
+	if (client_new(context, &handshake->start) < 0) {
+		connection_refuse(context, handshake->start.fd, -ENOMEM);
+		handshake_end(context, handshake);
 		return;
 	}
 	handshake_free(handshake);
@@ -143,25 +151,28 @@ static void handshake_landed(struct server *server, struct mail *mail)
 /* Passes a connection with its HELLO to the thread of its queue. */
 static void handshake_handoff(struct handshake *handshake)
 {
-	const struct expiry_hello *hello = (const void *)&handshake->hello;
-	struct server *server = handshake->server;
-	struct shards *shards = server->shards;
-	struct server *to = server;
+	const struct expiry_hello *hello =
+		(const void *)&handshake->start.hello;
+	struct context *context = handshake->handshakes->context;
+	struct shared *shared = context->shared;
+	struct context *to = context;
 
 	list_del(&handshake->all);
-	handshake->received_ns = loop_now(&server->loop, CLOCK_MONOTONIC);
-	if (shards->nr > 1) {
-		handshake->in_directory =
-			directory_get(&shards->directory, hello->name);
-		if (!handshake->in_directory) {
-			connection_refuse(server, handshake->fd, -ENOMEM);
-			handshake_end(server, handshake);
+	handshake->start.received_ns =
+		loop_now(&context->loop, CLOCK_MONOTONIC);
+	if (shared->nr > 1) {
+		handshake->start.in_directory =
+			directory_get(&shared->directory, hello->name);
+		if (!handshake->start.in_directory) {
+			connection_refuse(context, handshake->start.fd,
+					  -ENOMEM);
+			handshake_end(context, handshake);
 			return;
 		}
-		to = shards->servers[handshake->in_directory->thread];
+		to = shared->contexts[handshake->start.in_directory->thread];
 	}
-	if (to == server)
-		handshake_landed(server, &handshake->handoff);
+	if (to == context)
+		handshake_landed(context, &handshake->handoff);
 	else
 		mail_post(&to->mailbox, &handshake->handoff);
 }
@@ -171,8 +182,8 @@ static struct log_about handshake_about(const struct handshake *handshake)
 	return (struct log_about) {
 		.id = LOG_CLIENT_ENDED,
 		.peer = true,
-		.uid = handshake->account->uid,
-		.pid = handshake->pid,
+		.uid = handshake->start.account->uid,
+		.pid = handshake->start.pid,
 	};
 }
 
@@ -180,33 +191,34 @@ static struct log_about handshake_about(const struct handshake *handshake)
 static void handshake_expire(struct handshake *handshake)
 {
 	struct log_about ended = handshake_about(handshake);
-	struct server *server = handshake->server;
+	struct context *context = handshake->handshakes->context;
 
 	ended.error = ETIMEDOUT;
 	log_peer(&ended,
 		 "client of pid %d, uid %u ended: its HELLO did not come in time",
-		 (int)handshake->pid, (unsigned int)handshake->account->uid);
-	counter_add(&server->stat.closed_hello, 1);
+		 (int)handshake->start.pid,
+		 (unsigned int)handshake->start.account->uid);
+	counter_add(&context->stat.closed_hello, 1);
 	list_del(&handshake->all);
-	connection_end(handshake->fd, -ETIMEDOUT);
-	handshake_end(server, handshake);
+	connection_end(handshake->start.fd, -ETIMEDOUT);
+	handshake_end(context, handshake);
 }
 
 static void handshake_left(struct handshake *handshake)
 {
 	struct log_about ended = handshake_about(handshake);
-	struct server *server = handshake->server;
+	struct context *context = handshake->handshakes->context;
 
 	if (handshake->len) {
-		counter_add(&server->stat.closed_protocol, 1);
+		counter_add(&context->stat.closed_protocol, 1);
 		log_peer(&ended,
 			 "client of pid %d, uid %u ended: its stream ended inside a record",
-			 (int)handshake->pid,
-			 (unsigned int)handshake->account->uid);
+			 (int)handshake->start.pid,
+			 (unsigned int)handshake->start.account->uid);
 	}
 	list_del(&handshake->all);
-	close(handshake->fd);
-	handshake_end(server, handshake);
+	close(handshake->start.fd);
+	handshake_end(context, handshake);
 }
 
 static void handshake_received(struct loop_op *op, int result, uint32_t flags)
@@ -227,23 +239,23 @@ static void handshake_received(struct loop_op *op, int result, uint32_t flags)
 		handshake_left(handshake);
 		return;
 	}
-	if (handshake->len == sizeof(handshake->hello))
+	if (handshake->len == sizeof(handshake->start.hello))
 		handshake_handoff(handshake);
 	else
 		handshake_receive(handshake);
 }
 
-void handshakes_deinit(struct server *server)
+void handshakes_deinit(struct handshakes *handshakes)
 {
 	struct list *entry;
 
-	while ((entry = list_pop(&server->handshakes))) {
+	while ((entry = list_pop(&handshakes->all))) {
 		struct handshake *handshake =
 			container_of(entry, struct handshake, all);
 
-		close(handshake->fd);
-		share_put(&server->shards->connections, 1);
-		share_put(&handshake->account->connections, 1);
-		handshake_free(handshake);
+		close(handshake->start.fd);
+		handshake_end(handshakes->context, handshake);
 	}
+	pool_deinit(&handshakes->pool);
+	pthread_mutex_destroy(&handshakes->lock);
 }

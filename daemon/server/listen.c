@@ -6,10 +6,13 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/queue/context.h"
+#include "daemon/queue/store.h"
 #include "daemon/server/handshake.h"
-#include "daemon/server/server.h"
+#include "daemon/server/listen.h"
 #include "daemon/util/log.h"
 #include "daemon/util/socket-default.h"
+#include "daemon/util/util.h"
 
 #define LISTEN_BACKLOG	4096
 
@@ -34,8 +37,8 @@
  */
 static void listener_accept(struct listener *listener)
 {
-	struct io_uring_sqe *sqe = loop_sqe(&listener->server->loop,
-					    &listener->op);
+	struct io_uring_sqe *sqe =
+		loop_sqe(&listener->context->loop, &listener->op);
 
 	io_uring_prep_accept(sqe, listener->fd, NULL, NULL, SOCK_CLOEXEC);
 	listener->accepting = true;
@@ -44,24 +47,25 @@ static void listener_accept(struct listener *listener)
 /* Returns the most connections at which a user with @nr may have one more. A
  * few users must not exclude all others.
  */
-static uint64_t connections_max(const struct server *server, uid_t uid,
+static uint64_t connections_max(const struct context *context, uid_t uid,
 				uint64_t nr)
 {
-	uint64_t all = server->config.connections;
+	uint64_t all = context->config.connections;
 	uint64_t few = all / CONNECTIONS_FEW;
 
-	if (accounts_privileged(&server->shards->accounts, uid))
+	if (accounts_privileged(&context->shared->accounts, uid))
 		return all;
 	if (nr && nr >= few)
 		return all - all / CONNECTIONS_FOR_FEW;
 	return all - few;
 }
 
-static void admit(struct server *server, int fd)
+static void admit(struct listener *listener, int fd)
 {
-	const struct config *config = &server->config;
+	struct context *context = listener->context;
+	const struct config *config = &context->config;
 	struct log_about refused = { .id = LOG_CLIENT_REFUSED, .peer = true };
-	struct shards *shards = server->shards;
+	struct shared *shared = context->shared;
 	socklen_t len = sizeof(struct ucred);
 	struct account *account;
 	struct ucred peer;
@@ -74,16 +78,16 @@ static void admit(struct server *server, int fd)
 	}
 	refused.uid = peer.uid;
 	refused.pid = peer.pid;
-	account = account_get(&shards->accounts, peer.uid);
+	account = account_get(&shared->accounts, peer.uid);
 	if (!account) {
-		connection_refuse(server, fd, -ENOMEM);
+		connection_refuse(context, fd, -ENOMEM);
 		return;
 	}
 	/* The count can only fall meanwhile: only this thread admits clients.
 	 */
-	max = connections_max(server, peer.uid,
+	max = connections_max(context, peer.uid,
 			      share_read(&account->connections));
-	if (share_read(&shards->connections) >= max) {
+	if (share_read(&shared->connections) >= max) {
 		refused.error = EBUSY;
 		log_peer(&refused,
 			 "client of pid %d, uid %u refused: %llu connections are the limit",
@@ -99,11 +103,11 @@ static void admit(struct server *server, int fd)
 			 (unsigned long long)config->connections_per_user);
 		r = -EDQUOT;
 	} else {
-		r = handshake_new(server, fd, peer.pid, account);
+		r = handshake_new(listener->handshakes, fd, peer.pid, account);
 	}
 	if (r < 0) {
-		account_put(&shards->accounts, account);
-		connection_refuse(server, fd, r);
+		account_put(&shared->accounts, account);
+		connection_refuse(context, fd, r);
 	}
 }
 
@@ -146,7 +150,7 @@ static bool refuse_from_reserve(struct listener *listener, int error)
 		log_peer(&refused, "client of pid %d, uid %u refused: %s",
 			 (int)peer.pid, (unsigned int)peer.uid,
 			 strerror(error));
-		connection_refuse(listener->server, fd, -EBUSY);
+		connection_refuse(listener->context, fd, -EBUSY);
 	}
 	listener->reserve = eventfd(0, EFD_CLOEXEC);
 	return fd >= 0;
@@ -154,8 +158,8 @@ static bool refuse_from_reserve(struct listener *listener, int error)
 
 static void listener_wait(struct listener *listener, bool pause)
 {
-	struct io_uring_sqe *sqe = loop_sqe(&listener->server->loop,
-					    &listener->wait);
+	struct io_uring_sqe *sqe =
+		loop_sqe(&listener->context->loop, &listener->wait);
 
 	if (pause)
 		io_uring_prep_timeout(sqe, &listener->pause, 0, 0);
@@ -175,7 +179,7 @@ static void listener_waited(struct loop_op *op, int result, uint32_t flags)
 	for (i = 0; i < TURN_REFUSALS && somebody_waits(listener); i++) {
 		fd = accept4(listener->fd, NULL, NULL, SOCK_CLOEXEC);
 		if (fd >= 0) {
-			admit(listener->server, fd);
+			admit(listener, fd);
 			listener_accept(listener);
 			return;
 		}
@@ -197,7 +201,7 @@ static void listener_accepted(struct loop_op *op, int result, uint32_t flags)
 	if (!(flags & IORING_CQE_F_MORE))
 		listener->accepting = false;
 	if (result >= 0)
-		admit(listener->server, result);
+		admit(listener, result);
 	if (listener->accepting || result == -ECANCELED)
 		return;
 	if (is_shortage(-result))
@@ -238,13 +242,15 @@ static int listener_make(struct listener *listener, const char *path,
 	return r;
 }
 
-int listener_init(struct listener *listener, struct server *server)
+int listener_init(struct listener *listener, struct handshakes *handshakes)
 {
-	const char *path = server->config.socket;
+	struct context *context = handshakes->context;
+	const char *path = context->config.socket;
 	int r;
 
 	*listener = (struct listener) {
-		.server = server,
+		.context = context,
+		.handshakes = handshakes,
 		.fd = -1,
 		.file.lock_fd = -1,
 		.reserve = eventfd(0, EFD_CLOEXEC),
@@ -252,11 +258,11 @@ int listener_init(struct listener *listener, struct server *server)
 		.wait.done = listener_waited,
 		.pause.tv_nsec = REFUSAL_PAUSE_NS,
 	};
-	if (server->shards->store.listener >= 0) {
-		listener->fd = server->shards->store.listener;
+	if (context->shared->store->listener >= 0) {
+		listener->fd = context->shared->store->listener;
 		refuse_descriptors(listener->fd);
 	} else {
-		r = listener_make(listener, path, server->config.socket_mode);
+		r = listener_make(listener, path, context->config.socket_mode);
 		if (r < 0)
 			return r;
 	}

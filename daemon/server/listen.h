@@ -9,10 +9,13 @@
 #include "daemon/loop/loop.h"
 #include "daemon/server/socket-file.h"
 
-struct server;
+struct context;
+struct handshakes;
 
 /**
  * struct listener - the socket
+ * @context: of the thread that listens (const)
+ * @handshakes: gets admitted connections (const)
  * @fd: listens
  * @file: the socket's file, unless systemd passed the socket
  * @op: the accept
@@ -21,7 +24,8 @@ struct server;
  * @reserve: spare descriptor for refusing a client; -1 = lost
  */
 struct listener {
-	struct server *server;
+	struct context *context;
+	struct handshakes *handshakes;
 	int fd;
 	int reserve;
 	struct socket_file file;
@@ -32,7 +36,7 @@ struct listener {
 };
 
 /* Takes the socket from systemd, or makes it. Logs a failure. */
-int listener_init(struct listener *listener, struct server *server);
+int listener_init(struct listener *listener, struct handshakes *handshakes);
 void listener_deinit(struct listener *listener);
 
 #endif /* DAEMON_LISTEN_H */

@@ -1,381 +1,299 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * One turn of the server. The loop records completions; then requests are
- * processed and expirations handed out. All results are submitted at once with
- * the wait for the next turn. Calls of the module go first: most often their
- * answer is there at once.
- */
 #include <errno.h>
+#include <pthread.h>
+#include <semaphore.h>
+#include <signal.h>
+#include <stdio.h>
+#include <stdlib.h>
 #include <string.h>
-#include <unistd.h>
+#include <time.h>
 
-#include "daemon/client/client.h"
-#include "daemon/client/declare.h"
-#include "daemon/loop/probe.h"
-#include "daemon/loop/time-namespace.h"
-#include "daemon/server/handshake.h"
+#include "daemon/engine/engine.h"
+#include "daemon/queue/context.h"
+#include "daemon/queue/declaration.h"
+#include "daemon/queue/loss.h"
+#include "daemon/queue/store.h"
 #include "daemon/server/server.h"
+#include "daemon/server/worker.h"
 #include "daemon/util/log.h"
-#include "daemon/util/notify.h"
+#include "daemon/util/util.h"
 
-/* A device without access may become accessible: while the machine starts, the
- * module makes it and udev gives it to the daemon's group.
+/* Align each worker to avoid false sharing. */
+#define THREAD_ALIGN	128
+
+/**
+ * struct thread - a worker and its thread
+ * @heartbeat: the worker's part in it
+ * @config: its first settings
+ * @begun: the worker runs, or failed with @result
+ * @result: 0 or -errno, of the start and the run
+ * @stop: posted to end it
+ * @failed: posted to the first worker after a failure
  */
-#define DEVICE_TRIES	50
-#define DEVICE_PAUSE_US	20000
+struct thread {
+	struct worker worker;
+	struct server *server;
+	struct heartbeat heartbeat;
+	uint32_t number;
+	const struct config *config;
+	pthread_t thread;
+	sem_t begun;
+	int result;
+	struct mail stop;
+	struct mail failed;
+};
 
-static int open_kernel(struct server *server)
+static void thread_stop(struct context *context, struct mail *mail)
 {
-	int r, tries = notify_enabled() ? DEVICE_TRIES : 1;
-
-	while ((r = engine_kernel.open(&server->engine, &server->loop,
-				       server->config.device, NULL)) == -EACCES &&
-	       --tries)
-		usleep(DEVICE_PAUSE_US);
-	return r;
+	(void)mail;
+	worker_stop(container_of(context, struct worker, context));
 }
 
-static const char *engine_hint(int error)
+static struct thread *thread_new(struct server *server, uint32_t number)
 {
-	return error == -EXDEV ?
-	       " (the module uses the host's clocks, but this is a time namespace)" :
-	       "";
+	size_t size = (sizeof(struct thread) + THREAD_ALIGN - 1) &
+		      ~(size_t)(THREAD_ALIGN - 1);
+	struct thread *thread = aligned_alloc(THREAD_ALIGN, size);
+
+	if (!thread) {
+		log_err("thread %u: %s", number, strerror(ENOMEM));
+		return NULL;
+	}
+	memset(thread, 0, size);
+	thread->server = server;
+	thread->number = number;
+	thread->stop.deliver = thread_stop;
+	thread->failed.deliver = thread_stop;
+	heartbeat_init(&thread->heartbeat, &server->heartbeats,
+		       &thread->worker);
+	server->threads[number] = thread;
+	server->shared.contexts[number] = &thread->worker.context;
+	return thread;
 }
 
-/* Opens the first server's engine. auto: the kernel's if the device opens; logs
- * the choice and its reason.
+static void first_turn_end(struct worker *worker)
+{
+	service_turn(&container_of(worker, struct thread, worker)
+			      ->server->service);
+}
+
+static void thread_turn_end(struct worker *worker)
+{
+	heartbeat_turn(&container_of(worker, struct thread, worker)->heartbeat);
+}
+
+/* Runs a worker. All its steps run in this thread: a ring belongs to its maker.
  */
-static int engine_first(struct server *server)
+static void *thread_main(void *data)
 {
-	static const struct log_about started = { .id = LOG_STARTED };
-	const struct config *config = &server->config;
-	int r = -ENOSYS;
+	struct thread *thread = data;
+	struct worker *worker = &thread->worker;
+	struct shared *shared = &thread->server->shared;
+	char name[16];
 
-	if (strcmp(config->engine, "embedded"))
-		r = open_kernel(server);
-	/* The module would take deadlines of this namespace's clients as the
-	 * host's.
-	 */
-	if (!r && server->loop.has_offsets) {
-		server->engine->ops->close(server->engine);
-		server->engine = NULL;
-		r = -EXDEV;
+	snprintf(name, sizeof(name), "expiryd-%u", thread->number);
+	pthread_setname_np(pthread_self(), name);
+	thread->result = worker_init(worker, shared, thread->number,
+				     thread->config, thread_turn_end);
+	sem_post(&thread->begun);
+	if (!thread->result) {
+		thread->result = worker_run(worker);
+		if (thread->result < 0)
+			mail_post(&shared->contexts[0]->mailbox,
+				  &thread->failed);
 	}
-	if (!r) {
-		log_at(LOG_LEVEL_INFO, &started, "engine kernel: %s",
-		       config->device);
-		return 0;
-	}
-	if (!strcmp(config->engine, "kernel")) {
-		log_err("engine kernel: %s: %s%s", config->device, strerror(-r),
-			r == -ENOENT || r == -ENODEV || r == -ENXIO ?
-			" (is the module expiry loaded?)" : engine_hint(r));
-		return r;
-	}
-	if (!strcmp(config->engine, "embedded")) {
-		log_at(LOG_LEVEL_INFO, &started,
-		       "engine embedded: as configured");
-	} else if (server->shards->store.nr_queues) {
-		/* Do not start without these queues: clients wait for their
-		 * timers.
-		 */
-		log_err("engine kernel: %s: %s, but %d of its queues are in the service manager's store",
-			config->device, strerror(-r),
-			server->shards->store.nr_queues);
-		return r;
-	} else {
-		log_at(LOG_LEVEL_INFO, &started, "engine embedded: %s: %s%s",
-		       config->device, strerror(-r), engine_hint(r));
-	}
-	return engine_embedded.open(&server->engine, &server->loop, NULL,
-				    &server->shards->memory);
+	worker_deinit(worker);
+	return NULL;
 }
 
-/* Opens the first server's engine for another server. */
-static int server_engine(struct server *server)
+/* Starts a worker's thread. Returns 0 once it runs, or -errno. */
+static int thread_start(struct server *server, uint32_t number,
+			const struct config *config)
 {
-	struct shards *shards = server->shards;
+	struct thread *thread = thread_new(server, number);
+	sigset_t all, before;
 	int r;
 
-	if (server->number) {
-		r = shards->ops->open(&server->engine, &server->loop,
-				      server->config.device, &shards->memory);
-		if (r < 0)
-			log_err("engine %s: %s", shards->ops->name,
-				strerror(-r));
-		return r;
-	}
-	r = engine_first(server);
-	if (!r)
-		shards->ops = server->engine->ops;
-	return r;
-}
-
-static bool is_refused(int error)
-{
-	return error == -EPERM || error == -EACCES || error == -ENOSYS;
-}
-
-static int loop_failed(const struct loop_ops *ops, int error)
-{
-	log_err("%s: %s%s", ops->name, strerror(-error), is_refused(error) ?
-		" (see the sysctl kernel.io_uring_disabled; in a container, its seccomp profile)" :
-		error == -ENOMEM ?
-		" (is the limit of locked memory, ulimit -l, too low?)" : "");
-	return error;
-}
-
-/* auto: selects epoll where io_uring is refused. Logs if it does. */
-static int loop_first(struct server *server)
-{
-	static const struct log_about started = { .id = LOG_STARTED };
-	const struct config *config = &server->config;
-	int r;
-
-	if (strcmp(config->loop, "epoll")) {
-		r = loop_init(&server->loop, &loop_uring);
-		if (!r)
-			return 0;
-		if (!is_refused(r) || !strcmp(config->loop, "io_uring"))
-			return loop_failed(&loop_uring, r);
-		log_at(LOG_LEVEL_INFO, &started, "loop epoll: io_uring: %s",
-		       strerror(-r));
-	}
-	r = loop_init(&server->loop, &loop_epoll);
-	return r < 0 ? loop_failed(&loop_epoll, r) : 0;
-}
-
-static int server_loop(struct server *server)
-{
-	const struct config *config = &server->config;
-	struct shards *shards = server->shards;
-	int r;
-
-	/* The other threads have the first one's kind. */
-	if (server->number) {
-		r = loop_init(&server->loop, shards->loop);
-		if (r < 0)
-			loop_failed(shards->loop, r);
-	} else {
-		r = loop_first(server);
-		shards->loop = server->loop.ops;
-	}
-	if (r < 0)
-		return r;
-	r = time_namespace_probe(&server->loop);
-	if (r < 0)
-		return r;
-	r = buffers_init(&server->buffers, &server->loop, config->buffers,
-			 config->buffer_size);
+	if (!thread)
+		return -ENOMEM;
+	thread->config = config;
+	sem_init(&thread->begun, 0, 0);
+	/* Only the first thread takes signals. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(&thread->thread, NULL, thread_main, thread);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
 	if (r < 0) {
-		log_err("buffers: %s%s", strerror(-r), r == -EINVAL ?
-			" (Linux 6.0 or later is needed)" : "");
+		log_err("thread %u: %s", number, strerror(-r));
+		server->threads[number] = NULL;
+		server->shared.contexts[number] = NULL;
+		free(thread);
 		return r;
 	}
-	server->multishot = !server->loop.ops->needs_probe ||
-			    probe_multishot(&server->loop, &server->buffers);
-	server->skip_success = !server->loop.ops->needs_probe ||
-			       probe_skip_success(&server->loop);
+	while (sem_wait(&thread->begun) < 0)
+		;
+	return thread->result;
+}
+
+/* Ends all started threads but the first, and returns the error of any of them.
+ */
+static int server_stop(struct server *server)
+{
+	struct thread *thread;
+	uint32_t i;
+	int r = 0;
+
+	for (i = 1; i < server->shared.nr && server->threads[i]; i++) {
+		thread = server->threads[i];
+		mail_post(&thread->worker.context.mailbox, &thread->stop);
+	}
+	for (i = 1; i < server->shared.nr && server->threads[i]; i++) {
+		thread = server->threads[i];
+		pthread_join(thread->thread, NULL);
+		sem_destroy(&thread->begun);
+		r = r ? r : thread->result;
+	}
+	return r;
+}
+
+/* Reads the files of declared queues. Faults in one are logged, and do not
+ * affect other queues.
+ */
+static int server_declare(struct shared *shared, const struct config *config)
+{
+	uint32_t faults;
+
+	shared->declared =
+		declarations_read(config,
+				  shared->nr > 1 ? &shared->directory : NULL,
+				  &faults);
+	if (!shared->declared)
+		return -ENOMEM;
+	if (shared->declared->nr)
+		log_info("declared queues: %u", shared->declared->nr);
 	return 0;
 }
 
-/* Returns the limit of queues. All queues of the previous daemon are taken,
- * whatever the setting.
- */
-uint64_t server_queues_max(const struct server *server)
+static int server_init(struct server *server, const struct config *config)
 {
-	uint64_t left = server->shards->store.nr_queues;
-
-	return server->config.queues < left ? left : server->config.queues;
-}
-
-uint64_t server_backlog_max(const struct server *server)
-{
-	uint64_t configured = server->config.backlog_memory;
-
-	return configured ? configured : server->shards->plan.backlog;
-}
-
-static uint64_t users_max(const struct server *server)
-{
-	return server->config.connections + server_queues_max(server);
-}
-
-int server_init(struct server *server, struct shards *shards, uint32_t number,
-		const struct config *config)
-{
+	struct shared *shared = &server->shared;
 	int r;
 
 	*server = (struct server) {
-		.shards = shards,
-		.number = number,
-		.config = *config,
+		.shared.nr = config->threads,
+		.shared.store = &server->store,
+		.shared.loss = &server->loss,
 		.listener.fd = -1,
 		.listener.reserve = -1,
 		.listener.file.lock_fd = -1,
-		.clock.fd = -1,
-		.mailbox.fd = -1,
-		.recount.deliver = users_recount,
+		.service.fd = -1,
 	};
-	list_init(&server->clients);
-	handshakes_init(server);
-	list_init(&server->ready);
-	list_init(&server->ready_small);
-	list_init(&server->writers);
-	list_init(&server->sent);
-	list_init(&server->starved);
-	list_init(&server->blocked_lru);
-	list_init(&server->dead);
-	list_init(&server->due);
-
-	pool_init(&server->client_pool, sizeof(struct client),
-		  config->connections);
-	users_init(&server->users, &shards->accounts, users_max(server));
-	r = queues_init(&server->queues, server_queues_max(server));
+	shared->started_ns = loop_now_exactly(CLOCK_BOOTTIME);
+	accounts_init(&shared->accounts);
+	loss_init(&server->loss);
+	memory_plan_init(&shared->plan, config, "");
+	budget_init(&shared->memory, shared->plan.timers);
+	r = directory_init(&shared->directory, shared->nr, config->queues);
 	if (r < 0) {
 		log_err("queues: %s", strerror(-r));
 		return r;
 	}
-	r = server_loop(server);
+	r = store_init(&server->store, shared);
 	if (r < 0)
 		return r;
-	r = server_engine(server);
-	if (r < 0)
-		return r;
-	r = store_take(server);
-	if (r < 0)
-		return r;
-	declare_all(server);
-	r = clock_init(&server->clock, server);
-	if (r < 0) {
-		log_err("timerfd: %s", strerror(-r));
-		return r;
+	return server_declare(shared, config);
+}
+
+static void server_deinit(struct server *server)
+{
+	struct shared *shared = &server->shared;
+	uint32_t i;
+
+	declarations_free(shared->declared_before);
+	declarations_free(shared->declared);
+	store_deinit(&server->store);
+	loss_log(&server->loss);
+	loss_deinit(&server->loss);
+	directory_deinit(&shared->directory);
+	accounts_deinit(&shared->accounts);
+	for (i = 0; i < shared->nr && server->threads[i]; i++) {
+		/* Free mailboxes only after all posting has ended. */
+		mailbox_deinit(&shared->contexts[i]->mailbox);
+		free(server->threads[i]);
 	}
-	if (shards->nr > 1)
-		r = mailbox_init(&server->mailbox, server);
-	if (r < 0) {
-		log_err("eventfd: %s", strerror(-r));
-		return r;
-	}
-	listing_init(&server->listing);
-	round_init(server);
-	return 0;
 }
 
-/* Frees the server. Clients and queues are first, while the ring still takes
- * their requests. Memory that the kernel may write to is last.
- */
-void server_deinit(struct server *server)
+/* Logs the use of memory, once the embedded engine is chosen. */
+static void server_tell_memory(const struct shared *shared)
 {
-	service_deinit(&server->service);
-	listener_deinit(&server->listener);
-	clock_deinit(&server->clock);
-	loss_count(server);
-	clients_deinit(server);
-	queues_deinit(&server->queues);
-	loop_deinit(&server->loop);
-	handshakes_deinit(server);
-	if (server->engine)
-		server->engine->ops->close(server->engine);
-	server->engine = NULL;
-	buffers_deinit(&server->buffers);
-	pool_deinit(&server->client_pool);
-	users_deinit(&server->users);
+	const struct memory_plan *plan = &shared->plan;
+
+	if (shared->engine_ops->kind == EXPIRY_ENGINE_EMBEDDED)
+		log_info("memory: up to %llu MiB for timers, %llu MiB for records that clients do not read; %s %llu MiB",
+			 (unsigned long long)(plan->timers >> 20),
+			 (unsigned long long)(plan->backlog >> 20),
+			 plan->is_group ? "the control group may have" :
+					  "the machine has",
+			 (unsigned long long)(plan->limit >> 20));
 }
 
-void server_reconfigure(struct server *server, const struct config *config)
+/* Starts all workers, then listens. */
+static int server_start(struct server *server, struct worker *first,
+			const struct config *config)
 {
-	if (server->number)
-		server->config = *config;
-	else
-		config_update(&server->config, config);
-	server->client_pool.nr_max = server->config.connections;
-	server->queues.pool.nr_max = server_queues_max(server);
-	server->users.pool.nr_max = users_max(server);
-	/* Apply the limit now: the next turn may be late. */
-	clients_bound(server);
-}
-
-/* Hands out timers that became due during the previous turn before the requests
- * of this one. Returns how many expirations may follow behind those.
- */
-static uint32_t server_expire(struct server *server)
-{
-	uint32_t left = TURN_EXPIRATIONS;
-
-	if (list_empty(&server->ready) ||
-	    (list_empty(&server->due) && list_empty(&server->writers)))
-		return left;
-	left = deliveries_run(server, left);
-	clients_write(server);
-	loop_submit(&server->loop);
-	return left;
-}
-
-/* Does all possible work after the completions. */
-static void server_work(struct server *server)
-{
-	uint32_t left;
-
-	server->engine->submit_pending = false;
-	if (server->loop.reaped)
-		clients_sent(server);
-	left = server_expire(server);
-	clients_process(server);
-	deliveries_run(server, left);
-}
-
-int server_run(struct server *server)
-{
-	struct engine *engine = server->engine;
-	const struct engine_ops *ops = engine->ops;
-	uint64_t began_ns;
-	bool wait = false;
+	struct shared *shared = &server->shared;
+	uint32_t i;
 	int r;
 
-	while (!server->stop) {
-		r = loop_turn(&server->loop, wait);
-		if (r < 0)
-			goto broken;
-		began_ns = histogram_time(loop_now(&server->loop,
-						   CLOCK_MONOTONIC));
-		server_work(server);
-		/* Answer in this turn what the module has completed at once. */
-		if (engine->submit_pending) {
-			r = loop_turn(&server->loop, false);
-			if (r < 0)
-				goto broken;
-			server_work(server);
-		}
-		/* Do not wait before skip_success sends are complete. */
-		wait = list_empty(&server->sent);
-		clients_turn(server);
-		/* A client without a buffer gets one that was just sent. */
-		if (!list_empty(&server->starved) &&
-		    !list_empty(&server->sent))
-			wait = false;
-		wait = !(ops->turn && ops->turn(engine)) && wait &&
-		       list_empty(&server->ready) &&
-		       list_empty(&server->ready_small) &&
-		       list_empty(&server->due);
-		buffers_turn(&server->buffers);
-		server->written_ns = histogram_time(loop_now_exactly(CLOCK_MONOTONIC));
-		histogram_add(&server->turn_ns, server->written_ns - began_ns);
-		if (server->number)
-			round_turn(server);
-		else
-			service_turn(&server->service);
+	handshakes_init(&server->handshakes, &first->context);
+	r = worker_init(first, shared, 0, config, first_turn_end);
+	if (!r)
+		server_tell_memory(shared);
+	for (i = 1; !r && i < shared->nr; i++)
+		r = thread_start(server, i, config);
+	if (!r) {
+		store_taken(shared);
+		r = listener_init(&server->listener, &server->handshakes);
 	}
-	/* Submit the answers of this turn. */
-	loop_submit(&server->loop);
-	return 0;
-
-broken:
-	log_err("%s: %s", server->loop.ops->name, strerror(-r));
 	return r;
 }
 
-void server_stop(struct server *server)
+/* Ends the first worker and what is its alone. */
+static void server_end_first(struct server *server, struct worker *first)
 {
-	server->stop = true;
+	service_deinit(&server->service);
+	listener_deinit(&server->listener);
+	worker_deinit(first);
+	handshakes_deinit(&server->handshakes);
+}
+
+int server_run(const struct config *config,
+	       int (*configure)(struct config *config))
+{
+	struct thread *thread = NULL;
+	struct worker *first = NULL;
+	struct server server;
+	int r, end;
+
+	r = server_init(&server, config);
+	if (!r) {
+		thread = thread_new(&server, 0);
+		r = thread ? 0 : -ENOMEM;
+	}
+	if (!r) {
+		first = &thread->worker;
+		r = server_start(&server, first, config);
+	}
+	if (!r)
+		r = service_init(&server.service, first, &server.heartbeats,
+				 configure);
+	if (!r) {
+		r = worker_run(first);
+		service_stopping(&server.service);
+	}
+	end = server_stop(&server);
+	if (first)
+		server_end_first(&server, first);
+	server_deinit(&server);
+	return r ? r : end;
 }

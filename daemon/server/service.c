@@ -9,10 +9,16 @@
 #include <unistd.h>
 
 #include "daemon/client/declare.h"
-#include "daemon/server/server.h"
+#include "daemon/client/summary.h"
+#include "daemon/engine/engine.h"
+#include "daemon/queue/context.h"
+#include "daemon/queue/store.h"
+#include "daemon/server/heartbeat.h"
 #include "daemon/server/service.h"
+#include "daemon/server/worker.h"
 #include "daemon/util/log.h"
 #include "daemon/util/notify.h"
+#include "daemon/util/util.h"
 
 /* Without a watchdog, the most delay of the status after an event. */
 #define STATUS_DELAY_S	10
@@ -24,8 +30,8 @@
 
 static void service_wait_signal(struct service *service)
 {
-	struct io_uring_sqe *sqe = loop_sqe(&service->server->loop,
-					    &service->signalled);
+	struct io_uring_sqe *sqe =
+		loop_sqe(&service->worker->context.loop, &service->signalled);
 
 	io_uring_prep_read(sqe, service->fd, &service->signal,
 			   sizeof(service->signal), 0);
@@ -42,7 +48,7 @@ static void service_signalled(struct loop_op *op, int result, uint32_t flags)
 	    service->signal.ssi_signo == SIGHUP)
 		service->reload = true;
 	else if (result == sizeof(service->signal))
-		server_stop(service->server);
+		worker_stop(service->worker);
 	service_wait_signal(service);
 }
 
@@ -89,12 +95,12 @@ static void print_lateness(char *text, size_t size, uint64_t ns)
 		snprintf(text, size, "%" PRIu64 " s", ns / 1000000000);
 }
 
-static void print_kept(char *text, size_t size, const struct server *server)
+static void print_kept(char *text, size_t size, const struct context *context)
 {
 	uint64_t nr_stored, pending;
 
-	store_count(&server->shards->store, &nr_stored, &pending);
-	if (!server->engine->ops->queue_fd)
+	store_count(context->shared->store, &nr_stored, &pending);
+	if (!context->engine->ops->queue_fd)
 		snprintf(text, size, "; timers end with the daemon");
 	else if (notify_enabled())
 		snprintf(text, size, "; %" PRIu64 " queues kept over a restart",
@@ -103,11 +109,12 @@ static void print_kept(char *text, size_t size, const struct server *server)
 		snprintf(text, size, "; no queue kept over a restart");
 }
 
-static void print_threads(char *text, size_t size, const struct server *server)
+static void print_threads(char *text, size_t size,
+			  const struct context *context)
 {
 	*text = '\0';
-	if (server->shards->nr > 1)
-		snprintf(text, size, ", %u threads", server->shards->nr);
+	if (context->shared->nr > 1)
+		snprintf(text, size, ", %u threads", context->shared->nr);
 }
 
 /* Tells the manager of a reload, unless it knows. The manager takes READY for
@@ -133,22 +140,23 @@ static void service_tell(struct service *service, bool alive)
 {
 	const char *ready = service->unready ? "READY=1\n" : "";
 	const char *watchdog = alive ? "WATCHDOG=1\n" : "";
-	struct server *server = service->server;
+	const struct context *context = &service->worker->context;
 	int r;
 	char status[SERVICE_STATUS_MAX], next[40], late[24], kept[48];
 	char threads[24];
 	struct summary summary;
 
-	round_sum(server, &summary);
+	summary_sum(context, &summary);
 	print_next(next, sizeof(next), &summary);
 	print_lateness(late, sizeof(late), summary.lateness_max_ns);
-	print_kept(kept, sizeof(kept), server);
-	print_threads(threads, sizeof(threads), server);
+	print_kept(kept, sizeof(kept), context);
+	print_threads(threads, sizeof(threads), context);
 	snprintf(status, sizeof(status),
-		 "Engine %s%s: %" PRIu64 " timers in %" PRIu64 " queues, %" PRIu64
-		 " clients%s, worst lateness %s%s", server->engine->ops->name,
-		 threads, summary.timers, share_read(&server->shards->queues),
-		 share_read(&server->shards->connections), next, late, kept);
+		 "Engine %s%s: %" PRIu64 " timers in %" PRIu64
+		 " queues, %" PRIu64 " clients%s, worst lateness %s%s",
+		 context->engine->ops->name, threads, summary.timers,
+		 share_read(&context->shared->queues),
+		 share_read(&context->shared->connections), next, late, kept);
 	r = service_tell_reloading(service);
 	if (!r && strcmp(status, service->status))
 		r = notify_tell("%s%sSTATUS=%s", ready, watchdog, status);
@@ -176,29 +184,32 @@ static void service_ticked(struct loop_op *op, int result, uint32_t flags)
 static void service_wait_tick(struct service *service)
 {
 	static struct __kernel_timespec again = { .tv_nsec = AGAIN_NS };
-	struct io_uring_sqe *sqe = loop_sqe(&service->server->loop,
-					    &service->ticked);
+	struct io_uring_sqe *sqe =
+		loop_sqe(&service->worker->context.loop, &service->ticked);
 
 	io_uring_prep_timeout(sqe, service->behind ? &again : &service->period,
 			      0, 0);
 	service->ticking = true;
 }
 
-/* -------------------------------------------------------------------- round */
+/* -------------------------------------------------------------------- heartbeat */
 
 /* Asks all threads. When all have answered their status is sent, and the
  * watchdog's answer if @alive.
  */
-static void service_ask(struct service *service, const struct config *config,
-			bool alive)
+static void service_begin_heartbeat(struct service *service,
+				    const struct config *config, bool alive)
 {
-	service->asking = true;
+	service->pending = true;
 	service->alive = alive;
-	service->awaited = round_begin(service->server, config);
+	service->awaited = heartbeats_begin(service->heartbeats, config);
 }
 
-void service_answered(struct service *service)
+/* Counts a thread's answer. */
+static void service_answered(void *data)
 {
+	struct service *service = data;
+
 	service->awaited--;
 	service->answered = true;
 }
@@ -207,17 +218,18 @@ static void service_conclude(struct service *service)
 {
 	uint64_t nr_stored, pending;
 
-	if (!service->asking || service->awaited)
+	if (!service->pending || service->awaited)
 		return;
-	service->asking = false;
+	service->pending = false;
 	if (service->reloaded) {
-		declare_done(service->server->shards);
+		declare_done(service->worker->context.shared);
 		log_info("settings reloaded");
 	}
 	service->reloaded = false;
 	service_tell(service, service->alive);
 	/* A queue may be pending although no message failed. */
-	store_count(&service->server->shards->store, &nr_stored, &pending);
+	store_count(service->worker->context.shared->store, &nr_stored,
+		    &pending);
 	if (pending)
 		service->behind = true;
 }
@@ -227,39 +239,46 @@ static void service_conclude(struct service *service)
 static void service_reload(struct service *service)
 {
 	static const struct log_about wrong = { .id = LOG_SETTINGS_WRONG };
-	struct server *server = service->server;
+	struct worker *worker = service->worker;
 	struct config config;
 
 	service->reloading_us = loop_now_exactly(CLOCK_MONOTONIC) / 1000;
 	service_tell_reloading(service);
 	service->reloaded = !service->configure(&config);
 	if (service->reloaded) {
-		server_reconfigure(server, &config);
-		declare_read(server);
-		declare_all(server);
+		worker_reconfigure(worker, &config);
+		declare_read(&worker->context);
+		declare_all(&worker->context);
 	} else {
 		log_at(LOG_LEVEL_ERR, &wrong,
 		       "the old settings stay in force");
 	}
 	service->unready = true;
-	service_ask(service, service->reloaded ? &server->config : NULL, false);
+	service_begin_heartbeat(service,
+				service->reloaded ? &worker->context.config :
+						    NULL,
+				false);
 }
 
 /* ------------------------------------------------------------------ service */
 
-int service_init(struct service *service, struct server *server,
+int service_init(struct service *service, struct worker *worker,
+		 struct heartbeats *heartbeats,
 		 int (*configure)(struct config *config))
 {
 	uint64_t us = 0;
 	int r;
 
 	*service = (struct service) {
-		.server = server,
+		.worker = worker,
+		.heartbeats = heartbeats,
 		.configure = configure,
 		.fd = -1,
 		.ticked.done = service_ticked,
 		.period.tv_sec = STATUS_DELAY_S,
 	};
+	heartbeats->answered = service_answered;
+	heartbeats->data = service;
 	r = service_signals(service);
 	if (r < 0) {
 		log_err("signals: %s", strerror(-r));
@@ -281,7 +300,7 @@ int service_init(struct service *service, struct server *server,
 
 void service_deinit(struct service *service)
 {
-	if (service->server && service->fd >= 0)
+	if (service->worker && service->fd >= 0)
 		close(service->fd);
 	service->fd = -1;
 }
@@ -292,16 +311,16 @@ void service_turn(struct service *service)
 
 	service->answered = false;
 	service_conclude(service);
-	if (service->reload && !service->asking) {
+	if (service->reload && !service->pending) {
 		service->reload = false;
 		service_reload(service);
 		service_conclude(service);
 	}
 	if (!notify_enabled())
 		return;
-	if (service->tick && !service->asking) {
+	if (service->tick && !service->pending) {
 		service->tick = false;
-		service_ask(service, NULL, service->watchdog);
+		service_begin_heartbeat(service, NULL, service->watchdog);
 		service_conclude(service);
 	}
 	/* Without a watchdog the tick reports events before it. A turn that was

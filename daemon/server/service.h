@@ -4,7 +4,7 @@
  * manager.
  *
  * The watchdog is answered when each thread has reached the end of a turn. So a
- * blocked_lru loop is detected (round.h). The status of timers goes with it: no
+ * blocked_lru loop is detected (heartbeat.h). The status of timers goes with it: no
  * further wake-up, and without a watchdog none while nothing happens.
  */
 #ifndef DAEMON_SERVICE_H
@@ -17,24 +17,27 @@
 #include "daemon/loop/loop.h"
 #include "daemon/util/config.h"
 
-struct server;
+struct heartbeats;
+struct worker;
 
 #define SERVICE_STATUS_MAX	256
 
 /**
  * struct service - the service
+ * @worker: of the first thread (const)
+ * @heartbeats: of all threads (const)
  * @configure: makes settings of the files and the command line
  * @fd: a signalfd, -1 = not begun
  * @signalled: the read of @signal from it
- * @reload: due in this turn, or after the round
- * @reloaded: the round passes new settings to threads
+ * @reload: due in this turn, or after the heartbeat
+ * @reloaded: the heartbeat passes new settings to threads
  *
  * @ticked: the timeout of @period, in progress if @ticking
  * @watchdog: the manager requires answers, at most two periods apart
  * @tick: the timeout fired in this turn
- * @asking: a round is in progress, with @awaited answers
+ * @pending: a heartbeat is in progress, with @awaited answers
  * @answered: an answer came in this turn
- * @alive: with this round the watchdog is answered
+ * @alive: with this heartbeat the watchdog is answered
  * @reloading_us: start of a reload, CLOCK_MONOTONIC, 0 = reported
  * @behind: the manager refused the last message: repeat it soon
  * @unready: READY must still be sent
@@ -44,7 +47,8 @@ struct server;
  * in the log.
  */
 struct service {
-	struct server *server;
+	struct worker *worker;
+	struct heartbeats *heartbeats;
 	int (*configure)(struct config *config);
 	int fd;
 	struct loop_op signalled;
@@ -57,7 +61,7 @@ struct service {
 	bool ticking;
 	bool watchdog;
 	bool tick;
-	bool asking;
+	bool pending;
 	bool answered;
 	bool alive;
 	uint32_t awaited;
@@ -70,14 +74,12 @@ struct service {
 /* Begins the service when the server is ready. Returns 0, or -errno after a
  * line in the log.
  */
-int service_init(struct service *service, struct server *server,
+int service_init(struct service *service, struct worker *worker,
+		 struct heartbeats *heartbeats,
 		 int (*configure)(struct config *config));
 void service_deinit(struct service *service);
 
-/* Counts a thread's answer to a round. */
-void service_answered(struct service *service);
-
-/* Ends a turn: sends due messages and begins due rounds. */
+/* Ends a turn: sends due messages and begins due heartbeats. */
 void service_turn(struct service *service);
 
 /* Tells the manager that the server ends. */

@@ -6,8 +6,10 @@
 #include <string.h>
 
 #include "daemon/client/client.h"
-#include "daemon/server/handshake.h"
+#include "daemon/queue/context.h"
+#include "daemon/queue/queue.h"
 #include "daemon/server/server.h"
+#include "daemon/server/worker.h"
 #include "tests/sim/sim.h"
 
 #define check(condition) \
@@ -17,7 +19,7 @@
 				 #condition); \
 	} while (0)
 
-static struct shards *shards;
+static struct shared *shared;
 
 static uint32_t list_length(const struct list *list)
 {
@@ -104,17 +106,17 @@ static void check_client(const struct client *client, struct holdings *sum)
 
 static void check_queue(const struct queue *queue)
 {
-	const struct server *server = queue->server;
+	const struct context *context = queue->context;
 	const struct client *consumer = queue->consumer;
 
-	check(queue->credit <= server->config.credit_max);
+	check(queue->credit <= context->config.credit_max);
 	/* An engine that is at work may be ahead of the charge. */
 	if (!sim.io) {
 		check(!queue->pending);
 		check(queue->charged == queue->engine_queue->timers);
 	}
 	check(list_length(&queue->observers) == queue->nr_observers);
-	check(queue->nr_observers <= server->config.observers_per_queue);
+	check(queue->nr_observers <= context->config.observers_per_queue);
 	if (!consumer) {
 		check(!queue->credit && !queue->rewinding && !queue->waiting);
 		return;
@@ -124,9 +126,10 @@ static void check_queue(const struct queue *queue)
 	check(queue->clients);
 }
 
-static void check_clients(const struct server *server, struct holdings *sum)
+static void check_clients(const struct context *context, struct holdings *sum)
 {
-	const struct list *lists[] = { &server->clients, &server->dead };
+	const struct list *lists[] = { &context->connections->clients,
+				       &context->connections->dead };
 	const struct list *entry;
 	uint64_t connections = 0;
 	size_t i;
@@ -138,19 +141,19 @@ static void check_clients(const struct server *server, struct holdings *sum)
 			check_client(container_of(entry, struct client, all),
 				     sum);
 	}
-	check(connections == server->client_pool.nr);
-	list_length(&server->ready);
-	list_length(&server->ready_small);
-	list_length(&server->writers);
-	list_length(&server->sent);
-	list_length(&server->starved);
-	list_length(&server->blocked_lru);
-	list_length(&server->due);
+	check(connections == context->connections->pool.nr);
+	list_length(&context->connections->ready);
+	list_length(&context->connections->ready_small);
+	list_length(&context->connections->writers);
+	list_length(&context->connections->sent);
+	list_length(&context->connections->starved);
+	list_length(&context->connections->blocked_lru);
+	list_length(&context->queues->due);
 }
 
-static void check_queues(const struct server *server, struct holdings *sum)
+static void check_queues(const struct context *context, struct holdings *sum)
 {
-	const struct queues *queues = &server->queues;
+	const struct queues *queues = context->queues;
 	const struct list *bucket, *entry;
 	const struct queue *queue;
 	uint32_t i;
@@ -166,7 +169,7 @@ static void check_queues(const struct server *server, struct holdings *sum)
 	}
 }
 
-static void check_users(const struct server *server)
+static void check_users(const struct context *context)
 {
 	const struct list *bucket, *entry;
 	const struct user *user;
@@ -174,7 +177,7 @@ static void check_users(const struct server *server)
 	size_t i;
 
 	for (i = 0; i < USERS_BUCKETS; i++) {
-		bucket = &server->users.buckets[i];
+		bucket = &context->users.buckets[i];
 		for (entry = bucket->next; entry != bucket;
 		     entry = entry->next) {
 			user = container_of(entry, struct user, all);
@@ -184,7 +187,7 @@ static void check_users(const struct server *server)
 			connections += user->connections;
 		}
 	}
-	check(connections == server->client_pool.nr);
+	check(connections == context->connections->pool.nr);
 }
 
 /* The charges of users are the sums of what they have, in all threads. */
@@ -194,28 +197,28 @@ static void check_accounts(void)
 	const struct list *bucket, *entry;
 	uint32_t i, j;
 
-	for (i = 0; i < shards->nr; i++) {
-		const struct server *server = shards->servers[i];
+	for (i = 0; i < shared->nr; i++) {
+		const struct context *context = shared->contexts[i];
 
-		if (!server || !server->queues.buckets)
+		if (!context || !context->queues->buckets)
 			return;
-		for (j = 0; j <= server->queues.mask + 1; j++) {
-			bucket = &server->queues.buckets[j];
+		for (j = 0; j <= context->queues->mask + 1; j++) {
+			bucket = &context->queues->buckets[j];
 			for (entry = bucket->next; entry != bucket;
 			     entry = entry->next)
 				charged += container_of(entry, struct queue,
 							all)->charged;
 		}
-		queues += server->queues.pool.nr;
+		queues += context->queues->pool.nr;
 	}
-	check(accounts_timers(&shards->accounts) == charged);
-	check(share_read(&shards->queues) == queues);
+	check(accounts_timers(&shared->accounts) == charged);
+	check(share_read(&shared->queues) == queues);
 }
 
-static void check_buffers(const struct server *server,
+static void check_buffers(const struct context *context,
 			  const struct holdings *sum)
 {
-	const struct buffers *buffers = &server->buffers;
+	const struct buffers *buffers = &context->buffers;
 	const struct buffer *buffer;
 	uint32_t spare = sum->spare;
 
@@ -226,8 +229,9 @@ static void check_buffers(const struct server *server,
 	check(counter_read(&buffers->private_size) == sum->private);
 	check(buffers->nr_in_flight <= buffers->nr_ring);
 	check(buffers->nr_free + sum->ring == buffers->nr_ring);
-	check(ring_nr_buffers(&server->loop.ring) + buffers->returned +
-	      ring_nr_unseen(&server->loop.ring) == buffers->nr_free);
+	check(ring_nr_buffers(&context->loop.ring) + buffers->returned +
+		      ring_nr_unseen(&context->loop.ring) ==
+	      buffers->nr_free);
 	/* A removed queue that is still read has one, too. */
 	if (!sim.io)
 		check(spare == buffers->nr_spare);
@@ -235,41 +239,43 @@ static void check_buffers(const struct server *server,
 
 void inside_check(struct io_uring *ring)
 {
-	const struct server *server = container_of(ring, struct server,
-						   loop.ring);
+	const struct context *context =
+		container_of(ring, struct context, loop.ring);
 	struct holdings sum = { 0 };
 
 	if (sim.phase == SIM_START || sim.phase == SIM_STOP)
 		return;
-	shards = server->shards;
-	check_clients(server, &sum);
-	check_queues(server, &sum);
-	check_users(server);
-	check_buffers(server, &sum);
+	shared = context->shared;
+	check_clients(context, &sum);
+	check_queues(context, &sum);
+	check_users(context);
+	check_buffers(context, &sum);
 	check_accounts();
 }
 
 void inside_check_empty(void)
 {
+	const struct server *server;
 	const struct list *bucket, *entry;
 	uint32_t i;
 
-	if (!shards)
+	if (!shared)
 		return;
-	check(!share_read(&shards->connections));
-	for (i = 0; i < shards->nr; i++) {
-		const struct server *server = shards->servers[i];
+	server = container_of(shared, struct server, shared);
+	check(!share_read(&shared->connections));
+	for (i = 0; i < shared->nr; i++) {
+		const struct context *context = shared->contexts[i];
 
-		check(list_empty(&server->clients));
-		check(list_empty(&server->dead));
-		check(list_empty(&server->handshakes));
-		check(!counter_read(&server->buffers.private_size));
-		check(!server->buffers.nr_in_flight);
-		check(server->buffers.nr_free == server->buffers.nr_ring);
+		check(list_empty(&context->connections->clients));
+		check(list_empty(&context->connections->dead));
+		check(!counter_read(&context->buffers.private_size));
+		check(!context->buffers.nr_in_flight);
+		check(context->buffers.nr_free == context->buffers.nr_ring);
 	}
-	check(!shards->handshake_pool.nr);
+	check(list_empty(&server->handshakes.all));
+	check(!server->handshakes.pool.nr);
 	for (i = 0; i < ACCOUNTS_BUCKETS; i++) {
-		bucket = &shards->accounts.buckets[i];
+		bucket = &shared->accounts.buckets[i];
 		for (entry = bucket->next; entry != bucket;
 		     entry = entry->next)
 			check(!share_read(&container_of(entry, struct account,

@@ -7,7 +7,7 @@
 #include <stdio.h>
 #include <string.h>
 
-#include "daemon/server/shards.h"
+#include "daemon/server/server.h"
 #include "daemon/util/config.h"
 #include "daemon/util/log.h"
 #include "tests/sim/sim.h"
@@ -75,7 +75,7 @@ uint64_t log_left_out(void)
 static void *first_thread(void *data)
 {
 	(void)data;
-	result = shards_run(world_config, world_configure);
+	result = server_run(world_config, world_configure);
 	return NULL;
 }
 
