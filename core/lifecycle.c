@@ -26,60 +26,6 @@
  */
 #include "lifecycle.h"
 
-/* Returns the bound on nodes: the live ones, as many again, and the rest of a
- * sweep.
- */
-static u64 nodes_max(u64 limit)
-{
-	return 2 * limit + 4 * (BHEAP_NODES_PER_PAGE + SWEEP_EVERY);
-}
-
-u32 timers_pages_max(const struct timers_config *config, enum timers_pages which)
-{
-	switch (which) {
-	case TIMERS_PAGES_HEAP:
-		return bheap_pages_max(nodes_max(config->limit));
-	case TIMERS_PAGES_SLOTS:
-		return slots_pages_max(config->limit);
-	case TIMERS_PAGES_INDEX_0:
-	case TIMERS_PAGES_INDEX_1:
-		return config->mode & EXPIRY_MODE_KEYED ?
-		       index_pages_max(config->limit) : 0;
-	default:
-		return 0;
-	}
-}
-
-int timers_setup(struct timers *timers, const struct timers_config *config,
-		 struct core_pages *pages[TIMERS_PAGES_NR])
-{
-	if (config->mode & ~(u32)EXPIRY_MODE_ALL)
-		return -EINVAL;
-	if (!config->limit || config->limit > TIMERS_MAX)
-		return -EINVAL;
-
-	memset(timers, 0, sizeof(*timers));
-	timers->mode = config->mode;
-	timers->limit = config->limit;
-	bheap_init(&timers->heap, config->layout, pages[TIMERS_PAGES_HEAP]);
-	slots_init(&timers->slots, pages[TIMERS_PAGES_SLOTS]);
-	index_init(&timers->index, pages[TIMERS_PAGES_INDEX_0],
-		   pages[TIMERS_PAGES_INDEX_1], config->seed);
-	timers->top_is_live = true;
-	return 0;
-}
-
-void timers_reset(struct timers *timers)
-{
-	bheap_init(&timers->heap, timers->heap.layout, timers->heap.pages);
-	slots_reset(&timers->slots);
-	if (is_keyed(timers))
-		index_reset(&timers->index);
-	timers->armed = 0;
-	timers->unacked = 0;
-	timers->top_is_live = true;
-}
-
 int timer_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp)
 {
 	u32 stamp = (timers->stamp + 1) & (~0U >> SLOT_STAMP_SHIFT);
@@ -102,14 +48,14 @@ int timer_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp)
 
 int timer_prepare_end(struct timers *timers, u32 nr, u32 hash)
 {
-	if (!is_keyed(timers))
+	if (!timers_is_keyed(timers))
 		return 0;
 	return index_prepare_remove(&timers->index, hash, nr);
 }
 
 void timer_free(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
 {
-	if (is_keyed(timers))
+	if (timers_is_keyed(timers))
 		index_remove(&timers->index, hash, nr);
 	slots_put(&timers->slots, nr, slot);
 	/* With the last timer, drop all stale nodes and all pages. */
@@ -206,7 +152,7 @@ void timer_ahead(void *context, const struct bheap_node *node,
 		timer_prefetch(timers, node->slot);
 		break;
 	case BHEAP_NEXT:
-		if (!is_keyed(timers))
+		if (!timers_is_keyed(timers))
 			break;
 		slot = slots_peek(&timers->slots, node->slot);
 		if (slot)

@@ -10,7 +10,6 @@
 
 /* Nodes that the sweep checks for each record or delivery. */
 #define SWEEP_STEPS		8U
-#define SWEEP_EVERY		32U
 
 #define NSEC_PER_MSEC_64	1000000ULL
 
@@ -43,11 +42,6 @@ static inline u64 slot_last_ns(const struct slot *slot)
 	return slot->deadline > period_ns ? slot->deadline - period_ns : 0;
 }
 
-static inline bool is_keyed(const struct timers *timers)
-{
-	return timers->mode & EXPIRY_MODE_KEYED;
-}
-
 static inline bool is_acking(const struct timers *timers)
 {
 	return timers->mode & EXPIRY_MODE_ACK;
@@ -76,7 +70,7 @@ static inline bool slot_is_behind(const struct slot *slot)
  */
 static inline u32 timer_hash(const struct timers *timers, u64 id)
 {
-	return is_keyed(timers) ? index_hash(&timers->index, id) : 0;
+	return timers_is_keyed(timers) ? index_hash(&timers->index, id) : 0;
 }
 
 /* Returns the slot number of @id, 0 if there is no such timer, or a page error.
@@ -86,7 +80,7 @@ static inline s64 timer_find(struct timers *timers, u64 id, u32 hash,
 {
 	u32 nr = (u32)id;
 
-	if (is_keyed(timers))
+	if (timers_is_keyed(timers))
 		return index_find(&timers->index, &timers->slots, id, hash,
 				  slotp);
 
@@ -128,9 +122,6 @@ void timer_ahead(void *context, const struct bheap_node *node,
 
 enum node_state timer_node_state(const struct bheap_node *node,
 				 const struct slot *slot);
-
-/* Drops everything. The generation continues, so earlier ids never match. */
-void timers_reset(struct timers *timers);
 
 /* Pushes a node for @deadline; *@tagp is the stamp for the slot's tag. */
 int timer_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp);

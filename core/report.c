@@ -46,7 +46,7 @@ void timers_stat(const struct timers *timers, struct expiry_stat *stat)
 	stat->pages_heap = timers->heap.pages->nr;
 	stat->pages_slots = timers->slots.pages->nr;
 	stat->pages_index = 0;
-	if (is_keyed(timers))
+	if (timers_is_keyed(timers))
 		stat->pages_index = timers->index.table[0].pages->nr +
 				    timers->index.table[1].pages->nr;
 	stat->arms = timers->stat.arms;
@@ -97,7 +97,7 @@ int timers_validate(struct timers *timers)
 	if (armed != timers->armed || unacked != timers->unacked ||
 	    used != timers->slots.used || armed > timers->heap.nr)
 		return -EIO;
-	if (is_keyed(timers)) {
+	if (timers_is_keyed(timers)) {
 		if (timers->index.table[0].nr + timers->index.table[1].nr !=
 		    used)
 			return -EIO;

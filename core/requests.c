@@ -86,7 +86,7 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 	s64 known;
 	int err;
 
-	if (is_keyed(timers)) {
+	if (timers_is_keyed(timers)) {
 		if (!id)
 			return -EINVAL;
 		known = index_find(&timers->index, &timers->slots, id, hash,
@@ -107,7 +107,7 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 	nr = slots_reserve(&timers->slots, &slot);
 	if (unlikely(!nr))
 		return timers->slots.pages->error;
-	if (is_keyed(timers)) {
+	if (timers_is_keyed(timers)) {
 		err = index_prepare(&timers->index, hash);
 		if (err)
 			return err;
@@ -117,7 +117,7 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 		return err;
 
 	slots_commit(&timers->slots, nr, slot);
-	if (is_keyed(timers))
+	if (timers_is_keyed(timers))
 		index_add(&timers->index, hash, nr);
 	else
 		id = (u64)(++timers->generation) << 32 | nr;
@@ -302,7 +302,7 @@ static void prefetch_record(const struct timers *timers,
 			    const struct expiry_record *record, u32 *hash)
 {
 	*hash = timer_hash(timers, record->id);
-	if (is_keyed(timers))
+	if (timers_is_keyed(timers))
 		index_prefetch(&timers->index, *hash);
 	else if (record->op != EXPIRY_OP_ARM)
 		timer_prefetch(timers, (u32)record->id);
@@ -319,7 +319,7 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
 
 	for (i = 0; i < count; i++) {
 		/* Half way to its turn, a record's bucket is in the cache. */
-		if (is_keyed(timers) && i + AHEAD / 2 < count)
+		if (timers_is_keyed(timers) && i + AHEAD / 2 < count)
 			timer_prefetch(timers,
 				       index_guess(&timers->index,
 						   hash[(i + AHEAD / 2) %
@@ -336,9 +336,9 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
 		if (i + AHEAD < count)
 			prefetch_record(timers, &records[i + AHEAD],
 					&hash[i % AHEAD]);
-		if (i % SWEEP_EVERY == SWEEP_EVERY - 1)
-			timers_sweep(timers, SWEEP_EVERY);
+		if (i % TIMERS_SWEEP_EVERY == TIMERS_SWEEP_EVERY - 1)
+			timers_sweep(timers, TIMERS_SWEEP_EVERY);
 	}
-	timers_sweep(timers, i % SWEEP_EVERY);
+	timers_sweep(timers, i % TIMERS_SWEEP_EVERY);
 	return i;
 }

@@ -40,6 +40,9 @@ struct timers_config {
 
 #define TIMERS_MAX	(1ULL << 30)
 
+/* Records or deliveries between two steps of the sweep. */
+#define TIMERS_SWEEP_EVERY	32U
+
 /* Most deliveries held at a time: one bit each of @held_past. */
 #define TIMERS_HELD_MAX	64U
 
@@ -103,6 +106,14 @@ u32 timers_pages_max(const struct timers_config *config,
  */
 int timers_setup(struct timers *timers, const struct timers_config *config,
 		 struct core_pages *pages[TIMERS_PAGES_NR]);
+
+/* Drops everything. The generation continues, so earlier ids never match. */
+void timers_reset(struct timers *timers);
+
+static inline bool timers_is_keyed(const struct timers *timers)
+{
+	return timers->mode & EXPIRY_MODE_KEYED;
+}
 
 /* Returns the timers in the queue: compared with the limit, counted by CLEAR.
  */

@@ -1,0 +1,57 @@
+// SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
+/* Set timers up, and drop all of them. */
+#include "timers.h"
+
+/* Returns the bound on nodes: the live ones, as many again, and the rest of a
+ * sweep.
+ */
+static u64 nodes_max(u64 limit)
+{
+	return 2 * limit + 4 * (BHEAP_NODES_PER_PAGE + TIMERS_SWEEP_EVERY);
+}
+
+u32 timers_pages_max(const struct timers_config *config, enum timers_pages which)
+{
+	switch (which) {
+	case TIMERS_PAGES_HEAP:
+		return bheap_pages_max(nodes_max(config->limit));
+	case TIMERS_PAGES_SLOTS:
+		return slots_pages_max(config->limit);
+	case TIMERS_PAGES_INDEX_0:
+	case TIMERS_PAGES_INDEX_1:
+		return config->mode & EXPIRY_MODE_KEYED ?
+		       index_pages_max(config->limit) : 0;
+	default:
+		return 0;
+	}
+}
+
+int timers_setup(struct timers *timers, const struct timers_config *config,
+		 struct core_pages *pages[TIMERS_PAGES_NR])
+{
+	if (config->mode & ~(u32)EXPIRY_MODE_ALL)
+		return -EINVAL;
+	if (!config->limit || config->limit > TIMERS_MAX)
+		return -EINVAL;
+
+	memset(timers, 0, sizeof(*timers));
+	timers->mode = config->mode;
+	timers->limit = config->limit;
+	bheap_init(&timers->heap, config->layout, pages[TIMERS_PAGES_HEAP]);
+	slots_init(&timers->slots, pages[TIMERS_PAGES_SLOTS]);
+	index_init(&timers->index, pages[TIMERS_PAGES_INDEX_0],
+		   pages[TIMERS_PAGES_INDEX_1], config->seed);
+	timers->top_is_live = true;
+	return 0;
+}
+
+void timers_reset(struct timers *timers)
+{
+	bheap_init(&timers->heap, timers->heap.layout, timers->heap.pages);
+	slots_reset(&timers->slots);
+	if (timers_is_keyed(timers))
+		index_reset(&timers->index);
+	timers->armed = 0;
+	timers->unacked = 0;
+	timers->top_is_live = true;
+}
