@@ -70,6 +70,8 @@ $(B)/obj/p6/%.o: %.c
 	$(call say,CC,$< [64-byte pages])$(CC) $(CPPFLAGS) -Icore $(CFLAGS) \
 		$(SANITIZE) -DCORE_PAGE_SHIFT=6 -Wno-type-limits -MMD -MP -c -o $@ $<
 
+# The compiler writes them; they are not linked from an object of that name.
+$(B)/%.d: ;
 -include $(shell find $(B)/obj -name '*.d' 2>/dev/null)
 
 # ---------------------------------------------------------------------------

@@ -1,67 +1,56 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * The kept programs of the fuzzer (tests/fuzz/seeds/device), each run once,
- * without the fuzzer: past findings must not return. FUZZ_SEEDS is their
- * directory.
+ * without the fuzzer: past findings must not return. FUZZ_SEEDS is their file.
  */
-#include <dirent.h>
-#include <fcntl.h>
 #include <stdio.h>
 #include <stdlib.h>
 #include <string.h>
 #include <unistd.h>
 
 #include "../fuzz/device/report.h"
-#include "../fuzz/device/threads.h"
 #include "../fuzz/device/state.h"
+#include "../fuzz/device/threads.h"
+#include "../fuzz/seeds.h"
 
 #define SKIPPED	4
 
-static int is_file(const struct dirent *entry)
-{
-	return entry->d_name[0] != '.';
-}
-
-static void live_through(const char *name, int number)
+static bool live_through(const struct seed *seed)
 {
 	unsigned int before = findings();
-	unsigned char data[PROGRAM_MAX];
-	char path[512];
-	ssize_t size;
-	int fd;
 
-	snprintf(path, sizeof(path), "%s/%s", FUZZ_SEEDS, name);
 	/* Print it before, so that a crash shows its program. */
-	printf("# %s\n", name);
+	printf("# %s\n", seed->name);
 	fflush(stdout);
-	fd = open(path, O_RDONLY | O_CLOEXEC);
-	size = fd < 0 ? -1 : read(fd, data, sizeof(data));
-	close(fd);
-	if (size > 0)
-		program_run(data, size);
-	printf("%sok %d %s\n", size > 0 && findings() == before ? "" : "not ",
-	       number, name);
+	program_run(seed->data, seed->size);
+	return findings() == before;
 }
 
 int main(void)
 {
 	const char *settime = getenv("EXPIRY_TEST_SETTIME");
-	struct dirent **entries;
-	int i, nr;
+	FILE *file = fopen(FUZZ_SEEDS, "r");
+	unsigned int i, nr, failed = 0;
+	struct seed seed;
+	bool passed;
 
 	printf("TAP version 13\n");
 	if (getenv("EXPIRY_DEVICE"))
 		options.device = getenv("EXPIRY_DEVICE");
-	nr = scandir(FUZZ_SEEDS, &entries, is_file, alphasort);
-	if (nr <= 0 || access(options.device, R_OK | W_OK)) {
-		printf("1..0 # SKIP %s\n", nr <= 0 ? "no seeds" : options.device);
+	if (!file || access(options.device, R_OK | W_OK)) {
+		printf("1..0 # SKIP %s\n", file ? options.device : "no seeds");
 		return SKIPPED;
 	}
 	options.settime = settime && !strcmp(settime, "1");
 	state_init();
 	threads_start(NULL);
-	printf("1..%d\n", nr);
-	for (i = 0; i < nr; i++)
-		live_through(entries[i]->d_name, i + 1);
-	return findings() ? 1 : 0;
+	nr = seeds_count(file);
+	printf("1..%u\n", nr);
+	for (i = 0; i < nr; i++) {
+		passed = seeds_next(file, &seed) && live_through(&seed);
+		printf("%sok %u %s\n", passed ? "" : "not ", i + 1, seed.name);
+		failed += !passed;
+	}
+	fclose(file);
+	return failed ? 1 : 0;
 }

@@ -84,9 +84,9 @@ fuzz-kernel-seeds: $(FUZZ_DEVICE) fuzz-kernel-module ## what that found new, min
 	@mkdir -p $(B)/fuzz/merged/device
 	@tests/fuzz/device/run $(MACHINE) $(FUZZ_KERNEL) $(FUZZ_MODULE)/expiry.ko 0 \
 		--cover $(B)/fuzz/merged/device
-	@mkdir -p tests/fuzz/seeds/device
-	@find tests/fuzz/seeds/device -type f ! -name '*-*' -delete
-	@cp $(B)/fuzz/merged/device/* tests/fuzz/seeds/device
+	@find $(B)/fuzz/seeds/device -type f ! -name '*-*' -delete
+	@cp $(B)/fuzz/merged/device/* $(B)/fuzz/seeds/device
+	@tests/fuzz/pack $(B)/fuzz/seeds/device tests/fuzz/seeds/device
 
 # SYZKALLER: a checkout of it, which brings its own compiler along.
 .PHONY: check-syzkaller
