@@ -49,11 +49,12 @@ struct submission {
 	uint32_t doubt;
 };
 
-/* Continues on one connection, which may break. Returns how many of @records
- * were answered, or an errno.
+/* Continues on one connection, which may break. Adds to *@donep how many of
+ * @records were answered. Returns 0, or the errno that ends the call.
  */
 static int submit_once(struct expiry *h, struct submission *s,
-		       struct expiry_record *records, uint32_t count)
+		       struct expiry_record *records, uint32_t count,
+		       uint32_t *donep)
 {
 	struct link *link = h->link;
 	uint32_t refused, i, done = 0;
@@ -73,21 +74,23 @@ static int submit_once(struct expiry *h, struct submission *s,
 	assert(done <= count);
 	link_acked(h, records, done);
 	s->doubt = s->doubt > done ? s->doubt - done : 0;
+	*donep += done;
 	if (!h->error)
-		return done;
+		return 0;
 
 	if (!s->doubt)
 		s->doubt = h->in_doubt;
 	ret = link_lost(h);
 	if (ret)
-		return done ? (int)done : ret;
+		return ret;
 	refused = replay_not_idempotent(records + done, s->doubt,
 					h->mode & EXPIRY_MODE_KEYED);
+	assert(done + refused <= count && refused <= s->doubt);
 	for (i = 0; i < refused; i++)
-		records[done++].status = -ECONNRESET;
-	assert(done <= count && refused <= s->doubt);
+		records[done + i].status = -ECONNRESET;
 	s->doubt -= refused;
-	return done;
+	*donep += refused;
+	return 0;
 }
 
 static int reconnect_submit(struct expiry *h, struct expiry_record *records,
@@ -101,12 +104,8 @@ static int reconnect_submit(struct expiry *h, struct expiry_record *records,
 	uint32_t done = 0;
 	int ret = 0;
 
-	while (done < count) {
-		ret = submit_once(h, &s, records + done, count - done);
-		if (ret < 0)
-			break;
-		done += ret;
-	}
+	while (!ret && done < count)
+		ret = submit_once(h, &s, records + done, count - done, &done);
 	/* Nothing is in doubt any more, or the caller has the errno. */
 	link->repeating = false;
 	if (link->credit)
