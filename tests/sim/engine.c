@@ -72,17 +72,17 @@ static bool hits(uint32_t per_mille)
 /* ----------------------------------------------------------------- requests */
 
 /* Checks that the daemon passes on what the client asked. */
-static void check_asked(struct twin *twin, const struct expiry_record *record)
+static struct request *check_asked(struct twin *twin, struct peer *peer,
+				   const struct expiry_record *record)
 {
-	struct peer *peer = NULL;
-	struct request *request = request_of_tag(record->cookie, &peer);
-	const char *name;
-	uint32_t number;
+	uint32_t number = request_find(peer, record);
+	struct request *request = &peer->requests[number];
+	const char *name = inside_name(twin->queue->owner);
 
-	if (!request)
-		sim_fail("the engine is given what nobody asked: op %u, cookie %llx",
-			 record->op, (unsigned long long)record->cookie);
-	number = request - peer->requests;
+	if (!number)
+		sim_fail("client %u: the engine is given what it did not ask: op %u, cookie %llx",
+			 peer->number, record->op,
+			 (unsigned long long)record->cookie);
 	if (memcmp(&request->record, record, sizeof(*record)))
 		sim_fail("client %u: request %u has changed", peer->number,
 			 number);
@@ -96,19 +96,19 @@ static void check_asked(struct twin *twin, const struct expiry_record *record)
 		sim_fail("client %u: request %u is done before it is sent",
 			 peer->number, number);
 	peer->submitted = number;
-	name = inside_name(twin->queue->owner);
 	if (memcmp(name, peer->hello.name, EXPIRY_NAME_MAX))
 		sim_fail("client %u: its request went to queue %.24s",
 			 peer->number, name);
 	request->is_submitted = true;
+	return request;
 }
 
 /* Compares the answer with the twin's. */
-static void check_answer(struct twin *twin, const struct expiry_record *asked,
+static void check_answer(struct twin *twin, struct request *request,
 			 const struct expiry_record *answer)
 {
+	const struct expiry_record *asked = &request->record;
 	struct expiry_record expected = *asked;
-	struct request *request = request_of_tag(asked->cookie, NULL);
 
 	request->result = *answer;
 	if (answer->status == -ENOMEM && sim.has_failed)
@@ -130,25 +130,23 @@ static void check_answer(struct twin *twin, const struct expiry_record *asked,
 /* Does a batch, or the part of it before the engine fails. */
 static int do_submit(struct engine_queue *queue, struct engine_io *io)
 {
-	struct expiry_record *asked;
 	struct twin *twin = twin_of(queue);
+	struct peer *peer = inside_asker(io);
 	uint32_t count = io->count, i;
+	struct request **asked;
 	int r;
 
 	if (hits(sim.broken))
 		io->count = rng_below(&sim.kernel, count);
 	asked = sim_alloc((count + 1) * sizeof(*asked));
-	memcpy(asked, io->records, count * sizeof(*asked));
 	for (i = 0; i < count; i++)
-		check_asked(twin, &asked[i]);
+		asked[i] = check_asked(twin, peer, &io->records[i]);
 	r = io->count ? engine_fast.submit(queue, io) : 0;
 	for (i = 0; i < io->count; i++)
-		check_answer(twin, &asked[i], &io->records[i]);
+		check_answer(twin, asked[i], &io->records[i]);
 	for (; i < count; i++) {
-		struct request *request = request_of_tag(asked[i].cookie, NULL);
-
-		request->result = asked[i];
-		request->result.status = -EIO;
+		asked[i]->result = asked[i]->record;
+		asked[i]->result.status = -EIO;
 	}
 	sim.requests += count;
 	io->progress = io->count;
@@ -318,6 +316,7 @@ static void sim_queue_free(struct engine_queue *queue)
 	if (!queue)
 		return;
 	twin = twin_of(queue);
+	topic_lost(inside_name(queue->owner));
 	for (entry = under_way.next; entry != &under_way; entry = entry->next)
 		if (container_of(entry, struct later, all)->queue == queue &&
 		    sim.phase < SIM_STOP)

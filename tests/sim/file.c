@@ -4,52 +4,37 @@
  * timerfd; and the calls on them that do not go through the ring.
  */
 #include <errno.h>
+#include <poll.h>
 #include <signal.h>
 #include <string.h>
 #include <sys/signalfd.h>
 #include <sys/stat.h>
+#include <sys/time.h>
 #include <unistd.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/file.h"
 #include "tests/sim/wrap.h"
 
 #define LISTENER	3	/* as systemd passes it */
-#define FIRST		1000
 #define FILES		4096
 #define BACKLOG		64
 
-enum file_kind {
-	FILE_NONE,
-	FILE_STREAM,
-	FILE_LISTENER,
-	FILE_EVENT,
-	FILE_SIGNAL,
-	FILE_TIMER,
-};
-
-/* @count: of an eventfd; of a signalfd: the signal; of a timerfd: steps */
-struct file {
-	enum file_kind kind;
-	struct stream *stream;
-	uint64_t count;
-};
-
 static struct file files[FILES];
-static struct file listener = { FILE_LISTENER, NULL, 0 };
+static struct file listener = { .kind = FILE_LISTENER };
 static struct stream *backlog[BACKLOG];
 static uint32_t nr_backlog;
 
-static struct file *file_of(int fd)
+struct file *file_of(int fd)
 {
 	if (fd == LISTENER)
 		return &listener;
-	if (fd < FIRST || fd >= FIRST + FILES ||
-	    files[fd - FIRST].kind == FILE_NONE)
+	if (fd < FILE_FIRST || fd >= FILE_FIRST + FILES ||
+	    files[fd - FILE_FIRST].kind == FILE_NONE)
 		sim_fail("descriptor %d is not open", fd);
-	return &files[fd - FIRST];
+	return &files[fd - FILE_FIRST];
 }
 
-static int file_new(enum file_kind kind, struct stream *stream)
+int file_new(enum file_kind kind, struct stream *stream)
 {
 	static int last;
 	int i;
@@ -59,10 +44,10 @@ static int file_new(enum file_kind kind, struct stream *stream)
 		if (files[(last + i) % FILES].kind == FILE_NONE)
 			break;
 	last = (last + i) % FILES;
-	files[last] = (struct file) { kind, stream, 0 };
+	files[last] = (struct file) { .kind = kind, .stream = stream };
 	if (stream)
-		stream->fd = FIRST + last;
-	return FIRST + last++;
+		stream->fd = FILE_FIRST + last;
+	return FILE_FIRST + last++;
 }
 
 /* -------------------------------------------------------------------- streams */
@@ -85,7 +70,7 @@ struct stream *stream_of(int fd)
 {
 	struct file *file = file_of(fd);
 
-	if (file->kind != FILE_STREAM)
+	if (file->kind != FILE_STREAM || !file->stream)
 		sim_fail("descriptor %d is no socket", fd);
 	return file->stream;
 }
@@ -137,6 +122,22 @@ void stream_close(struct stream *stream)
 	sim_free(stream);
 }
 
+void stream_cut(struct stream *stream, struct rng *rng)
+{
+	struct stream *ends[2] = { stream, stream->other };
+	int i;
+
+	for (i = 0; i < 2; i++) {
+		if (!ends[i])
+			continue;
+		if (ends[i]->len && rng_hits(rng, 500))
+			ends[i]->len = rng_below(rng, ends[i]->len);
+		ends[i]->is_ended = true;
+		ends[i]->is_reset = rng_hits(rng, 500);
+		ends[i]->other = NULL;
+	}
+}
+
 struct stream *file_connect(struct peer *peer, size_t up_max, size_t down_max)
 {
 	struct stream *pair[2];
@@ -168,8 +169,52 @@ bool file_is_readable(int fd)
 	if (file->kind == FILE_LISTENER)
 		return nr_backlog;
 	if (file->kind == FILE_STREAM)
-		return stream->len || stream->is_ended || stream->is_deaf;
+		return !stream || stream->len || stream->is_ended ||
+		       stream->is_deaf;
+	if (file->kind == FILE_ALARM)
+		return file->due_ns && file->due_ns <= sim.mono_ns;
+	if (file->kind == FILE_EPOLL)
+		return file_poll(fd, POLLIN);
 	return file->count;
+}
+
+/* Returns whether a send would not have to wait. */
+static bool is_writable(const struct stream *stream)
+{
+	return !stream || !stream->other ||
+	       stream->other->max > stream->other->len;
+}
+
+short file_poll(int fd, short events)
+{
+	const struct file *file = file_of(fd);
+	short ready = 0;
+	uint32_t i;
+
+	if (file->kind == FILE_EPOLL) {
+		for (i = 0; i < file->nr_watched; i++)
+			if (file_poll(file->watched[i].fd,
+				      file->watched[i].events))
+				ready |= POLLIN;
+		return ready & events;
+	}
+	if (file_is_readable(fd))
+		ready |= POLLIN;
+	if (file->kind == FILE_STREAM && is_writable(file->stream))
+		ready |= POLLOUT;
+	return ready & events;
+}
+
+uint64_t files_next_ns(void)
+{
+	uint64_t next_ns = EXPIRY_NEVER;
+	int i;
+
+	for (i = 0; i < FILES; i++)
+		if (files[i].kind == FILE_ALARM && files[i].due_ns &&
+		    files[i].due_ns < next_ns)
+			next_ns = files[i].due_ns;
+	return next_ns;
 }
 
 ssize_t file_read(int fd, void *data, size_t len)
@@ -212,7 +257,7 @@ void files_check_closed(void)
 	for (i = 0; i < FILES; i++)
 		if (files[i].kind != FILE_NONE)
 			sim_fail("descriptor %d of kind %d is left open",
-				 FIRST + i, files[i].kind);
+				 FILE_FIRST + i, files[i].kind);
 	while (nr_backlog)
 		stream_close(backlog[--nr_backlog]);
 }
@@ -223,12 +268,14 @@ int __wrap_close(int fd)
 {
 	struct file *file;
 
-	if (fd < FIRST && fd != LISTENER)
+	if (fd < FILE_FIRST && fd != LISTENER)
 		return __real_close(fd);
 	file = file_of(fd);
 	if (sim.phase < SIM_STOP && rings_use(fd))
 		sim_fail("descriptor %d is closed while the ring uses it", fd);
-	if (file->kind == FILE_STREAM)
+	if (thread_is_program())
+		call_close(fd);
+	else if (file->kind == FILE_STREAM)
 		stream_close(file->stream);
 	if (fd != LISTENER)
 		file->kind = FILE_NONE;
@@ -251,7 +298,8 @@ ssize_t __wrap_send(int fd, const void *data, size_t len, int flags)
 	struct stream *stream = stream_of(fd);
 	size_t n;
 
-	(void)flags;
+	if (thread_is_program())
+		return call_send(fd, data, len, flags);
 	if (!stream->other) {
 		errno = EPIPE;
 		return -1;
@@ -266,7 +314,7 @@ ssize_t __wrap_write(int fd, const void *data, size_t len)
 {
 	struct file *file;
 
-	if (fd < FIRST)
+	if (fd < FILE_FIRST)
 		return __real_write(fd, data, len);
 	file = file_of(fd);
 	if (file->kind == FILE_STREAM)
@@ -300,7 +348,11 @@ int __wrap_setsockopt(int fd, int level, int name, const void *value,
 {
 	(void)level;
 	(void)len;
-	(void)value;
+	if (name == SO_RCVTIMEO) {
+		file_of(fd)->timeout_ns =
+			((const struct timeval *)value)->tv_sec * SIM_S +
+			((const struct timeval *)value)->tv_usec * SIM_US;
+	}
 	/* Little, at both ends: a probe wants to see it full. */
 	if (name == SO_SNDBUF)
 		stream_of(fd)->other->max = 4096;
@@ -312,7 +364,8 @@ int __wrap_poll(struct pollfd *fds, nfds_t nr, int timeout)
 	nfds_t i;
 	int ready = 0;
 
-	(void)timeout;
+	if (thread_is_program())
+		return call_poll(fds->fd, fds->events, timeout, &fds->revents);
 	for (i = 0; i < nr; i++)
 		ready += file_is_readable(fds[i].fd);
 	return ready;
@@ -366,16 +419,20 @@ int __wrap_timerfd_create(int clock_id, int flags)
 {
 	(void)clock_id;
 	(void)flags;
-	return file_new(FILE_TIMER, NULL);
+	return file_new(thread_is_program() ? FILE_ALARM : FILE_TIMER, NULL);
 }
 
 int __wrap_timerfd_settime(int fd, int flags, const struct itimerspec *value,
 			   struct itimerspec *old)
 {
 	(void)flags;
-	(void)value;
 	(void)old;
 	file_of(fd)->count = 0;
+	if (file_of(fd)->kind == FILE_ALARM)
+		file_of(fd)->due_ns = sim.mono_ns + value->it_value.tv_nsec +
+				      value->it_value.tv_sec * SIM_S;
+	if (!value->it_value.tv_nsec && !value->it_value.tv_sec)
+		file_of(fd)->due_ns = 0;
 	return 0;
 }
 

@@ -291,6 +291,13 @@ struct peer *inside_consumer(const void *owner)
 	       stream_of(queue->consumer->fd)->peer : NULL;
 }
 
+struct peer *inside_asker(const struct engine_io *io)
+{
+	const struct client *client = container_of(io, struct client, batch);
+
+	return stream_of(client->fd)->peer;
+}
+
 void inside_copy(const void *owner, const struct expiry_record *records,
 		 uint32_t nr)
 {

@@ -8,7 +8,7 @@
 #include <string.h>
 #include <time.h>
 
-#include "tests/sim/sim.h"
+#include "tests/sim/program.h"
 
 #define CREDIT_MOST	64
 #define HELLO_LATE_NS	(10 * SIM_S)
@@ -94,6 +94,8 @@ static void hello_answered(struct peer *peer, const struct expiry_record *r)
 		peer_fail(peer, r, "HELLO is answered by another op");
 	if (!is_hello_allowed(peer, r->status))
 		peer_fail(peer, r, "HELLO is refused without a reason");
+	if (peer->program)
+		oracle_answered(peer, r);
 	peer->answered++;
 	if (r->status) {
 		peer->is_refused = true;
@@ -143,6 +145,8 @@ static void answered(struct peer *peer, const struct expiry_record *r)
 			peer_fail(peer, r, "not the reply of the engine");
 		if (!r->status && r->op == EXPIRY_OP_ARM)
 			remember_id(peer->topic, r->id);
+		if (peer->program)
+			oracle_answered(peer, r);
 		peer->answered++;
 		return;
 	}
@@ -156,9 +160,13 @@ static void answered(struct peer *peer, const struct expiry_record *r)
 		peer_fail(peer, r, "a refused request has changed");
 	if (!is_last(peer, r)) {
 		peer->in_rows = true;
+		if (peer->program)
+			oracle_unit(peer, r);
 		return;
 	}
 	peer->in_rows = false;
+	if (peer->program)
+		oracle_answered(peer, r);
 	if (r->op == EXPIRY_OP_DROP && !r->status)
 		peer->is_dropped = true;
 	peer->answered++;
@@ -211,6 +219,7 @@ static void expired(struct peer *peer, const struct expiry_record *r)
 		peer_fail(peer, r, "an expiration is early");
 	peer->nr_taken++;
 	if (peer->hello.flags & EXPIRY_HELLO_ACK && !peer->is_dropped &&
+	    !peer->program &&
 	    sim.phase == SIM_RUN && rng_hits(&sim.kernel, 600)) {
 		struct expiry_record ack = {
 			.op = EXPIRY_OP_ACK,
@@ -232,6 +241,8 @@ static bool is_outgoing(const struct expiry_record *r)
 static void received(struct peer *peer, const struct expiry_record *r)
 {
 	if (peer->skip) {
+		if (peer->program)
+			oracle_unit(peer, r);
 		peer->skip--;
 		return;
 	}
@@ -247,6 +258,8 @@ static void received(struct peer *peer, const struct expiry_record *r)
 	}
 	if (peer->in_rows)
 		peer_fail(peer, r, "an expiration inside a reply");
+	if (peer->program)
+		oracle_event(peer, r);
 	if (r->op == EXPIRY_OP_EXPIRED)
 		expired(peer, r);
 	else if (r->op == EXPIRY_OP_MISSED &&
@@ -261,7 +274,7 @@ static void received(struct peer *peer, const struct expiry_record *r)
 
 /* ----------------------------------------------------------- reading, writing */
 
-static void peer_leave(struct peer *peer)
+void peer_leave(struct peer *peer)
 {
 	trace("client %u closes", peer->number);
 	peer->is_gone = true;
@@ -272,37 +285,56 @@ static void peer_leave(struct peer *peer)
 		first_peer++;
 }
 
-/* Reads up to @most bytes. Returns how many. */
-static size_t peer_read(struct peer *peer, size_t most)
+void peer_receive(struct peer *peer, const char *data, size_t n)
 {
-	size_t done = 0, n;
+	size_t some;
 
-	while (done < most) {
-		n = SIM_RECORD - peer->nr_partial;
-		n = stream_read(peer->stream, peer->partial + peer->nr_partial,
-				n < most - done ? n : most - done);
-		if (!n)
-			break;
-		done += n;
-		peer->nr_partial += n;
+	while (n) {
+		some = SIM_RECORD - peer->nr_partial;
+		if (some > n)
+			some = n;
+		memcpy(peer->partial + peer->nr_partial, data, some);
+		data += some;
+		n -= some;
+		peer->nr_partial += some;
 		if (peer->nr_partial == SIM_RECORD) {
 			peer->nr_partial = 0;
 			received(peer, (void *)peer->partial);
 		}
 	}
+}
+
+void peer_check_end(const struct peer *peer)
+{
+	if (peer->may_end || sim.has_failed || sim.forgives)
+		return;
+	sim_fail("client %u is ended %s", peer->number,
+		 peer->nr_partial ? "inside a record" : "without a reason");
+}
+
+/* Reads up to @most bytes. Returns how many. */
+static size_t peer_read(struct peer *peer, size_t most)
+{
+	char data[4096];
+	size_t done = 0, n;
+
+	while (done < most) {
+		n = most - done < sizeof(data) ? most - done : sizeof(data);
+		n = stream_read(peer->stream, data, n);
+		if (!n)
+			break;
+		done += n;
+		peer_receive(peer, data, n);
+	}
 	if (peer->stream->len || !peer->stream->is_ended)
 		return done;
-	if (!peer->may_end && !sim.has_failed && !sim.forgives)
-		sim_fail("client %u is ended without a reason", peer->number);
-	if (peer->nr_partial && !peer->may_end && !sim.has_failed &&
-	    !sim.forgives)
-		sim_fail("client %u is ended inside a record", peer->number);
+	peer_check_end(peer);
 	peer_leave(peer);
 	return done + 1;
 }
 
 /* A request that ends the connection is on its way. */
-static void note_written(struct peer *peer, const struct request *request)
+void peer_written(struct peer *peer, const struct request *request)
 {
 	const struct expiry_record *r = &request->record;
 
@@ -339,35 +371,44 @@ static size_t peer_write(struct peer *peer, size_t most)
 		done += n;
 		peer->written += n;
 		if (!(peer->written % SIM_RECORD))
-			note_written(peer, request);
+			peer_written(peer, request);
 	}
 	return done;
 }
 
 /* -------------------------------------------------------------------- the steps */
 
+struct peer *peer_new(uid_t uid, size_t up_max, size_t down_max)
+{
+	struct peer *peer = sim_alloc(sizeof(*peer));
+
+	peer->number = nr_peers;
+	peer->uid = uid;
+	peer->connected_ns = sim.mono_ns;
+	peer->reads = true;
+	peer->stream = file_connect(peer, up_max, down_max);
+	if (!peer->stream) {
+		sim_free(peer);
+		return NULL;
+	}
+	peers = sim_realloc(peers, (nr_peers + 1) * sizeof(*peers));
+	peers[nr_peers++] = peer;
+	return peer;
+}
+
 static void peer_connect(struct rng *rng)
 {
 	static const uid_t uids[] = { 0, 1000, 1000, 1000, 1001 };
-	struct peer *peer = sim_alloc(sizeof(*peer));
 	size_t up = 64 + rng_below(rng, 1 << (4 + rng_below(rng, 12)));
 	size_t down = 64 + rng_below(rng, 1 << (4 + rng_below(rng, 12)));
+	struct peer *peer = peer_new(uids[rng_below(rng, 5)], up, down);
 
-	peer->number = nr_peers;
-	peer->uid = uids[rng_below(rng, 5)];
-	peer->connected_ns = sim.mono_ns;
-	peer->reads = true;
+	if (!peer)
+		return;
 	if (rng_hits(rng, 400))
 		peer->kind = rng_below(rng, PEER_KINDS);
 	if (peer->kind == PEER_LIAR)
 		has_lied = true;
-	peer->stream = file_connect(peer, up, down);
-	if (!peer->stream) {
-		sim_free(peer);
-		return;
-	}
-	peers = sim_realloc(peers, (nr_peers + 1) * sizeof(*peers));
-	peers[nr_peers++] = peer;
 	peer_hello(peer, rng);
 	trace("client %u connects: kind %d, uid %u, queue '%s', flags %u",
 	      peer->number, peer->kind, peer->uid, peer->hello.name,
@@ -380,7 +421,7 @@ static struct peer *some_peer(struct rng *rng, uint32_t *nrp)
 	uint32_t i, nr = 0;
 
 	for (i = first_peer; i < nr_peers && nr < SIM_CLIENTS; i++)
-		if (!peers[i]->is_gone)
+		if (!peers[i]->is_gone && !peers[i]->program)
 			here[nr++] = peers[i];
 	*nrp = nr;
 	return nr ? here[rng_below(rng, nr)] : NULL;
@@ -432,6 +473,8 @@ void peers_step(struct rng *rng)
 	uint32_t nr;
 	struct peer *peer = some_peer(rng, &nr);
 
+	programs_step(rng);
+
 	if (!peer || (nr < SIM_CLIENTS && what < 50)) {
 		peer_connect(rng);
 	} else if (what < 700) {
@@ -452,6 +495,8 @@ void peers_step(struct rng *rng)
 	} else if (what < 950) {
 		sim.reloads++;
 		file_signal(SIGHUP);
+	} else if (what < 955) {
+		programs_cut(rng);
 	} else {
 		sim.complete = 20 + rng_below(rng, 980);
 	}
@@ -459,13 +504,13 @@ void peers_step(struct rng *rng)
 
 bool peers_drain(void)
 {
-	bool some = false;
+	bool some = programs_drain();
 	uint32_t i;
 
 	for (i = first_peer; i < nr_peers; i++) {
 		struct peer *peer = peers[i];
 
-		if (peer->is_gone)
+		if (peer->is_gone || peer->program)
 			continue;
 		if (!peer->has_ended && peer->is_open && !peer->is_dropped &&
 		    peer->hello.flags & EXPIRY_HELLO_CONSUME &&
@@ -485,7 +530,7 @@ void peers_close(void)
 	uint32_t i;
 
 	for (i = 0; i < nr_peers; i++)
-		if (!peers[i]->is_gone)
+		if (!peers[i]->is_gone && !peers[i]->program)
 			peer_leave(peers[i]);
 }
 
@@ -502,7 +547,9 @@ void peers_check_idle(void)
 			continue;
 		if (peer->has_ended)
 			sim_fail("client %u has ended, and is not", peer->number);
-		if (peer->nr_taken + peer->missed < peer->nr_expected)
+		/* Without memory MISSED comes with the next copy. */
+		if (peer->nr_taken + peer->missed < peer->nr_expected &&
+		    !(sim.has_failed && peer->hello.flags & EXPIRY_HELLO_OBSERVE))
 			sim_fail("client %u waits for an expiration",
 				 peer->number);
 		asked = peer->written / SIM_RECORD;

@@ -30,18 +30,19 @@ static uint64_t tag_of(const struct peer *peer, uint32_t number)
 	return (uint64_t)(peer->number + 1) << 32 | number;
 }
 
-struct request *request_of_tag(uint64_t tag, struct peer **peerp)
+uint32_t request_find(const struct peer *peer,
+		      const struct expiry_record *record)
 {
-	uint64_t number = (tag >> 32) - 1;
-	struct peer *peer;
+	uint32_t i;
 
-	if (number >= nr_peers)
-		return NULL;
-	peer = peers[number];
-	if (peerp)
-		*peerp = peer;
-	return (uint32_t)tag < peer->nr ? &peer->requests[(uint32_t)tag] :
-					  NULL;
+	/* A program's cookies are its own; a repeated request has the same. */
+	for (i = peer->submitted + 1; peer->program && i < peer->nr; i++)
+		if (!memcmp(&peer->requests[i].record, record, sizeof(*record)))
+			return i;
+	if (peer->program || record->cookie >> 32 != peer->number + 1 ||
+	    (uint32_t)record->cookie >= peer->nr)
+		return 0;
+	return record->cookie;
 }
 
 struct request *peer_add(struct peer *peer, const struct expiry_record *record)
@@ -74,7 +75,7 @@ void peer_hello(struct peer *peer, struct rng *rng)
 	struct expiry_record record;
 	uint64_t kind = rng_below(rng, 100);
 
-	peer->topic = &topics[rng_below(rng, TOPICS)];
+	peer->topic = topic_any(rng);
 	if (kind < 15) {
 		/* A queue of its own. */
 		peer->own = *peer->topic;
@@ -118,9 +119,22 @@ void peer_hello(struct peer *peer, struct rng *rng)
 	peer_add(peer, &record);
 }
 
-static uint64_t some_id(const struct peer *peer, struct rng *rng)
+struct topic *topic_any(struct rng *rng)
 {
-	const struct topic *topic = peer->topic;
+	return &topics[rng_below(rng, TOPICS)];
+}
+
+void topic_lost(const char *name)
+{
+	int i;
+
+	for (i = 0; i < TOPICS; i++)
+		if (!memcmp(topics[i].name, name, EXPIRY_NAME_MAX))
+			topics[i].nr_drops++;
+}
+
+static uint64_t some_id(const struct topic *topic, struct rng *rng)
+{
 	uint32_t most = topic->nr_ids < 64 ? topic->nr_ids : 64;
 
 	if (rng_hits(rng, 30))
@@ -130,8 +144,8 @@ static uint64_t some_id(const struct peer *peer, struct rng *rng)
 	return most ? topic->ids[rng_below(rng, most)] : 1ULL << 32 | 1;
 }
 
-static void set_deadline(const struct peer *peer, struct expiry_record *record,
-			 struct rng *rng)
+static void set_deadline(const struct topic *topic,
+			 struct expiry_record *record, struct rng *rng)
 {
 	static const uint64_t spans[] = { 1, 50 * SIM_US, 5 * SIM_MS,
 					  300 * SIM_MS, 20 * SIM_S };
@@ -143,7 +157,7 @@ static void set_deadline(const struct peer *peer, struct expiry_record *record,
 		record->flags |= EXPIRY_F_RELATIVE;
 		record->deadline_ns = span;
 	} else {
-		record->deadline_ns = sim_now(peer->topic->clock_id) + span -
+		record->deadline_ns = sim_now(topic->clock_id) + span -
 				      span / 4;
 	}
 	if (rng_hits(rng, 80))
@@ -190,41 +204,48 @@ static void make_own(struct expiry_record *record, struct rng *rng)
 	}
 }
 
+void make_request(const struct topic *topic, struct expiry_record *record,
+		  struct rng *rng)
+{
+	uint64_t kind = rng_below(rng, 965);
+
+	if (kind < 450) {
+		record->op = EXPIRY_OP_ARM;
+		set_deadline(topic, record, rng);
+		if (topic->mode & EXPIRY_MODE_KEYED) {
+			record->id = some_id(topic, rng);
+			if (rng_hits(rng, 100))
+				record->flags |= EXPIRY_F_NEW;
+		}
+		if (rng_hits(rng, 100))
+			record->period_ms = 1 + rng_below(rng, 2000);
+	} else if (kind < 600) {
+		record->op = EXPIRY_OP_REFRESH;
+		record->id = some_id(topic, rng);
+		set_deadline(topic, record, rng);
+	} else if (kind < 750) {
+		record->op = EXPIRY_OP_CANCEL;
+		record->id = some_id(topic, rng);
+	} else if (kind < 850) {
+		record->op = EXPIRY_OP_QUERY;
+		record->id = some_id(topic, rng);
+	} else if (kind < 960) {
+		record->op = EXPIRY_OP_ACK;
+		record->id = some_id(topic, rng);
+	} else {
+		record->op = EXPIRY_OP_CLEAR;
+	}
+}
+
 /* Adds a request of any kind. */
 void peer_ask(struct peer *peer, struct rng *rng)
 {
 	struct expiry_record record = { .cookie = tag_of(peer, peer->nr) };
-	const struct topic *topic = peer->topic;
-	uint64_t kind = rng_below(rng, 1000);
 
-	if (kind < 450) {
-		record.op = EXPIRY_OP_ARM;
-		set_deadline(peer, &record, rng);
-		if (topic->mode & EXPIRY_MODE_KEYED) {
-			record.id = some_id(peer, rng);
-			if (rng_hits(rng, 100))
-				record.flags |= EXPIRY_F_NEW;
-		}
-		if (rng_hits(rng, 100))
-			record.period_ms = 1 + rng_below(rng, 2000);
-	} else if (kind < 600) {
-		record.op = EXPIRY_OP_REFRESH;
-		record.id = some_id(peer, rng);
-		set_deadline(peer, &record, rng);
-	} else if (kind < 750) {
-		record.op = EXPIRY_OP_CANCEL;
-		record.id = some_id(peer, rng);
-	} else if (kind < 850) {
-		record.op = EXPIRY_OP_QUERY;
-		record.id = some_id(peer, rng);
-	} else if (kind < 960) {
-		record.op = EXPIRY_OP_ACK;
-		record.id = some_id(peer, rng);
-	} else if (kind < 965) {
-		record.op = EXPIRY_OP_CLEAR;
-	} else {
+	if (rng_below(rng, 1000) < 965)
+		make_request(peer->topic, &record, rng);
+	else
 		make_own(&record, rng);
-	}
 	if (peer->kind == PEER_LIAR && rng_hits(rng, 150))
 		make_lie(&record, rng);
 	peer_add(peer, &record);

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The daemon in one process on a simulated kernel: io_uring, sockets, clocks,
- * memory and threads. Every decision comes from one seed, so a seed is a run.
+ * The daemon, and programs that use the library, in one process on a simulated
+ * kernel: io_uring, sockets, clocks, memory and threads. Every decision comes from one seed, so a seed is a run.
  *
  *   sim.c         one run, and the options
  *   runs.c        many runs, shrinking
@@ -9,6 +9,9 @@
  *   ring.c        io_uring: queues, provided buffers, the functions of liburing
  *   opcode.c      io_uring: the opcodes
  *   file.c        descriptors: sockets, eventfd, signalfd, timerfd; calls
+ *   call.c        blocking calls of programs
+ *   program.c     programs that use the library
+ *   oracle.c      what such a program must see
  *   memory.c      allocations that fail
  *   thread.c      threads and semaphores
  *   peer.c        the clients of the daemon, and what they check
@@ -33,7 +36,9 @@
 #define SIM_S		1000000000ULL
 
 struct config;
+struct engine_io;
 struct io_uring;
+struct program;
 
 /* Random numbers: splitmix64. */
 struct rng {
@@ -165,6 +170,16 @@ void thread_yield(struct io_uring *ring);
 /* Runs a random thread that can run; false: there is none. */
 bool thread_run_one(struct rng *rng);
 bool threads_ended(void);
+/* Starts a program, which is no thread of the daemon. */
+void thread_start_program(void *(*run)(void *data), void *data);
+/* Returns the argument of the thread that runs. */
+void *thread_data(void);
+bool thread_is_daemon(void);
+bool thread_is_program(void);
+/* Waits until @is_ready or @until_ns. Returns whether it is. */
+bool thread_wait(bool (*is_ready)(void *data), void *data, uint64_t until_ns);
+/* Returns the time of the next of these, EXPIRY_NEVER: none. */
+uint64_t threads_next_ns(void);
 
 /* -------------------------------------------------------------------- ring.c */
 
@@ -211,6 +226,8 @@ struct stream *stream_of(int fd);
 size_t stream_write(struct stream *stream, const void *data, size_t len);
 size_t stream_read(struct stream *stream, void *data, size_t len);
 void stream_end(struct stream *stream);
+/* Cuts the connection: of what is on its way some is lost. */
+void stream_cut(struct stream *stream, struct rng *rng);
 void stream_close(struct stream *stream);
 
 /* Connects a client: its end, once the daemon accepts the other. */
@@ -220,6 +237,8 @@ bool file_is_readable(int fd);
 ssize_t file_read(int fd, void *data, size_t len);
 void file_signal(int signal);
 void file_clock_set(void);
+/* Returns the time of the next alarm of a program. */
+uint64_t files_next_ns(void);
 /* Fails if the daemon has left a descriptor open. */
 void files_check_closed(void);
 
@@ -240,6 +259,7 @@ enum peer_kind {
 	PEER_SLOW,
 	PEER_LIAR,
 	PEER_KINDS,
+	PEER_PROGRAM = PEER_KINDS,
 };
 
 /* A name that clients use, or an anonymous client's own. */
@@ -249,6 +269,7 @@ struct topic {
 	uint8_t mode;
 	uint64_t ids[64];
 	uint32_t nr_ids;
+	uint32_t nr_drops;
 };
 
 /**
@@ -264,6 +285,9 @@ struct topic {
  * @collected: expirations that the engine gave for it
  * @may_end: the daemon may end it
  * @partial: bytes of a record, @nr_partial of them; @skip: units of a body
+ * @program: which uses the library, NULL = none
+ * @outgoing: bytes of the request that it is sending
+ * @cut_up: bytes after which the connection is cut; @cut_down: likewise
  */
 struct peer {
 	uint32_t number;
@@ -302,6 +326,11 @@ struct peer {
 	char partial[sizeof(struct expiry_record)];
 	uint32_t nr_partial;
 	uint32_t skip;
+
+	struct program *program;
+	char outgoing[sizeof(struct expiry_record)];
+	size_t cut_up;
+	size_t cut_down;
 };
 
 extern struct peer **peers;
@@ -314,8 +343,18 @@ bool peers_drain(void);
 void peers_close(void);
 /* At an idle moment: nobody waits for what the daemon owes. */
 void peers_check_idle(void);
-/* Returns a record's client and request by its tag; or NULL. */
-struct request *request_of_tag(uint64_t tag, struct peer **peerp);
+/* Returns the number of the client's request that the engine gets now, or 0. */
+uint32_t request_find(const struct peer *peer,
+		      const struct expiry_record *record);
+/* Makes a client and connects it; NULL: the backlog is full. */
+struct peer *peer_new(uid_t uid, size_t up_max, size_t down_max);
+void peer_leave(struct peer *peer);
+/* Checks bytes that the client received. */
+void peer_receive(struct peer *peer, const char *data, size_t n);
+/* Checks that the daemon may have ended the client. */
+void peer_check_end(const struct peer *peer);
+/* Notes that a request was written as a whole. */
+void peer_written(struct peer *peer, const struct request *request);
 void peer_expect(struct peer *peer, const struct expiry_record *records,
 		 uint32_t nr);
 
@@ -325,6 +364,12 @@ void peer_ask(struct peer *peer, struct rng *rng);
 struct request *peer_add(struct peer *peer, const struct expiry_record *record);
 void peer_credit(struct peer *peer, uint32_t credit);
 void topics_init(struct rng *rng);
+struct topic *topic_any(struct rng *rng);
+/* Notes that the queue of this name was dropped. */
+void topic_lost(const char *name);
+/* Makes up a request on the queue; its cookie is 0. */
+void make_request(const struct topic *topic, struct expiry_record *record,
+		  struct rng *rng);
 
 /* ------------------------------------------------------------------ engine.c */
 
@@ -339,6 +384,8 @@ void engine_check_ended(void);
 void inside_check(struct io_uring *ring);
 /* Returns the client that is the consumer of the daemon's queue, or NULL. */
 struct peer *inside_consumer(const void *owner);
+/* Returns the client whose requests the engine gets. */
+struct peer *inside_asker(const struct engine_io *io);
 /* Lets each observer of the daemon's queue expect a copy of what is delivered. */
 void inside_copy(const void *owner, const struct expiry_record *records,
 		 uint32_t nr);

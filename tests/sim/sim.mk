@@ -10,7 +10,9 @@ SIM_WRAPS := malloc calloc realloc aligned_alloc mmap malloc_trim \
 	pthread_create pthread_join pthread_setname_np sem_wait \
 	clock_gettime getrandom close shutdown send write getsockopt setsockopt \
 	poll accept4 socketpair eventfd signalfd timerfd_create timerfd_settime \
+	recv socket connect fcntl epoll_create1 epoll_ctl \
 	madvise sd_listen_fds_with_names sd_is_socket sd_watchdog_enabled fstat
+OBJCOPY ?= objcopy
 comma := ,
 
 $(B)/obj/sim/%.o: %.c VERSION
@@ -19,7 +21,18 @@ $(B)/obj/sim/%.o: %.c VERSION
 		$(if $(filter daemon/%,$<),-Dengine_embedded=engine_fast) \
 		-MMD -MP -c -o $@ $<
 
-$(B)/tests/sim/sim: $(call objects,sim,$(SIM) daemon/engine/embedded.c) \
+# The library in one object, which shows only its interface.
+$(B)/obj/simlib/%.o: %.c VERSION
+	@mkdir -p $(@D)
+	$(call say,CC,$< [simulated])$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) \
+		-fvisibility=hidden -MMD -MP -c -o $@ $<
+
+$(B)/tests/sim/libexpiry.o: $(call objects,simlib,$(LIB))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(LD) -r -o $@ $^ && \
+		$(OBJCOPY) --localize-hidden $@
+
+$(B)/tests/sim/sim: $(B)/tests/sim/libexpiry.o $(call objects,sim,$(SIM) daemon/engine/embedded.c) \
 		$(call objects,asan,$(SIM_DAEMON) $(CORE)) \
 		$(call objects,p12,tests/core/support-horrible.c)
 	@mkdir -p $(@D)

@@ -16,12 +16,14 @@
 #include "tests/sim/wrap.h"
 
 #define STACK_SIZE	(1UL << 20)
-#define THREADS		8
+#define THREADS		16
 
 /**
  * struct fiber - a thread
  * @ring: it waits for a completion in it; NULL = it can run
  * @joined: it waits for the end of this one
+ * @is_ready: what else it waits for, until @until_ns
+ * @is_program: it is no thread of the daemon
  */
 struct fiber {
 	ucontext_t context;
@@ -31,6 +33,10 @@ struct fiber {
 	void *data;
 	struct io_uring *ring;
 	struct fiber *joined;
+	bool (*is_ready)(void *data);
+	void *ready_data;
+	uint64_t until_ns;
+	bool is_program;
 	bool has_ended;
 };
 
@@ -94,7 +100,33 @@ static bool can_run(const struct fiber *fiber)
 {
 	return !fiber->has_ended &&
 	       (!fiber->joined || fiber->joined->has_ended) &&
-	       (!fiber->ring || ring_has_completion(fiber->ring));
+	       (!fiber->ring || ring_has_completion(fiber->ring)) &&
+	       (!fiber->is_ready || fiber->until_ns <= sim.mono_ns ||
+		fiber->is_ready(fiber->ready_data));
+}
+
+bool thread_wait(bool (*is_ready)(void *data), void *data, uint64_t until_ns)
+{
+	struct fiber *fiber = current;
+
+	fiber->ready_data = data;
+	fiber->until_ns = until_ns;
+	fiber->is_ready = is_ready;
+	thread_yield(NULL);
+	fiber->is_ready = NULL;
+	return is_ready(data);
+}
+
+uint64_t threads_next_ns(void)
+{
+	uint64_t next_ns = EXPIRY_NEVER;
+	uint32_t i;
+
+	for (i = 0; i < nr_fibers; i++)
+		if (!fibers[i].has_ended && fibers[i].is_ready &&
+		    fibers[i].until_ns < next_ns)
+			next_ns = fibers[i].until_ns;
+	return next_ns;
 }
 
 bool thread_run_one(struct rng *rng)
@@ -129,7 +161,23 @@ bool threads_ended(void)
 
 bool thread_is_daemon(void)
 {
-	return current;
+	return current && !current->is_program;
+}
+
+bool thread_is_program(void)
+{
+	return current && current->is_program;
+}
+
+void *thread_data(void)
+{
+	return current->data;
+}
+
+void thread_start_program(void *(*run)(void *data), void *data)
+{
+	fibers[nr_fibers].is_program = true;
+	thread_start(run, data);
 }
 
 /* ----------------------------------------------------------- the C library's */

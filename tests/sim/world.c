@@ -10,13 +10,16 @@
 #include "daemon/server/server.h"
 #include "daemon/util/config.h"
 #include "daemon/util/log.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/program.h"
 
 /* Jumps of the clock to the next timeout, at the end. */
 #define JUMPS	60
 
 /* Times that clients read all and give credit, at the end. */
 #define ROUNDS	200
+
+/* The age of the daemon at the first step. */
+#define OLD_NS		(3600 * SIM_S)
 
 /* Turns without any news after which the daemon has hung. */
 #define BUSY_MOST	100000
@@ -112,6 +115,11 @@ static bool jump(void)
 	static uint32_t jumps;
 	uint64_t next_ns = rings_next_ns();
 
+	if (next_ns > threads_next_ns())
+		next_ns = threads_next_ns();
+	if (next_ns > files_next_ns())
+		next_ns = files_next_ns();
+
 	if ((jumps++ >= JUMPS && sim.phase == SIM_DRAIN) ||
 	    next_ns == EXPIRY_NEVER ||
 	    next_ns > sim.mono_ns + 100 * SIM_S)
@@ -136,8 +144,11 @@ static void next_phase(void)
 		sim.phase = SIM_CLOSE;
 		trace("all clients close");
 		peers_close();
+		programs_close();
 		break;
 	case SIM_CLOSE:
+		if (!programs_close() && jump())
+			return;
 		/* The engine ends its operations first. */
 		if (sim.io && jump())
 			return;
@@ -191,7 +202,10 @@ void world_run(const struct config *config,
 		;
 	if (threads_ended())
 		sim_fail("the daemon does not start: %s", strerror(-result));
+	/* An answer that comes late says that a young daemon is another one. */
+	sim.mono_ns += OLD_NS;
 	sim.phase = SIM_RUN;
+	programs_start(&sim.kernel);
 	while (!threads_ended())
 		run();
 	if (result)

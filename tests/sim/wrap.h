@@ -7,6 +7,7 @@
 #include <pthread.h>
 #include <semaphore.h>
 #include <signal.h>
+#include <sys/epoll.h>
 #include <sys/socket.h>
 #include <sys/stat.h>
 #include <sys/timerfd.h>
@@ -20,6 +21,11 @@ void *__real_aligned_alloc(size_t align, size_t size);
 void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd,
 		  off_t offset);
 int __real_close(int fd);
+ssize_t __real_recv(int fd, void *data, size_t len, int flags);
+int __real_socket(int domain, int type, int protocol);
+int __real_connect(int fd, const struct sockaddr *addr, socklen_t len);
+int __real_epoll_create1(int flags);
+int __real_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
 ssize_t __real_write(int fd, const void *data, size_t len);
 
 void *__wrap_malloc(size_t size);
@@ -40,6 +46,12 @@ int __wrap_sem_wait(sem_t *sem);
 int __wrap_clock_gettime(clockid_t clock_id, struct timespec *ts);
 ssize_t __wrap_getrandom(void *data, size_t len, unsigned int flags);
 int __wrap_close(int fd);
+ssize_t __wrap_recv(int fd, void *data, size_t len, int flags);
+int __wrap_socket(int domain, int type, int protocol);
+int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len);
+int __wrap_fcntl(int fd, int command, ...);
+int __wrap_epoll_create1(int flags);
+int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
 int __wrap_shutdown(int fd, int how);
 ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
 ssize_t __wrap_write(int fd, const void *data, size_t len);
@@ -58,8 +70,5 @@ int __wrap_sd_listen_fds_with_names(int unset, char ***names);
 int __wrap_sd_is_socket(int fd, int family, int type, int listening);
 int __wrap_sd_watchdog_enabled(int unset, uint64_t *us);
 int __wrap_fstat(int fd, struct stat *st);
-
-/* Returns whether a thread of the daemon runs, not the world. */
-bool thread_is_daemon(void);
 
 #endif /* TESTS_SIM_WRAP_H */
