@@ -135,8 +135,8 @@ $(B)/tests/daemon/test-arena: $(call objects,p12,tests/daemon/test-arena.c daemo
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
-$(B)/tests/daemon/test-name-hash: $(call objects,p12,\
-		tests/daemon/test-name-hash.c daemon/util/name-hash.c)
+$(B)/tests/daemon/test-name: $(call objects,p12,\
+		tests/daemon/test-name.c daemon/util/name.c)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 

@@ -286,11 +286,6 @@ void client_batch_done(struct engine_io *io, int result);
 
 /* hello.c ------------------------------------------------------------------ */
 
-/* Returns whether @name, EXPIRY_NAME_MAX bytes, has only the characters of a
- * name and then only NULs.
- */
-bool hello_name_valid(const char *name);
-
 /* Returns whether HELLO requests a connection without any queue. */
 bool hello_wants_no_queue(const struct expiry_hello *hello);
 

@@ -5,12 +5,14 @@
 #include <string.h>
 
 #include "daemon/client/declare.h"
+#include "daemon/client/permission.h"
 #include "daemon/engine/engine.h"
 #include "daemon/queue/access.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/declaration.h"
 #include "daemon/queue/queue.h"
 #include "daemon/queue/store.h"
+#include "daemon/util/group.h"
 #include "daemon/util/log.h"
 #include "daemon/util/util.h"
 
@@ -185,7 +187,7 @@ static void change_queue(struct queue *queue, const struct declaration *file,
 		return;
 	set_access(queue, file);
 	if (is_new)
-		access_renew(queue);
+		permission_renew(queue);
 	log_changes(queue, file, before);
 }
 
@@ -195,9 +197,9 @@ static void undeclare(struct queue *queue, const struct declaration *before)
 	struct log_about about = about_file(before, 0);
 
 	queue->declared = false;
-	queue->gid = ACCESS_NO_GROUP;
+	queue->gid = GROUP_NONE;
 	queue->access = ACCESS_OWNER_ALL;
-	access_renew(queue);
+	permission_renew(queue);
 	log_at(LOG_LEVEL_WARNING, &about,
 	       "queue %.*s is not declared any more: %s is gone; the queue stays, for uid %u only",
 	       EXPIRY_NAME_MAX, before->name, before->path,

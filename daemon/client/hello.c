@@ -4,30 +4,16 @@
 #include <string.h>
 
 #include "daemon/client/client.h"
+#include "daemon/client/permission.h"
 #include "daemon/queue/access.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/directory.h"
 #include "daemon/queue/queue.h"
+#include "daemon/util/name.h"
 
 #define HELLO_FLAGS	(EXPIRY_HELLO_CONSUME | EXPIRY_HELLO_ACK | \
 			 EXPIRY_HELLO_DURABLE | EXPIRY_HELLO_KEYED | \
 			 EXPIRY_HELLO_EXISTING | EXPIRY_HELLO_OBSERVE)
-
-bool hello_name_valid(const char *name)
-{
-	static const char allowed[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-		"0123456789._-";
-	size_t len = strnlen(name, EXPIRY_NAME_MAX), i;
-
-	for (i = 0; i < len; i++)
-		if (!memchr(allowed, name[i], sizeof(allowed) - 1))
-			return false;
-	for (; i < EXPIRY_NAME_MAX; i++)
-		if (name[i])
-			return false;
-	return true;
-}
 
 bool hello_wants_no_queue(const struct expiry_hello *hello)
 {
@@ -57,7 +43,7 @@ static int hello_check(const struct expiry_hello *hello, const char **why)
 		*why = "HELLO with an unknown clock";
 		return -EINVAL;
 	}
-	if (!hello_name_valid(hello->name)) {
+	if (!name_is_valid(hello->name)) {
 		*why = "HELLO with a bad name";
 		return -EINVAL;
 	}
@@ -108,7 +94,7 @@ void client_hello(struct client *client, struct expiry_record *record)
 	} else {
 		r = queue_attach(client, &hello);
 		if (r == -EACCES)
-			access_log_hello(client, hello.name);
+			permission_log_hello(client, hello.name);
 		why = r < 0 ? attach_error(r) : NULL;
 	}
 	directory_unref(&context->shared->directory, client->in_directory);

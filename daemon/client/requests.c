@@ -13,6 +13,7 @@
 
 #include "daemon/client/client.h"
 #include "daemon/client/listing.h"
+#include "daemon/client/permission.h"
 #include "daemon/client/summary.h"
 #include "daemon/engine/engine.h"
 #include "daemon/queue/access.h"
@@ -542,7 +543,7 @@ uint32_t client_process(struct client *client)
 			client_hello(client, record);
 			reply(buffer, 1);
 		} else if (!access_allows(client->access, record->op)) {
-			access_log_request(client, record->op);
+			permission_log_request(client, record->op);
 			reply_status(buffer, -EACCES);
 		} else if (overdue && is_refusable(record->op)) {
 			refuse_busy(client, buffer);

@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Access: who may use a queue and how, as for a file: three octal digits for
- * its owner, its group and others. queue_attach() computes the bits of a client
- * once; requests.c looks an op up here.
+ * its owner, its group and others. hello.c computes the bits of a client once;
+ * requests.c looks an op up here.
  */
 #ifndef DAEMON_ACCESS_H
 #define DAEMON_ACCESS_H
@@ -21,15 +21,12 @@
 /* The mode of a queue that is not declared. */
 #define ACCESS_OWNER_ALL	0700
 
-#define ACCESS_NO_GROUP	((gid_t)EXPIRY_NO_GROUP)
-
 /* Most supplementary groups of a client; of one with more they are ignored. A
  * process may have 65536: copying 256 KiB for each of many requests would delay
  * the thread.
  */
 #define ACCESS_GROUPS_MAX	1024
 
-struct client;
 struct queue;
 
 /**
@@ -76,9 +73,6 @@ static inline bool access_allows(uint8_t access, uint8_t op)
 	return access == ACCESS_ALL || !(access_needed(op) & ~access);
 }
 
-/* Finds a group by its name or number. Returns false if there is none. */
-bool access_group(const char *name, gid_t *gid);
-
 /* Sets the user @uid and the socket @fd of a peer, for access_of(). */
 void access_peer_init(struct access_peer *peer, uid_t uid, int fd);
 
@@ -87,19 +81,7 @@ void access_peer_init(struct access_peer *peer, uid_t uid, int fd);
  */
 uint8_t access_of(const struct queue *queue, struct access_peer *peer);
 
-/* Returns whether the client may make a named queue that is not declared. */
-bool access_may_make(const struct client *client);
-
-/* Logs that HELLO was refused with -EACCES, and why. */
-void access_log_hello(const struct client *client, const char *name);
-
-/* Logs that the request @op was refused with -EACCES, once for a connection. */
-void access_log_request(struct client *client, uint8_t op);
-
-/* Handles a new owner, group or mode of the queue: computes its clients' rights
- * anew. Ends a client without any right, a consumer that may not consume, and
- * an observer that may not look.
- */
-void access_renew(struct queue *queue);
+/* Returns whether the peer's process has the group @gid. */
+bool access_in_group(struct access_peer *peer, gid_t gid);
 
 #endif /* DAEMON_ACCESS_H */

@@ -4,13 +4,13 @@
 #include <stdlib.h>
 #include <string.h>
 
-#include "daemon/client/client.h"
 #include "daemon/queue/declaration.h"
 #include "daemon/queue/directory.h"
 #include "daemon/queue/queue.h"
 #include "daemon/util/config.h"
 #include "daemon/util/key-file.h"
 #include "daemon/util/log.h"
+#include "daemon/util/name.h"
 
 #define SUFFIX	(sizeof(".conf") - 1)
 
@@ -30,7 +30,7 @@ static bool parse_name(const char *path, char *name)
 		return false;
 	memset(name, 0, EXPIRY_NAME_MAX);
 	memcpy(name, file, len);
-	return hello_name_valid(name);
+	return name_is_valid(name);
 }
 
 static bool has_name(const struct declarations *set, const char *name)

@@ -11,7 +11,7 @@
 #include <expiry/wire.h>
 
 #include "daemon/util/config.h"
-#include "daemon/util/name-hash.h"
+#include "daemon/util/name.h"
 #include "daemon/util/pool.h"
 #include "daemon/util/util.h"
 

@@ -15,8 +15,9 @@
 #include <linux/expiry.h>
 
 #include "daemon/queue/access.h"
-#include "daemon/queue/declaration.h"
+#include "daemon/queue/queue-file.h"
 #include "daemon/queue/queue.h"
+#include "daemon/util/group.h"
 #include "daemon/util/key-file.h"
 #include "daemon/util/log.h"
 #include "daemon/util/util.h"
@@ -57,7 +58,7 @@ static const char *set_owner(struct reader *reader, const char *value)
 		to->uid = user->pw_uid;
 	}
 	if (!reader->has_group)
-		to->gid = user ? user->pw_gid : ACCESS_NO_GROUP;
+		to->gid = user ? user->pw_gid : GROUP_NONE;
 	reader->has_owner = true;
 	return NULL;
 }
@@ -65,7 +66,7 @@ static const char *set_owner(struct reader *reader, const char *value)
 static const char *set_group(struct reader *reader, const char *value)
 {
 	reader->has_group = true;
-	return access_group(value, &reader->to->gid) ? NULL : "is not a group";
+	return group_find(value, &reader->to->gid) ? NULL : "is not a group";
 }
 
 static const char *set_mode(struct reader *reader, const char *value)
@@ -219,7 +220,7 @@ int queue_file_read(struct declaration *declaration)
 	FILE *file;
 	int r = 0;
 
-	declaration->gid = ACCESS_NO_GROUP;
+	declaration->gid = GROUP_NONE;
 	declaration->access = ACCESS_OWNER_ALL;
 	declaration->clock_id = CLOCK_REALTIME;
 	declaration->layout = LAYOUT_CONFIGURED;

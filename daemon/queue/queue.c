@@ -7,6 +7,7 @@
 #include "daemon/client/client.h"
 #include "daemon/client/declare.h"
 #include "daemon/client/observer.h"
+#include "daemon/client/permission.h"
 #include "daemon/engine/engine.h"
 #include "daemon/queue/access.h"
 #include "daemon/queue/context.h"
@@ -14,6 +15,7 @@
 #include "daemon/queue/directory.h"
 #include "daemon/queue/queue.h"
 #include "daemon/queue/store.h"
+#include "daemon/util/group.h"
 #include "daemon/util/util.h"
 
 /* Least time between two recounts of a user at the limit. */
@@ -130,7 +132,7 @@ static void queue_add(struct queue *queue, struct context *context,
 	queue->engine_queue->due = delivery_due;
 	queue->context = context;
 	queue->user = user;
-	queue->gid = ACCESS_NO_GROUP;
+	queue->gid = GROUP_NONE;
 	queue->access = ACCESS_OWNER_ALL;
 	queue->number = context->queues->made++ * context->shared->nr +
 			context->number + 1;
@@ -247,7 +249,7 @@ static int queue_make(struct client *client, const struct expiry_hello *hello,
 		return declare_queue(client->context, declaration, queuep);
 	if (hello->flags & (EXPIRY_HELLO_EXISTING | EXPIRY_HELLO_OBSERVE))
 		return -ENOENT;
-	if (hello->name[0] && !access_may_make(client))
+	if (hello->name[0] && !permission_to_make(client))
 		return -EACCES;
 	r = queue_new(client->context, &plan, queuep);
 	if (r < 0)

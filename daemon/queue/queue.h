@@ -9,7 +9,7 @@
 #include <expiry/wire.h>
 
 #include "daemon/engine/engine.h"
-#include "daemon/util/name-hash.h"
+#include "daemon/util/name.h"
 #include "daemon/util/pool.h"
 #include "daemon/util/util.h"
 
@@ -25,7 +25,7 @@ struct user;
  * struct queue - one queue
  * @context: const; likewise @name (all NUL: anonymous), @clock_id, @mode
  * @user: the owner, charged; NULL = the queue is removed
- * @gid: the group, ACCESS_NO_GROUP = none
+ * @gid: the group, GROUP_NONE = none
  * @access: mode, as chmod(2)
  * @declared: a file declares it
  * @engine_queue: the engine's

@@ -9,13 +9,13 @@
 #include <systemd/sd-daemon.h>
 #include <unistd.h>
 
-#include "daemon/client/client.h"
 #include "daemon/engine/engine.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/directory.h"
 #include "daemon/queue/queue.h"
 #include "daemon/queue/store.h"
 #include "daemon/util/log.h"
+#include "daemon/util/name.h"
 #include "daemon/util/notify.h"
 #include "daemon/util/util.h"
 
@@ -51,7 +51,7 @@ static bool parse_name(const char *text, char *name, uid_t *uid)
 	memset(name, 0, EXPIRY_NAME_MAX);
 	memcpy(name, text, at - text);
 	*uid = number;
-	return hello_name_valid(name);
+	return name_is_valid(name);
 }
 
 static bool is_queue(int fd)

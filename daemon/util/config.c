@@ -7,8 +7,8 @@
 
 #include <expiry/wire.h>
 
-#include "daemon/queue/access.h"
 #include "daemon/util/config.h"
+#include "daemon/util/group.h"
 #include "daemon/util/key-file.h"
 #include "daemon/util/log.h"
 #include "daemon/util/socket-default.h"
@@ -248,9 +248,9 @@ int config_read(struct config *config, const char *path, bool needed)
 
 int config_resolve(struct config *config)
 {
-	config->undeclared_gid = ACCESS_NO_GROUP;
+	config->undeclared_gid = GROUP_NONE;
 	if (strcmp(config->undeclared, "group") ||
-	    access_group(config->undeclared_group, &config->undeclared_gid))
+	    group_find(config->undeclared_group, &config->undeclared_gid))
 		return 0;
 	log_err("undeclared_group: '%s' is not a group",
 		config->undeclared_group);

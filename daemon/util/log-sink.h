@@ -8,7 +8,7 @@
 
 #include <stdbool.h>
 
-#include "daemon/util/log.h"
+#include "daemon/util/log-entry.h"
 
 #define LOG_LINE	512
 

@@ -17,13 +17,7 @@
 #include <sys/types.h>
 
 #include "daemon/util/log-budget.h"
-
-/* The values are syslog's and the journal's. */
-enum log_level {
-	LOG_LEVEL_ERR = 3,
-	LOG_LEVEL_WARNING = 4,
-	LOG_LEVEL_INFO = 6,
-};
+#include "daemon/util/log-entry.h"
 
 /* The level of the log: lines up to this level are written. */
 extern _Atomic enum log_level log_max;
@@ -43,23 +37,6 @@ static inline bool log_wanted(enum log_level level)
 #define LOG_ACCESS_REFUSED	"c0d1f8a0be5e4d5bb7a9ad0f9a1d8e34"
 #define LOG_QUEUE_FILE		"8a6f5b0d2f3a4c57a9b2a7f0b1d64c11"
 #define LOG_TIMERS_LOST		"5ed1c0dd0fbf45eda5b7a4f4a6a0a2c9"
-
-/**
- * struct log_about - subject of an entry: fields in the journal
- * @id: MESSAGE_ID, one of the above, or NULL
- * @queue: QUEUE, at most a queue's name, or NULL
- * @peer: PEER_UID and PEER_PID are @uid and @pid
- * @uid: the user charged with the line
- * @error: ERRNO, 0 = none
- */
-struct log_about {
-	const char *id;
-	const char *queue;
-	bool peer;
-	uid_t uid;
-	pid_t pid;
-	int error;
-};
 
 /* Initializes the log by the environment and starts the thread that writes.
  * Returns 0 or -errno.

@@ -12,8 +12,8 @@
 #include <string.h>
 #include <cmocka.h>
 
-#include "daemon/queue/access.h"
 #include "daemon/util/config.h"
+#include "daemon/util/group.h"
 #include "daemon/util/log.h"
 
 #define SAMPLE	"packaging/expiryd.conf"
@@ -29,7 +29,7 @@ void log_write(enum log_level level, const struct log_about *about,
 	fail_msg("%s", format);
 }
 
-bool access_group(const char *value, gid_t *gid)
+bool group_find(const char *value, gid_t *gid)
 {
 	(void)gid;
 	fail_msg("%s", value);

@@ -33,6 +33,7 @@ SECONDS = {
 
 # Programs that are likely to notice, by the first matching start of a path.
 LIKELY = {
+    "daemon/client/permission": ["test-access.py", "test-hello.py"],
     "daemon/queue/access": ["test-access.py", "test-hello.py"],
     "daemon/util/account": ["test-limits.py", "test-hostile.py"],
     "daemon/engine/alarm": ["test-clock.py", "test-requests.py", "test-steady-state.py"],

@@ -1,11 +1,15 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/*
- * The hash of a queue's name.
- */
-#ifndef DAEMON_NAME_HASH_H
-#define DAEMON_NAME_HASH_H
+/* The name of a queue: its characters and its hash. */
+#ifndef DAEMON_NAME_H
+#define DAEMON_NAME_H
 
+#include <stdbool.h>
 #include <stdint.h>
+
+/* Returns whether @name, EXPIRY_NAME_MAX bytes, has only the characters of a
+ * name and then only NULs.
+ */
+bool name_is_valid(const char *name);
 
 /**
  * struct name_key - the secret of a hash table of names
@@ -21,4 +25,4 @@ int name_key_init(struct name_key *key);
 /* Returns the hash of the EXPIRY_NAME_MAX bytes at @name. */
 uint32_t name_hash(const struct name_key *key, const char *name);
 
-#endif /* DAEMON_NAME_HASH_H */
+#endif /* DAEMON_NAME_H */

@@ -12,7 +12,7 @@
 
 #include <expiry/wire.h>
 
-#include "daemon/util/name-hash.h"
+#include "daemon/util/name.h"
 
 #define KEYS	4096
 
@@ -138,5 +138,5 @@ int main(void)
 		cmocka_unit_test(no_half_of_the_key_is_left_out),
 	};
 
-	return cmocka_run_group_tests_name("name-hash", tests, NULL, NULL);
+	return cmocka_run_group_tests_name("name", tests, NULL, NULL);
 }

@@ -6,7 +6,23 @@
 #include <expiry/wire.h>
 
 #include "core/siphash.h"
-#include "daemon/util/name-hash.h"
+#include "daemon/util/name.h"
+
+bool name_is_valid(const char *name)
+{
+	static const char allowed[] =
+		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
+		"0123456789._-";
+	size_t len = strnlen(name, EXPIRY_NAME_MAX), i;
+
+	for (i = 0; i < len; i++)
+		if (!memchr(allowed, name[i], sizeof(allowed) - 1))
+			return false;
+	for (; i < EXPIRY_NAME_MAX; i++)
+		if (name[i])
+			return false;
+	return true;
+}
 
 int name_key_init(struct name_key *key)
 {
