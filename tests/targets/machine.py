@@ -30,8 +30,9 @@ class Machine(Root):
         log = open(self.path + ".console", "wb")
         # Debian 13's systemd requires this version of cgroups.
         env = dict(os.environ, UNIFIED_CGROUP_HIERARCHY="1")
+        # It ends with this program, even if that is killed.
         self.nspawn = subprocess.Popen(
-            ["systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot",
+            ["setpriv", "--pdeathsig", "TERM", "systemd-nspawn", "--quiet", "--register=no", "--keep-unit", "--boot",
              "--console=pipe", "--resolv-conf=copy-host", "--timezone=off",
              "--bind=%s:/var/cache/apt/archives" % self.archives,
              "--directory=" + self.path],
@@ -40,7 +41,7 @@ class Machine(Root):
         log.close()
         try:
             self.init = self.wait_for_systemd()
-        except Error:
+        except BaseException:
             self.__exit__()
             raise
         return self

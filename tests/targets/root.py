@@ -6,6 +6,7 @@ import os
 import shutil
 import signal
 import subprocess
+import sys
 import tempfile
 import time
 
@@ -34,6 +35,18 @@ DPKG = "force-unsafe-io\n"
 
 class Error(Exception):
     """A failure that the command did not cause: no root, no archive."""
+
+
+def end_by_signals():
+    """Makes the signals that end a program end its `with` statements, too. The second
+    one changes nothing."""
+    def end(number, _):
+        for ignored in (signal.SIGTERM, signal.SIGHUP):
+            signal.signal(ignored, signal.SIG_IGN)
+        sys.exit(128 + number)
+
+    for number in (signal.SIGTERM, signal.SIGHUP):
+        signal.signal(number, end)
 
 
 def tarball(release, kind):
@@ -80,6 +93,14 @@ class Root:
         tar = tarball(self.release, self.kind)
         os.makedirs(os.path.join(self.archives, "partial"), exist_ok=True)
         self.path = tempfile.mkdtemp(prefix="expiry-root.")
+        try:
+            self.fill(tar)
+        except BaseException:
+            Root.__exit__(self)
+            raise
+        return self
+
+    def fill(self, tar):
         subprocess.run(["tar", "-C", self.path, "-xf", tar], check=True)
         os.chmod(self.path, 0o755)
         # The archive's names resolve as on this machine.
@@ -89,7 +110,6 @@ class Root:
         self.write("etc/apt/apt.conf.d/90yes", APT)
         self.write("etc/dpkg/dpkg.cfg.d/90unsafe-io", DPKG)
         copy_tracked(self.file("src"))
-        return self
 
     def __exit__(self, *_):
         subprocess.run(["rm", "-rf", "--one-file-system", self.path], check=False)
@@ -120,7 +140,16 @@ def read_log(path):
 
 def wait(process, limit, progress=lambda seconds: None):
     """Returns the exit status, or None after LIMIT seconds, and the duration. Calls
-    PROGRESS every half a minute."""
+    PROGRESS every half a minute. The process ends with this program."""
+    try:
+        return wait_for(process, limit, progress)
+    except BaseException:
+        os.killpg(process.pid, signal.SIGKILL)
+        process.wait()
+        raise
+
+
+def wait_for(process, limit, progress):
     began = time.monotonic()
     told = 0
     while True:

@@ -10,4 +10,5 @@ check-targets: ## each target by bootstrap in a pristine Debian 12 and 13; TARGE
 	@tests/targets/check --releases '$(RELEASES)' --targets '$(TARGETS)'
 
 check-readme: ## the README's commands, typed in order on a new Debian 12 and 13
+	@tests/run tests/targets/test-machine
 	@tests/targets/readme --releases '$(RELEASES)'
