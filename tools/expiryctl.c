@@ -9,10 +9,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/commands/command.h"
+#include "tools/ctl.h"
 #include "tools/input/parse-line.h"
+#include "tools/input/parse-span.h"
+#include "tools/output/error.h"
+#include "tools/output/time-text.h"
 #include "tools/queue-list.h"
-
-const char ctl_program[] = "expiryctl";
 
 static const struct command *const commands[] = {
 	&cmd_status,

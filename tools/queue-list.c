@@ -2,6 +2,8 @@
 #include <stdlib.h>
 #include <string.h>
 
+#include "tools/ctl.h"
+#include "tools/output/error.h"
 #include "tools/queue-list.h"
 
 #define PAGE	64	/* rows of one request */
@@ -127,9 +129,4 @@ const char *queue_label(char *text, const struct expiry_queue *row)
 bool queue_meant(const struct ctl *ctl, const struct expiry_queue *row)
 {
 	return !ctl->queue || !strcmp(ctl->queue, row->name);
-}
-
-uint64_t queue_overdue(const struct expiry_stat *stat)
-{
-	return stat->next_ns < stat->now_ns ? stat->now_ns - stat->next_ns : 0;
 }

@@ -49,7 +49,4 @@ const char *queue_label(char *text, const struct expiry_queue *row);
 /* Returns whether the command line names @row's queue, or no queue at all. */
 bool queue_meant(const struct ctl *ctl, const struct expiry_queue *row);
 
-/* Returns the time since the queue's first deadline; 0: no timer is due. */
-uint64_t queue_overdue(const struct expiry_stat *stat);
-
 #endif /* TOOLS_QUEUE_LIST_H */

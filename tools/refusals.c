@@ -13,15 +13,14 @@
 #include <unistd.h>
 #include <fcntl.h>
 
+#include "tools/ctl.h"
+#include "tools/output/error.h"
+#include "tools/output/time-text.h"
 #include "tools/process.h"
 #include "tools/queue-list.h"
+#include "tools/refusals.h"
 
 #define NAME_TEXT	80	/* bytes for a user, group or process */
-
-int ctl_refused(const char *what, int error, unsigned int op)
-{
-	return ctl_error("%s: %s", what, expiry_explain(error, op));
-}
 
 static const char *user_text(char *text, uid_t uid)
 {

@@ -1,6 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include "tools/ctl.h"
+#include "tools/output/error.h"
 #include "tools/output/metrics.h"
+#include "tools/queue-list.h"
 #include "tools/scrape.h"
+#include "tools/session.h"
 
 #define LIMIT	1000	/* queues, without --limit */
 

@@ -1,54 +1,12 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-/*
- * The connection of a command, and printing of errors.
- */
 #include <errno.h>
-#include <stdarg.h>
 #include <time.h>
 
+#include "tools/ctl.h"
+#include "tools/input/parse-time.h"
 #include "tools/queue-list.h"
-
-/* Default of ctl->timeout_ms. */
-#define TIMEOUT_MS	60000
-
-uint32_t ctl_timeout_ms(const struct ctl *ctl)
-{
-	return ctl->timeout_ms ? ctl->timeout_ms : TIMEOUT_MS;
-}
-
-const char *ctl_queue(const struct ctl *ctl)
-{
-	return ctl->queue ? ctl->queue : CTL_QUEUE_DEFAULT;
-}
-
-static void vprint_error(const char *format, va_list args)
-{
-	/* Keep the order of output and errors. */
-	fflush(stdout);
-	fprintf(stderr, "%s: ", ctl_program);
-	vfprintf(stderr, format, args);
-	fputc('\n', stderr);
-}
-
-int ctl_error(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vprint_error(format, args);
-	va_end(args);
-	return EXIT_REFUSED;
-}
-
-int ctl_usage(const char *format, ...)
-{
-	va_list args;
-
-	va_start(args, format);
-	vprint_error(format, args);
-	va_end(args);
-	return EXIT_USAGE;
-}
+#include "tools/refusals.h"
+#include "tools/session.h"
 
 /* Opens a handle that reconnects, where the library supports that. */
 static int open_lasting(struct ctl *ctl, struct expiry_options options)
@@ -111,29 +69,6 @@ int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,
 	if (ret == -EINVAL && options.queue)
 		ret = open_as_it_is(ctl, options);
 	return ret < 0 ? ctl_open_failed(ctl, name, options.flags, ret) : ret;
-}
-
-static struct expiry_info info_of(const struct ctl *ctl)
-{
-	struct expiry_info info;
-
-	expiry_info(ctl->handle, &info, sizeof(info));
-	return info;
-}
-
-bool ctl_is_keyed(const struct ctl *ctl)
-{
-	return info_of(ctl).mode & EXPIRY_MODE_KEYED;
-}
-
-bool ctl_is_ack(const struct ctl *ctl)
-{
-	return info_of(ctl).mode & EXPIRY_MODE_ACK;
-}
-
-uint32_t ctl_clock(const struct ctl *ctl)
-{
-	return info_of(ctl).clock_id;
 }
 
 int ctl_deadline(const struct ctl *ctl, const struct deadline *deadline,

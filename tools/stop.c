@@ -6,6 +6,9 @@
 #include <sys/signalfd.h>
 #include <unistd.h>
 
+#include "tools/ctl.h"
+#include "tools/output/error.h"
+#include "tools/output/print.h"
 #include "tools/stop.h"
 
 int stop_open(void)

@@ -15,6 +15,7 @@
 #include <cmocka.h>
 
 #include <linux/expiry.h>
+#include "tools/input/parse-span.h"
 #include "tools/input/parse-time.h"
 
 #define ARRAY_SIZE(a)	(sizeof(a) / sizeof(*(a)))

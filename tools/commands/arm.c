@@ -2,8 +2,15 @@
 /*
  * expiryctl arm: arm one timer.
  */
+#include "tools/commands/command.h"
 #include "tools/ctl.h"
+#include "tools/input/arguments.h"
 #include "tools/input/parse-line.h"
+#include "tools/input/parse-time.h"
+#include "tools/output/error.h"
+#include "tools/output/print.h"
+#include "tools/refusals.h"
+#include "tools/session.h"
 
 static int run_arm(struct ctl *ctl, char **args)
 {

@@ -2,7 +2,9 @@
 /*
  * expiryctl cancel: cancel timers, and show the deadlines they had.
  */
+#include "tools/commands/command.h"
 #include "tools/commands/each-id.h"
+#include "tools/ctl.h"
 
 static int run_cancel(struct ctl *ctl, char **args)
 {

@@ -2,7 +2,12 @@
 /*
  * expiryctl drop: remove a queue.
  */
+#include "tools/commands/command.h"
 #include "tools/ctl.h"
+#include "tools/output/error.h"
+#include "tools/output/json.h"
+#include "tools/refusals.h"
+#include "tools/session.h"
 
 static int run_drop(struct ctl *ctl, char **args)
 {

@@ -3,7 +3,12 @@
  * One request per argument.
  */
 #include "tools/commands/each-id.h"
+#include "tools/ctl.h"
 #include "tools/input/parse-line.h"
+#include "tools/output/error.h"
+#include "tools/output/print.h"
+#include "tools/refusals.h"
+#include "tools/session.h"
 
 int each_id(struct ctl *ctl, uint8_t op, char **args)
 {

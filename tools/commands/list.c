@@ -2,7 +2,12 @@
 /*
  * expiryctl list: print the timers of a queue, unordered.
  */
+#include "tools/commands/command.h"
 #include "tools/ctl.h"
+#include "tools/output/json.h"
+#include "tools/output/print.h"
+#include "tools/refusals.h"
+#include "tools/session.h"
 
 #define ROWS	512
 

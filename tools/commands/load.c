@@ -9,10 +9,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include "tools/commands/command.h"
 #include "tools/ctl.h"
 #include "tools/input/lines.h"
 #include "tools/input/parse-line.h"
+#include "tools/input/parse-time.h"
+#include "tools/output/error.h"
+#include "tools/output/json.h"
+#include "tools/output/print.h"
 #include "tools/output/progress.h"
+#include "tools/session.h"
 
 #define BATCH	512
 

@@ -3,6 +3,8 @@
  * expiryctl metrics: counters of the daemon and its queues, for programs that read
  * the format of Prometheus. expiry-exporter answers requests with the same text.
  */
+#include "tools/commands/command.h"
+#include "tools/ctl.h"
 #include "tools/scrape.h"
 
 static int run_metrics(struct ctl *ctl, char **args)

@@ -2,7 +2,9 @@
 /*
  * expiryctl query: print timers.
  */
+#include "tools/commands/command.h"
 #include "tools/commands/each-id.h"
+#include "tools/ctl.h"
 
 static int run_query(struct ctl *ctl, char **args)
 {

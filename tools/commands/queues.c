@@ -8,8 +8,15 @@
 #include <string.h>
 #include <unistd.h>
 
+#include "tools/commands/command.h"
+#include "tools/ctl.h"
+#include "tools/output/error.h"
+#include "tools/output/json.h"
+#include "tools/output/print.h"
+#include "tools/output/time-text.h"
 #include "tools/process.h"
 #include "tools/queue-list.h"
+#include "tools/session.h"
 
 #define NAMES_MS	1000	/* longest wait of a shell that completes a name */
 #define ACCESS_TEXT	8	/* bytes for three digits */

@@ -11,7 +11,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/commands/command.h"
 #include "tools/ctl.h"
+#include "tools/input/arguments.h"
+#include "tools/input/parse-time.h"
+#include "tools/output/error.h"
+#include "tools/output/span.h"
+#include "tools/refusals.h"
 
 /* Pause between attempts to connect. */
 #define PAUSE_MS	100

@@ -6,7 +6,16 @@
 #include <inttypes.h>
 #include <stddef.h>
 
+#include "tools/commands/command.h"
+#include "tools/ctl.h"
+#include "tools/output/error.h"
 #include "tools/output/histogram.h"
+#include "tools/output/json.h"
+#include "tools/output/print.h"
+#include "tools/output/span.h"
+#include "tools/output/time-text.h"
+#include "tools/refusals.h"
+#include "tools/session.h"
 
 static const struct {
 	const char *name;

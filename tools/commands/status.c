@@ -6,8 +6,16 @@
 #include <sys/utsname.h>
 #include <time.h>
 
+#include "tools/commands/command.h"
 #include "tools/ctl.h"
 #include "tools/module.h"
+#include "tools/output/error.h"
+#include "tools/output/json.h"
+#include "tools/output/print.h"
+#include "tools/output/span.h"
+#include "tools/output/time-text.h"
+#include "tools/refusals.h"
+#include "tools/session.h"
 
 static const char *engine_text(uint32_t engine)
 {

@@ -8,6 +8,11 @@
 #include <errno.h>
 #include <inttypes.h>
 
+#include "tools/commands/command.h"
+#include "tools/ctl.h"
+#include "tools/output/json.h"
+#include "tools/output/print.h"
+#include "tools/session.h"
 #include "tools/stop.h"
 
 #define RECORDS	256	/* received at once */

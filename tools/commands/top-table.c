@@ -4,6 +4,11 @@
 #include <string.h>
 
 #include "tools/commands/top-table.h"
+#include "tools/ctl.h"
+#include "tools/output/print.h"
+#include "tools/output/screen.h"
+#include "tools/output/span.h"
+#include "tools/queue-list.h"
 
 #define NAME_LEAST	12	/* least width of names beside a column */
 #define CELL		32	/* bytes for any cell */

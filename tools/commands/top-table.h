@@ -5,7 +5,7 @@
 #ifndef TOOLS_TOP_TABLE_H
 #define TOOLS_TOP_TABLE_H
 
-#include "tools/queue-list.h"
+#include "tools/ctl.h"
 #include "tools/output/screen.h"
 
 /**

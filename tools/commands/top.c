@@ -8,8 +8,17 @@
 #include <string.h>
 #include <time.h>
 
-#include "tools/output/histogram.h"
+#include "tools/commands/command.h"
 #include "tools/commands/top-table.h"
+#include "tools/ctl.h"
+#include "tools/output/error.h"
+#include "tools/output/histogram.h"
+#include "tools/output/json.h"
+#include "tools/output/screen.h"
+#include "tools/output/span.h"
+#include "tools/output/time-text.h"
+#include "tools/queue-list.h"
+#include "tools/session.h"
 
 #define LOW	14	/* a window with fewer lines gets a short head */
 #define PIECE	80	/* bytes for any piece of the first lines */

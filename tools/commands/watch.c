@@ -8,6 +8,10 @@
  */
 #include <errno.h>
 
+#include "tools/commands/command.h"
+#include "tools/ctl.h"
+#include "tools/output/print.h"
+#include "tools/session.h"
 #include "tools/stop.h"
 
 #define CREDIT	256

@@ -8,12 +8,13 @@
 #include <time.h>
 #include <unistd.h>
 
+#include "tools/ctl.h"
 #include "tools/exporter/http.h"
+#include "tools/output/error.h"
 #include "tools/output/metrics.h"
 #include "tools/scrape.h"
 
 #define PATH	"/metrics"
-
 
 /**
  * struct connection - a client

@@ -9,14 +9,14 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
+#include "tools/ctl.h"
 #include "tools/exporter/http.h"
 #include "tools/exporter/listen.h"
 #include "tools/input/parse-line.h"
+#include "tools/output/error.h"
 #include "tools/stop.h"
 
 #define DAEMON_MS	5000	/* longest wait of a client for the daemon */
-
-const char ctl_program[] = "expiry-exporter";
 
 enum { OPT_LISTEN = 256, OPT_SOCKET, OPT_LIMIT, OPT_VERSION };
 
@@ -157,6 +157,7 @@ int main(int argc, char **argv)
 	struct ctl ctl = { .timeout_ms = DAEMON_MS };
 	int ret;
 
+	ctl_program = "expiry-exporter";
 	ret = run(&ctl, argc, argv);
 	free(ctl.address);
 	return ret;

@@ -2,11 +2,16 @@
 /*
  * Arguments that several commands take, and the messages about bad ones.
  */
+#include <stdio.h>
 #include <string.h>
 
-#include "tools/ctl.h"
+#include "tools/input/arguments.h"
 #include "tools/input/local-time.h"
+#include "tools/input/parse-span.h"
+#include "tools/input/parse-time.h"
 #include "tools/input/timestamp.h"
+#include "tools/output/error.h"
+#include "tools/output/time-text.h"
 
 int ctl_check_quoted(const char *time_text, const char *next)
 {

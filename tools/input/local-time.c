@@ -6,6 +6,7 @@
 
 #include "tools/input/digits.h"
 #include "tools/input/local-time.h"
+#include "tools/input/parse-time.h"
 #include "tools/input/timestamp.h"
 
 #define SECS_PER_DAY	86400

@@ -7,6 +7,7 @@
 
 #include "tools/input/digits.h"
 #include "tools/input/parse-line.h"
+#include "tools/input/parse-time.h"
 
 static int digit_value(char c)
 {

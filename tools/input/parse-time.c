@@ -9,6 +9,7 @@
 #include <linux/expiry.h>
 
 #include "tools/input/digits.h"
+#include "tools/input/parse-span.h"
 #include "tools/input/parse-time.h"
 #include "tools/input/timestamp.h"
 

@@ -10,8 +10,6 @@
 
 #include <stdint.h>
 
-#include "tools/input/parse-span.h"
-
 enum deadline_kind {
 	DEADLINE_RELATIVE,	/* +5s: from now */
 	DEADLINE_RAW,		/* @12.5 or never: on the queue's own clock */

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <inttypes.h>
+#include <stdio.h>
 
 #include "tools/output/histogram.h"
+#include "tools/output/time-text.h"
 
 #define BAR	40	/* length of the longest bar */
 

@@ -6,7 +6,8 @@
 #ifndef TOOLS_HISTOGRAM_H
 #define TOOLS_HISTOGRAM_H
 
-#include "tools/ctl.h"
+#include <stdint.h>
+#include <expiry/expiry.h>
 
 /* Both kinds of histogram have this number. */
 #define BUCKETS	EXPIRY_SERVER_BUCKETS

@@ -2,9 +2,10 @@
 #include <inttypes.h>
 #include <stdio.h>
 #include <time.h>
+#include <expiry/expiry.h>
 
-#include "tools/ctl.h"
 #include "tools/output/json.h"
+#include "tools/output/time-text.h"
 
 void json_begin(struct json *json)
 {

@@ -10,6 +10,7 @@
 
 #include "tools/output/histogram.h"
 #include "tools/output/metrics.h"
+#include "tools/output/time-text.h"
 
 #define NANOSECOND	1e-9
 

@@ -5,7 +5,8 @@
 #ifndef TOOLS_METRICS_H
 #define TOOLS_METRICS_H
 
-#include "tools/queue-list.h"
+#include <stdio.h>
+#include <expiry/expiry.h>
 
 #define METRICS_TYPE \
 	"application/openmetrics-text; version=1.0.0; charset=utf-8"
