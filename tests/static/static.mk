@@ -14,6 +14,9 @@ style: ## the kernel's checkpatch.pl over core/, kmod/ and the kselftests
 	@KREL=$(KREL) tests/static/style
 
 # The module, where it can be built: its calls count, too.
-layers: all $(if $(wildcard $(KDIR)/Makefile),module) ## rooms, arrows and circles of the house, BASE=COMMIT beside it
-	-@tests/static/layers | grep -v ^ok
-	@tests/static/layers --table $(BASE)
+MODULE_BUILT = $(if $(wildcard $(KDIR)/Makefile),module)
+layers: all $(MODULE_BUILT) ## rooms, arrows and circles of the house, BASE=COMMIT beside it
+	-@$(LAYERS) | grep -v ^ok
+	@$(LAYERS) --table $(BASE)
+
+layers: LAYERS = $(if $(MODULE_BUILT),LAYERS_MODULE=$(MODULE_DIR)/src) tests/static/layers
