@@ -200,12 +200,14 @@ static int take_stat(struct expiry *h)
 
 	if (!stream_nr(&h->stream))
 		return 0;
-	if (head->op != EXPIRY_OP_STAT || head->status > 0 ||
-	    head->period_ms < sizeof(stat) / RECORD ||
-	    head->period_ms > STREAM_BUFFER / RECORD - 1)
+	if (head->op != EXPIRY_OP_STAT || head->status > 0)
 		return -EPROTO;
+	/* A daemon that is overloaded may refuse it. */
 	if (head->status)
 		return head->status;
+	if (head->period_ms < sizeof(stat) / RECORD ||
+	    head->period_ms > STREAM_BUFFER / RECORD - 1)
+		return -EPROTO;
 	if (stream_nr(&h->stream) < 1 + head->period_ms)
 		return 0;
 	memcpy(&stat, head + 1, sizeof(stat));
