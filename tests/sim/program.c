@@ -90,6 +90,9 @@ static void begin(struct program *p, const char *action)
 	trace("program %u: %s", p->number, action);
 	p->action = action;
 	p->call_ns = sim.mono_ns;
+	/* Expirations that an earlier call lost come again. */
+	if (p->nr_taken < p->nr_droppable)
+		p->nr_taken = p->nr_droppable;
 }
 
 static void program_open(struct program *p, struct rng *rng)
