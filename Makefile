@@ -161,7 +161,8 @@ $(B)/bench/%: $(B)/obj/plain/bench/%.o \
 
 include bench/paper/paper.mk bench/heap/heap.mk bench/daemon/daemon.mk kmod/module.mk \
 	tests/tests.mk tests/vm/vm.mk bench/kernel/kernel.mk packaging/install.mk packaging/deb.mk \
-	tests/systemd/systemd.mk tests/targets/targets.mk tests/dashboard/dashboard.mk
+	tests/systemd/systemd.mk tests/container/container.mk tests/targets/targets.mk \
+	tests/dashboard/dashboard.mk
 
 # ---------------------------------------------------------------------------
 # Housekeeping

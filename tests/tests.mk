@@ -220,8 +220,11 @@ SOCKET_GROUP := $(SOCKET_TESTS) \
 	--and --prefix '2 threads: ' EXPIRY_THREADS=2 $(SOCKET_TWO) \
 	--and --prefix 'slow: ' EXPIRYD=$(CURDIR)/$(B)/slow/expiryd EXPIRY_SLOW_MS=1 \
 	$(SOCKET_SLOW)
-# And the daemon's clients of the library, which are in check-lib otherwise.
-EPOLL_GROUP := --prefix 'epoll: ' EXPIRY_LOOP=epoll $(SOCKET_TWO) $(LIB_CLIENTS)
+# And the daemon's clients of the library, which are in check-lib otherwise. With
+# LOOP=auto the daemon chooses: check-container, where io_uring is refused.
+EPOLL_LOOP = $(or $(LOOP),epoll)
+EPOLL_GROUP = --prefix '$(EPOLL_LOOP): ' EXPIRY_LOOP=$(EPOLL_LOOP) $(SOCKET_TWO) \
+	$(LIB_CLIENTS)
 # What was freed is kept for long, but not so much of it that memory is measured
 # as the daemon's.
 ASAN_GROUP := --prefix 'asan: ' EXPIRYD=$(CURDIR)/$(B)/asan/expiryd \

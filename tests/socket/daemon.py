@@ -2,6 +2,8 @@
 """A private expiryd: started, watched, and ended properly."""
 
 import contextlib
+import ctypes
+import errno
 import fcntl
 import json
 import os
@@ -23,6 +25,7 @@ ROOT = os.path.dirname(os.path.dirname(os.path.dirname(
 PROGRAM = os.environ.get("EXPIRYD", os.path.join(ROOT, "build", "expiryd"))
 ENGINE = os.environ.get("EXPIRY_ENGINE", "embedded")
 LOOP = os.environ.get("EXPIRY_LOOP", "auto")
+IO_URING_SETUP = 425
 THREADS = int(os.environ.get("EXPIRY_THREADS", "1"))
 
 # Time that the tested engine takes for each batch, 0 = none.
@@ -30,6 +33,15 @@ SLOW_MS = int(os.environ.get("EXPIRY_SLOW_MS", "0"))
 
 # Bytes that a sanitizer holds for each byte of the daemon.
 SHADOW = int(os.environ.get("EXPIRY_TEST_SHADOW", "0"))
+
+
+def uring_refused():
+    """Returns whether `auto` is epoll here, as in most containers."""
+    libc = ctypes.CDLL(None, use_errno=True)
+    # Where it is not refused, no parameters are EFAULT.
+    libc.syscall(IO_URING_SETUP, 1, None)
+    return ctypes.get_errno() in (errno.EPERM, errno.EACCES, errno.ENOSYS)
+
 
 # systemd's work between fork and exec: descriptors from 3 on, and their variables.
 HAND_OVER = """

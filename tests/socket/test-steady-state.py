@@ -18,7 +18,7 @@ import time
 import tap
 from client import (CANCEL, CONSUME, HOUR, REFRESH, SIZE, WAIT, arm,
                     attach, pack, scaled, wait_for)
-from daemon import ENGINE, LOOP, ROOT, THREADS, Daemon
+from daemon import ENGINE, LOOP, ROOT, THREADS, Daemon, uring_refused
 from strace import Trace
 
 BATCH = 512
@@ -32,7 +32,8 @@ TURNS = 1 if ENGINE == "embedded" else 2
 TURNS_DUE = 1 if ENGINE == "embedded" else 3
 
 # What begins a turn.
-TURN = "epoll_wait" if LOOP == "epoll" else "io_uring_enter"
+EPOLL = LOOP == "epoll" or LOOP == "auto" and uring_refused()
+TURN = "epoll_wait" if EPOLL else "io_uring_enter"
 
 # The daemon tells the service manager how it is that often, in a few calls. Only
 # on a slow machine does a test take so long.
@@ -103,7 +104,7 @@ class SystemCalls(Trace):
         """Nothing but turns and statuses, no more than @most turns, and with epoll
         no more than these messages, each in one piece."""
         turns = self.calls.pop(TURN, 0)
-        if LOOP == "epoll":
+        if EPOLL:
             number = self.calls.pop("recvfrom")
             assert number <= received, "%d received" % number
             number = self.calls.pop("sendto")

@@ -12,7 +12,7 @@ DEBUG_KERNEL = $(eval DEBUG_KERNEL := $$(shell tests/vm/build-kernel tests/vm/de
 .PHONY: check-debug check-debug-uml check-debug-vm check-debug-programs \
 	check-uml debug-modules
 
-check-uml: ## the daemon and its clients on the module's engine, in User Mode Linux that checks itself
+check-uml: ## the daemon and its clients on the module's engine, in User Mode Linux that checks itself; LOOP=epoll
 	@mkdir -p $(dir $(RESULTS))
 	@$(MAKE) --no-print-directory check-debug-programs uml-module-debug || \
 		{ echo '0 1 0 0 uml:build' >>$(RESULTS); exit 1; }
@@ -20,7 +20,7 @@ check-uml: ## the daemon and its clients on the module's engine, in User Mode Li
 		tests/uml/run --kernel $(UML_DEBUG_KERNEL) --no-module \
 		--memory 2048 --time 1800 --silence 1200 --append page_owner=on -- \
 		tests/vm/debug-guest build/kmod/$$(cat $(UML_DEBUG_KERNEL)/release)/expiry.ko \
-		env EXPIRY_TEST_TIMEOUT=1100 EXPIRY_TEST_KILLS=50
+		env $(LOOP:%=EXPIRY_LOOP=%) EXPIRY_TEST_TIMEOUT=1100 EXPIRY_TEST_KILLS=50
 
 check-debug: check-debug-programs ## the module's tests under KASAN, UBSAN, lockdep, kmemleak (minutes)
 	@$(call uml-make,$(UML_DEBUG_KERNEL)) debug-modules
