@@ -15,7 +15,7 @@ from servers import BUILD, Driver, Missing, Server, say
 PLAIN = "arm", "refresh", "cancel"
 OPS = *PLAIN, "fire"
 LOCAL = "libevent", "libev", "timerfd"
-OWN = "expiryd", "echo"
+OWN = "expiryd", "expiryd epoll", "echo"
 PEERS = "redis zset", "beanstalkd", *LOCAL
 FLOOR_TIMERS = 10**4
 REST_SECONDS = 3
@@ -98,7 +98,8 @@ class Run:
             self.results["capacity"].append(driver.measure(
                 op, batch, connections,
                 requests(driver.name, batch, connections),
-                timers=driver.timers, of=timers, round=round))
+                subject=driver.name, timers=driver.timers, of=timers,
+                round=round))
 
     def core(self, timers):
         """What there is to do, without a daemon or a socket."""
@@ -144,7 +145,7 @@ def measure(options, folder):
     run.core(FLOOR_TIMERS)
     run.capacity(10**6, OWN + PEERS, 5)
     if not options.quick:
-        run.capacity(10**7, OWN + LOCAL[:2], 5)
+        run.capacity(10**7, ("expiryd", "echo") + LOCAL[:2], 5)
     run.results["lateness"] += lateness.measure(options, folder)["lateness"]
     run.drain(10**6, 3)
     if not options.quick:
@@ -244,6 +245,9 @@ def aims_of(capacity, late):
     aims.at_least("capacity at batch 512, 10^4 timers, of the floor", 0.6, ratio(
         mixed(capacity, **own, **few), capacity.median(
             "per_second", subject="echo", op="arm", **few)))
+    aims.at_least("capacity at batch 512, 10^4 timers, on epoll, of io_uring's",
+                  0.7, ratio(mixed(capacity, subject="expiryd epoll", **few),
+                             mixed(capacity, **own, **few)))
     aims.at_least("capacity at batch 512, 10^6 timers, of Redis' sorted set", 10,
                   ratio(mixed(capacity, **own, **many),
                         mixed(capacity, subject="redis zset", **many)))
@@ -276,6 +280,7 @@ def pictures(results):
     for subject, of, name in (
             ("echo", 10**4, "the floor: echo"),
             ("expiryd", 10**4, "expiryd, $10^4$ timers"),
+            ("expiryd epoll", 10**4, "the same on epoll"),
             ("expiryd", 10**6, "expiryd, $10^6$ timers"),
             ("expiryd", 10**7, "expiryd, $10^7$ timers"),
             ("redis zset", 10**6, "Redis, sorted set of $10^6$"),

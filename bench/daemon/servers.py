@@ -54,10 +54,11 @@ def redis(folder):
 
 
 def command(name, folder, socket, config):
-    if name in ("expiryd", "bare"):
-        return [EXPIRYD if name == "expiryd" else BUILD / name, "--engine",
+    if name in ("expiryd", "expiryd epoll", "bare"):
+        return [BUILD / name if name == "bare" else EXPIRYD, "--engine",
                 os.environ.get("EXPIRY_ENGINE", "embedded"),
-                "--loop", os.environ.get("EXPIRY_LOOP", "auto"),
+                "--loop", "epoll" if name == "expiryd epoll" else
+                os.environ.get("EXPIRY_LOOP", "auto"),
                 "--config", config, "--socket", socket]
     if name == "echo":
         return [BUILD / name, "--config", config, "--socket", socket]
@@ -130,7 +131,8 @@ class Driver:
     """A driver that has filled its server and waits for orders."""
 
     PROGRAMS = {
-        "expiryd": ["expiry"], "bare": ["expiry"], "echo": ["expiry", "--echo"],
+        "expiryd": ["expiry"], "expiryd epoll": ["expiry"],
+        "bare": ["expiry"], "echo": ["expiry", "--echo"],
         "lateness": ["lateness"], "scaling": ["scaling"],
         "redis zset": ["redis"], "redis keys": ["redis", "--keys"],
         "beanstalkd": ["beanstalk"], "libevent": ["local-libevent"],
