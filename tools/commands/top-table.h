@@ -1,28 +1,13 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
- * The table of `expiryctl top`: its rows, their order, and its visible columns.
+ * The table of `expiryctl top`: the order of its rows, and its visible columns.
  */
 #ifndef TOOLS_TOP_TABLE_H
 #define TOOLS_TOP_TABLE_H
 
+#include "tools/commands/top-sample.h"
 #include "tools/ctl.h"
 #include "tools/output/screen.h"
-
-/**
- * struct row - a queue
- * @is: latest sample
- * @requests: requests a second
- * @expirations: expirations a second
- * @overdue_ns: time since the first deadline, 0: none due
- * @lateness_ns: 99th percentile of the last second's lateness
- */
-struct row {
-	const struct expiry_queue *is;
-	double requests;
-	double expirations;
-	uint64_t overdue_ns;
-	uint64_t lateness_ns;
-};
 
 enum top_order {
 	ORDER_ACTIVITY, ORDER_ARMED, ORDER_OVERDUE, ORDER_LATENESS, ORDER_NAME,

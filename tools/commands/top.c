@@ -4,178 +4,35 @@
  */
 #include <errno.h>
 #include <inttypes.h>
-#include <stdlib.h>
 #include <string.h>
 #include <time.h>
 
 #include "tools/commands/command.h"
+#include "tools/commands/top-sample.h"
 #include "tools/commands/top-table.h"
 #include "tools/ctl.h"
 #include "tools/output/error.h"
-#include "tools/output/histogram.h"
 #include "tools/output/json.h"
 #include "tools/output/screen.h"
 #include "tools/output/span.h"
-#include "tools/output/time-text.h"
-#include "tools/queue-list.h"
 #include "tools/session.h"
 
 #define LOW	14	/* a window with fewer lines gets a short head */
 #define PIECE	80	/* bytes for any piece of the first lines */
 
-/* A sample of the daemon's counters. */
-struct look {
-	struct expiry_server_stat server;
-	struct queues queues;
-};
-
 /**
  * struct top - a running command
- * @ctl: command line and connection
- * @names: names of requested queues, NULL-terminated; empty: all
- * @now: latest sample
- * @before: the sample before it
- * @rows: displayed rows of @now
- * @nr: number of rows
- * @order: sort order of @rows
+ * @samples: what is shown
+ * @order: sort order of the rows
  * @first: number of the screen's first row
  * @page: number of rows on the screen
  */
 struct top {
-	struct ctl *ctl;
-	char **names;
-	struct look now;
-	struct look before;
-	struct row *rows;
-	size_t nr;
+	struct samples samples;
 	enum top_order order;
 	size_t first;
 	size_t page;
 };
-
-static double per_second(uint64_t now, uint64_t before, uint64_t ns)
-{
-	return ns && now >= before ? (now - before) * 1e9 / ns : 0;
-}
-
-static uint64_t requests(const struct expiry_stat *stat)
-{
-	return stat->arms + stat->refreshes + stat->cancels + stat->acks +
-	       stat->refused;
-}
-
-/* Returns the 99th percentile between two samples, or 0 without events. */
-static uint64_t p99(const __u64 *now, const __u64 *before)
-{
-	__u64 counts[BUCKETS];
-
-	histogram_since(counts, now, before);
-	return histogram_below(counts, 0.99);
-}
-
-static uint64_t lateness(const struct expiry_queue *is,
-			 const struct expiry_queue *was)
-{
-	uint64_t ns = p99(is->stat.lateness, was->stat.lateness);
-
-	return ns == UINT64_MAX ? is->stat.lateness_max_ns : ns;
-}
-
-static int by_number(const void *a, const void *b)
-{
-	const struct expiry_queue *x = a, *y = b;
-
-	return (x->daemon.number > y->daemon.number) -
-	       (x->daemon.number < y->daemon.number);
-}
-
-static bool wanted(const struct top *top, const struct expiry_queue *queue)
-{
-	char **name;
-
-	for (name = top->names; *name; name++) {
-		if (!strcmp(*name, queue->name))
-			return true;
-	}
-	return name == top->names && queue_meant(top->ctl, queue);
-}
-
-static int look(struct top *top)
-{
-	struct look old = top->before;
-	struct expiry_stat stat;
-	int ret;
-
-	top->before = top->now;
-	top->now = old;
-	ret = expiry_stat(top->ctl->handle, &stat, &top->now.server,
-			  sizeof(top->now.server));
-	if (ret)
-		return ctl_refused(top->ctl->path, ret, EXPIRY_OP_STAT);
-	/* Leave out this command's own connection. */
-	if (top->now.server.connections)
-		top->now.server.connections--;
-	ret = queues_ask(top->ctl, &top->now.queues);
-	if (!ret && top->now.queues.nr)
-		qsort(top->now.queues.rows, top->now.queues.nr,
-		      sizeof(*top->now.queues.rows), by_number);
-	return ret;
-}
-
-/* Checks that all requested queues exist. */
-static int check_names(const struct top *top)
-{
-	char *asked[] = { (char *)top->ctl->queue, NULL }, **name;
-	size_t i;
-
-	for (name = *top->names ? top->names : asked; *name; name++) {
-		for (i = 0; i < top->now.queues.nr; i++)
-			if (!strcmp(top->now.queues.rows[i].name, *name))
-				break;
-		if (i == top->now.queues.nr)
-			return ctl_error("%s: you have no such queue", *name);
-	}
-	return 0;
-}
-
-static int make_rows(struct top *top)
-{
-	const struct queues *now = &top->now.queues;
-	const struct queues *before = &top->before.queues;
-	const struct expiry_queue *is, *was;
-	struct row *row;
-	uint64_t ns;
-	size_t i;
-
-	free(top->rows);
-	top->nr = 0;
-	top->rows = calloc(now->nr + 1, sizeof(*top->rows));
-	if (!top->rows)
-		return ctl_error("no memory");
-	for (i = 0; i < now->nr; i++) {
-		is = &now->rows[i];
-		if (!wanted(top, is))
-			continue;
-		was = before->nr ? bsearch(is, before->rows, before->nr,
-					   sizeof(*is), by_number) : NULL;
-		if (!was)
-			was = is;
-		/* Use the daemon's time; a queue's clock may be set. */
-		ns = top->now.server.uptime_ns - top->before.server.uptime_ns;
-		row = &top->rows[top->nr++];
-		*row = (struct row) {
-			.is = is,
-			.requests = per_second(requests(&is->stat),
-					       requests(&was->stat), ns),
-			.expirations = per_second(is->stat.delivered,
-						  was->stat.delivered, ns),
-			.overdue_ns = queue_overdue(&is->stat),
-			.lateness_ns = lateness(is, was),
-		};
-	}
-	top_sort(top->rows, top->nr, top->order);
-	return 0;
-}
 
 static void print_json(const struct row *row)
 {
@@ -202,7 +59,7 @@ static void print_json(const struct row *row)
 
 static const char *p99_text(char *text, const __u64 *now, const __u64 *before)
 {
-	uint64_t ns = p99(now, before);
+	uint64_t ns = samples_p99(now, before);
 
 	return ns && ns != UINT64_MAX ? span_text(text, ns) : "-";
 }
@@ -228,8 +85,8 @@ static void print_pieces(struct frame *frame, char pieces[][PIECE], size_t nr)
 
 static void print_head(struct frame *frame, const struct top *top)
 {
-	const struct expiry_server_stat *is = &top->now.server;
-	const struct expiry_server_stat *was = &top->before.server;
+	const struct expiry_server_stat *is = &top->samples.now.server;
+	const struct expiry_server_stat *was = &top->samples.before.server;
 	uint64_t ns = is->uptime_ns - was->uptime_ns;
 	char span[SPAN_TEXT];
 	char counts[4][PIECE], times[3][PIECE];
@@ -239,9 +96,9 @@ static void print_head(struct frame *frame, const struct top *top)
 	snprintf(counts[1], PIECE, ", %" PRIu64 " connections",
 		 (uint64_t)is->connections);
 	snprintf(counts[2], PIECE, "; %.0f requests/s",
-		 per_second(is->records, was->records, ns));
+		 samples_rate(is->records, was->records, ns));
 	snprintf(counts[3], PIECE, ", %.0f expired/s",
-		 per_second(is->expirations, was->expirations, ns));
+		 samples_rate(is->expirations, was->expirations, ns));
 	print_pieces(frame, counts, 4);
 	/* Keep a low window for the queues. */
 	if (frame->lines < LOW)
@@ -258,8 +115,11 @@ static void print_head(struct frame *frame, const struct top *top)
 /* Returns the number of rows that the command line allows. */
 static size_t rows_wanted(const struct top *top)
 {
-	return top->ctl->given & CTL_LIMIT && top->ctl->limit < top->nr ?
-	       top->ctl->limit : top->nr;
+	const struct samples *samples = &top->samples;
+	const struct ctl *ctl = samples->ctl;
+
+	return ctl->given & CTL_LIMIT && ctl->limit < samples->nr ?
+	       ctl->limit : samples->nr;
 }
 
 /* Writes the visible part of the list, the sort order and the keys. */
@@ -290,7 +150,8 @@ static int draw(struct top *top)
 	shown = wanted - top->first < top->page ? wanted - top->first :
 		top->page;
 	print_keys(&frame, top, shown);
-	top_table(&frame, top->ctl, top->rows, wanted, top->first, shown);
+	top_table(&frame, top->samples.ctl, top->samples.rows, wanted,
+		  top->first, shown);
 	return frame_end(&frame);
 }
 
@@ -302,12 +163,12 @@ static int print(const struct top *top)
 	size_t i;
 
 	frame_begin(&frame, false);
-	if (!top->ctl->json) {
+	if (!top->samples.ctl->json) {
 		print_head(&frame, top);
-		top_table(&frame, top->ctl, top->rows, wanted, 0, wanted);
+		top_table(&frame, top->samples.ctl, top->samples.rows, wanted, 0, wanted);
 	}
-	for (i = 0; i < wanted && top->ctl->json; i++)
-		print_json(&top->rows[i]);
+	for (i = 0; i < wanted && top->samples.ctl->json; i++)
+		print_json(&top->samples.rows[i]);
 	return frame_end(&frame);
 }
 
@@ -331,7 +192,7 @@ static void scroll(struct top *top, int key)
 		top->first = 0;
 		break;
 	case SCREEN_LAST:
-		top->first = top->nr;
+		top->first = top->samples.nr;
 		break;
 	}
 }
@@ -341,8 +202,12 @@ static int update(struct top *top)
 {
 	int ret;
 
-	ret = look(top);
-	return ret ? ret : make_rows(top);
+	ret = samples_take(&top->samples);
+	if (!ret)
+		ret = samples_make_rows(&top->samples);
+	if (!ret)
+		top_sort(top->samples.rows, top->samples.nr, top->order);
+	return ret;
 }
 
 /* Draws a frame each second until a key ends the command. Returns 0, an exit status
@@ -365,12 +230,12 @@ static int show_on_screen(struct top *top, uint64_t count)
 			count--;
 		} else if (key == 's') {
 			top->order = (top->order + 1) % NR_ORDERS;
-			top_sort(top->rows, top->nr, top->order);
+			top_sort(top->samples.rows, top->samples.nr, top->order);
 		} else {
 			scroll(top, key);
 		}
 		/* Rates need two samples. */
-		if (!ret && top->rows)
+		if (!ret && top->samples.rows)
 			ret = draw(top);
 	}
 	screen_close(&screen);
@@ -395,12 +260,12 @@ static int show(struct top *top, uint64_t count)
 {
 	int ret;
 
-	ret = look(top);
+	ret = samples_take(&top->samples);
 	if (!ret)
-		ret = check_names(top);
+		ret = samples_check_names(&top->samples);
 	if (ret)
 		return ret;
-	if (screen_usable() && !top->ctl->json)
+	if (screen_usable() && !top->samples.ctl->json)
 		ret = show_on_screen(top, count);
 	else
 		ret = show_lines(top, count);
@@ -410,15 +275,13 @@ static int show(struct top *top, uint64_t count)
 static int run_top(struct ctl *ctl, char **args)
 {
 	uint64_t count = ctl->given & CTL_COUNT ? ctl->count : UINT64_MAX;
-	struct top top = { .ctl = ctl, .names = args };
+	struct top top = { .samples = { .ctl = ctl, .names = args } };
 	int ret;
 
 	ret = ctl_open(ctl, NULL, 0, 0);
 	if (!ret)
 		ret = show(&top, count);
-	queues_free(&top.now.queues);
-	queues_free(&top.before.queues);
-	free(top.rows);
+	samples_free(&top.samples);
 	return ret;
 }
 
