@@ -4,15 +4,13 @@
  * ambiguous, QUEUES gives the queue's clock, mode, owner and consumer.
  */
 #include <errno.h>
-#include <grp.h>
 #include <inttypes.h>
-#include <pwd.h>
 #include <string.h>
-#include <sys/stat.h>
 #include <time.h>
 #include <unistd.h>
 #include <fcntl.h>
 
+#include "tools/access.h"
 #include "tools/ctl.h"
 #include "tools/output/error.h"
 #include "tools/output/time-text.h"
@@ -20,29 +18,7 @@
 #include "tools/queue-list.h"
 #include "tools/refusals.h"
 
-#define NAME_TEXT	80	/* bytes for a user, group or process */
-
-static const char *user_text(char *text, uid_t uid)
-{
-	const struct passwd *user = getpwuid(uid);
-
-	if (user)
-		snprintf(text, NAME_TEXT, "%s (uid %u)", user->pw_name, uid);
-	else
-		snprintf(text, NAME_TEXT, "uid %u", uid);
-	return text;
-}
-
-static const char *group_text(char *text, gid_t gid)
-{
-	const struct group *group = getgrgid(gid);
-
-	if (group)
-		snprintf(text, NAME_TEXT, "%s", group->gr_name);
-	else
-		snprintf(text, NAME_TEXT, "%u", gid);
-	return text;
-}
+#define NAME_TEXT	80	/* bytes for a process */
 
 /* Writes a process's id, and its own name if it is known. */
 static const char *process_text(char *text, uint32_t pid)
@@ -55,82 +31,6 @@ static const char *process_text(char *text, uint32_t pid)
 	else
 		snprintf(text, NAME_TEXT, "process %" PRIu32, pid);
 	return text;
-}
-
-/* Reports that the user may not open the socket or device. */
-static int path_refused(const struct ctl *ctl)
-{
-	char user[NAME_TEXT], group[NAME_TEXT];
-	struct stat st;
-
-	if (stat(ctl->path, &st))
-		return ctl_error("%s: you may not look into the folder it is in; run this as root",
-				 ctl->path);
-	if (st.st_mode & 0020)
-		return ctl_error("%s: only user %s and group %s may use it; to join that group: sudo adduser NAME %s, then log in anew",
-				 ctl->path, user_text(user, st.st_uid),
-				 group_text(group, st.st_gid), group);
-	return ctl_error("%s: only user %s may use it; run this as that user or as root",
-			 ctl->path, user_text(user, st.st_uid));
-}
-
-/* Rights on a queue: the bits of one digit of its mode. */
-#define RIGHT_CONSUME	1
-#define RIGHT_PRODUCE	2
-#define RIGHT_LOOK	4
-#define RIGHT_ALL	7
-
-static unsigned int right_needed(unsigned int op)
-{
-	switch (op) {
-	case EXPIRY_OP_ARM:
-	case EXPIRY_OP_REFRESH:
-	case EXPIRY_OP_CANCEL:
-		return RIGHT_PRODUCE;
-	case EXPIRY_OP_DROP:
-		return RIGHT_ALL;
-	}
-	return RIGHT_LOOK;
-}
-
-static const char *right_text(unsigned int right)
-{
-	switch (right) {
-	case RIGHT_CONSUME:
-		return "take expirations";
-	case RIGHT_PRODUCE:
-		return "arm, refresh or cancel";
-	case RIGHT_LOOK:
-		return "look";
-	}
-	return "drop it";
-}
-
-/* Reports that the user lacks @right on the queue. QUEUES names the owner only to
- * users who may look at the queue.
- */
-static int queue_refused(const struct ctl *ctl, const char *name,
-			 unsigned int right)
-{
-	char user[NAME_TEXT], group[NAME_TEXT];
-	struct expiry_queue row;
-	unsigned int mode;
-
-	if (queue_find(ctl, name, &row) != 1)
-		return ctl_error("queue %s belongs to another user; only root may see whose: sudo expiryctl queues; run this as that user or as root, or take another name with --queue",
-				 name);
-	user_text(user, row.daemon.uid);
-	mode = row.daemon.access & 0777;
-	if (row.daemon.uid != geteuid() && !(~(mode >> 3) & right) &&
-	    row.daemon.gid != EXPIRY_NO_GROUP)
-		return ctl_error("queue %s belongs to user %s, and its group %s may %s; to join that group: sudo adduser NAME %s, then log in anew",
-				 name, user,
-				 group_text(group, row.daemon.gid),
-				 right_text(right), group);
-	return ctl_error("queue %s belongs to user %s, and its mode %03o does not let you %s; run this as %s, or take another name with --queue",
-			 name, user, mode, right_text(right),
-			 mode >> 6 == RIGHT_ALL ? "that user or as root" :
-			 "root");
 }
 
 /* Returns whether the daemon refuses any connection with this error, not only one to
@@ -214,9 +114,9 @@ static int hello_failed(const struct ctl *ctl, const char *name,
 		if (create && is_absent(ctl, name))
 			return ctl_error("no queue %s, and the setting undeclared in expiryd.conf does not let you make it; ask the administrator for queues.d/%s.conf",
 					 name, name);
-		return queue_refused(ctl, name,
+		return access_queue_refused(ctl, name,
 				     flags & EXPIRY_OPEN_CONSUME ?
-				     RIGHT_CONSUME : RIGHT_LOOK);
+				     ACCESS_CONSUME : ACCESS_LOOK);
 	case EBUSY:
 		if (flags & EXPIRY_OPEN_OBSERVE && !daemon_answers(ctl, error))
 			return ctl_error("queue %s has as many observers as it may; end one, or raise observers_per_queue in expiryd.conf",
@@ -245,7 +145,7 @@ int ctl_open_failed(const struct ctl *ctl, const char *name,
 		return no_daemon(ctl);
 	if (error == -EACCES &&
 	    faccessat(AT_FDCWD, ctl->path, W_OK, AT_EACCESS))
-		return path_refused(ctl);
+		return access_path_refused(ctl);
 	if (name && !ctl->device) {
 		ret = hello_failed(ctl, name, flags, error);
 		if (ret)
@@ -329,7 +229,7 @@ int ctl_request_refused(const struct ctl *ctl, const char *what, int error,
 		return ctl_error("queue %s: timer %" PRIu64 " is armed already; leave --new out to change it",
 				 name, ctl->id);
 	case EACCES:
-		return queue_refused(ctl, name, right_needed(op));
+		return access_queue_refused(ctl, name, access_right(op));
 	case ENOSPC:
 		return ctl_error("queue %s is full; cancel or acknowledge timers, or raise timers_per_queue in expiryd.conf",
 				 name);
