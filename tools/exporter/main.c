@@ -9,6 +9,7 @@
 #include <string.h>
 #include <systemd/sd-daemon.h>
 
+#include "tools/address.h"
 #include "tools/ctl.h"
 #include "tools/exporter/http.h"
 #include "tools/exporter/listen.h"
@@ -72,22 +73,6 @@ static int add_listener(struct listeners *listeners, const char *address)
 	return 0;
 }
 
-static int set_address(struct ctl *ctl, const char *path)
-{
-	char address[EXPIRY_ADDRESS_MAX] = "unix:";
-	int ret = 0;
-
-	if (!path)
-		ret = expiry_default_address(address, sizeof(address));
-	if (ret)
-		return ctl_refused("the default socket", ret, EXPIRY_OP_HELLO);
-	free(ctl->address);
-	if (asprintf(&ctl->address, "%s%s", address, path ? path : "") < 0)
-		abort();
-	ctl->path = ctl->address + strlen("unix:");
-	return *ctl->path ? 0 : ctl_usage("--socket wants a path");
-}
-
 /* Takes one option. Returns 0 or an exit status. */
 static int take_option(struct ctl *ctl, struct listeners *listeners, int option)
 {
@@ -95,7 +80,7 @@ static int take_option(struct ctl *ctl, struct listeners *listeners, int option)
 	case OPT_LISTEN:
 		return add_listener(listeners, optarg);
 	case OPT_SOCKET:
-		return set_address(ctl, optarg);
+		return address_set(ctl, "unix", optarg);
 	default:
 		ctl->given |= CTL_LIMIT;
 		if (!parse_number(optarg, &ctl->limit) && ctl->limit)
@@ -148,7 +133,7 @@ static int run(struct ctl *ctl, int argc, char **argv)
 	if (argv[optind])
 		return ctl_usage("%s: no argument is expected; see: expiry-exporter --help",
 				 argv[optind]);
-	ret = ctl->address ? 0 : set_address(ctl, NULL);
+	ret = ctl->address ? 0 : address_set_default(ctl);
 	return ret ? ret : serve(ctl, &listeners);
 }
 
