@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "daemon/client/client.h"
-#include "daemon/client/observer.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/directory.h"
 #include "daemon/queue/queue.h"
@@ -29,9 +28,10 @@ static void client_bound_in_flight(struct client *client);
 /* -------------------------------------------------------------- life, death */
 
 void connections_init(struct connections *connections, struct context *context,
-		      uint64_t nr_max)
+		      const struct connection_ops *ops, uint64_t nr_max)
 {
 	connections->context = context;
+	connections->ops = ops;
 	pool_init(&connections->pool, sizeof(struct client), nr_max);
 	list_init(&connections->clients);
 	list_init(&connections->ready);
@@ -43,16 +43,15 @@ void connections_init(struct connections *connections, struct context *context,
 	list_init(&connections->dead);
 }
 
-/* Handles HELLO, as if it had been received with the following bytes. */
-static struct buffer *client_said(struct context *context,
-				  const struct connection_start *start)
+/* Makes the buffer of HELLO, as if it had been received with the next bytes. */
+static struct buffer *client_hello_buffer(struct buffers *buffers,
+					  const struct connection_start *start)
 {
-	struct buffer *buffer = buffer_spare(&context->buffers);
+	struct buffer *buffer = buffer_spare(buffers);
 
 	/* A turn may have more new clients than spare buffers. */
 	if (!buffer)
-		buffer =
-			buffer_private(&context->buffers, sizeof(start->hello));
+		buffer = buffer_private(buffers, sizeof(start->hello));
 	if (!buffer)
 		return NULL;
 	memcpy(buffer->tail, &start->hello, sizeof(start->hello));
@@ -61,30 +60,25 @@ static struct buffer *client_said(struct context *context,
 	return buffer;
 }
 
-int client_new(struct context *context, struct connection_start *start)
+struct client *client_new(struct connections *connections,
+			  const struct connection_start *start)
 {
-	struct user *user = user_get(&context->users, start->account->uid);
-	struct client *client;
-	struct buffer *hello;
+	struct context *context = connections->context;
+	struct client *client = pool_get(&connections->pool);
+	struct buffer *hello = NULL;
 
-	if (!user)
-		return -ENOMEM;
-	client = pool_get(&context->connections->pool);
-	hello = client ? client_said(context, start) : NULL;
+	if (client)
+		hello = client_hello_buffer(&context->buffers, start);
 	if (!hello) {
-		pool_put(&context->connections->pool, client);
-		user_put(&context->users, user);
-		return -ENOMEM;
+		pool_put(&connections->pool, client);
+		return NULL;
 	}
 	client->context = context;
-	client->user = user;
 	client->fd = start->fd;
 	client->pid = start->pid;
 	client->in_directory = start->in_directory;
-	start->in_directory = NULL;
 	client->recv.done = client_received;
 	client->send.done = client_sent;
-	client->batch.done = client_batch_done;
 	list_init(&client->ready);
 	list_init(&client->writer);
 	list_init(&client->sent);
@@ -93,12 +87,10 @@ int client_new(struct context *context, struct connection_start *start)
 	list_init(&client->parked);
 	list_init(&client->observer);
 	list_init(&client->all);
-	list_add(&context->connections->clients, &client->all);
-	user->connections++;
+	list_add(&connections->clients, &client->all);
 	buffer_push(&client->received, hello);
 	client->nr_received++;
-	client_update(client);
-	return 0;
+	return client;
 }
 
 static bool client_consumes(const struct client *client)
@@ -109,18 +101,14 @@ static bool client_consumes(const struct client *client)
 static void client_free(struct client *client)
 {
 	struct context *context = client->context;
+	struct connections *connections = context->connections;
 
-	queue_detach(client);
-	directory_unref(&context->shared->directory, client->in_directory);
 	buffer_put_all(&context->buffers, &client->received);
 	buffer_put_all(&context->buffers, &client->replies);
 	list_del(&client->all);
 	close(client->fd);
-	share_put(&client->user->account->connections, 1);
-	share_put(&context->shared->connections, 1);
-	client->user->connections--;
-	user_put(&context->users, client->user);
-	pool_put(&context->connections->pool, client);
+	connections->ops->freed(client);
+	pool_put(&connections->pool, client);
 }
 
 /* Ends a client: it is not served any more. Its role as a consumer is free at
@@ -134,8 +122,7 @@ static void client_end(struct client *client)
 	if (client->state == CLIENT_DEAD)
 		return;
 	client->state = CLIENT_DEAD;
-	if (client_consumes(client))
-		delivery_detach(client->queue);
+	client->context->connections->ops->ended(client);
 	list_del(&client->ready);
 	list_del(&client->writer);
 	list_del(&client->starved);
@@ -169,8 +156,7 @@ void client_leave(struct client *client, const char *why, int error)
 			 (int)client->pid, (unsigned int)client->user->uid,
 			 why);
 	client->state = CLIENT_LEAVING;
-	if (client_consumes(client))
-		delivery_detach(client->queue);
+	client->context->connections->ops->ended(client);
 }
 
 void client_fail(struct client *client, const char *why, int error)
@@ -380,7 +366,7 @@ static void client_block(struct client *client)
 
 static bool client_continues(const struct client *client)
 {
-	return client_consumes(client) && delivery_continues(client->queue);
+	return client_consumes(client) && queue_continues(client->queue);
 }
 
 /* Sends all that is pending, in one piece. At first only what the socket takes
@@ -481,7 +467,7 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 	if (!client->replies.first) {
 		client->blocked = false;
 		if (client_consumes(client))
-			delivery_sent(client->queue);
+			client->queue->unsent = false;
 	} else if (!client->blocked && !all) {
 		client_block(client);
 	} else if (client->blocked && result) {
@@ -489,7 +475,7 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 			 &client->blocked_lru);
 	}
 	if (client->missed)
-		observer_tell_missed(client);
+		client->context->connections->ops->copies_missed(client);
 	if (client->replies.first)
 		client_will_write(client);
 	client_update(client);
@@ -648,7 +634,7 @@ void client_update(struct client *client)
 	    !client->received.first && !client_full(client))
 		client_receive(client);
 	if (client_consumes(client))
-		delivery_kick(client->queue);
+		context->connections->ops->consumer_changed(client);
 }
 
 void clients_write(struct connections *connections)

@@ -148,7 +148,22 @@ struct client {
 };
 
 /**
+ * struct connection_ops - calls of the modules above the connection
+ * @consumer_changed: a queue's consumer may take more, or less
+ * @copies_missed: a send is complete, and copies were dropped before
+ * @ended: the client is not served any more
+ * @freed: the connection is closed; its memory goes next
+ */
+struct connection_ops {
+	void (*consumer_changed)(struct client *client);
+	void (*copies_missed)(struct client *client);
+	void (*ended)(struct client *client);
+	void (*freed)(struct client *client);
+};
+
+/**
  * struct connections - a thread's connections
+ * @ops: const
  * @pool: memory of clients
  * @multishot: multishot receive is reliable (const)
  * @skip_success: non-blocking sends post a CQE only on failure (const)
@@ -166,6 +181,7 @@ struct client {
  */
 struct connections {
 	struct context *context;
+	const struct connection_ops *ops;
 	struct pool pool;
 	bool multishot;
 	bool skip_success;
@@ -198,15 +214,15 @@ struct connection_start {
 };
 
 void connections_init(struct connections *connections, struct context *context,
-		      uint64_t nr_max);
+		      const struct connection_ops *ops, uint64_t nr_max);
 
 /* client.c ----------------------------------------------------------------- */
 
 /* Makes a client of a connection after its HELLO, the first record it sent.
- * Takes the descriptor, the directory entry and the charge of a connection. -ENOMEM:
- * takes nothing.
+ * Takes the descriptor and the directory entry. NULL: no memory, takes nothing.
  */
-int client_new(struct context *context, struct connection_start *start);
+struct client *client_new(struct connections *connections,
+			  const struct connection_start *start);
 
 /* Frees all remaining clients, after the loop has ended. */
 void clients_deinit(struct connections *connections);
@@ -281,13 +297,7 @@ uint32_t client_process(struct client *client);
 /* Processes received requests, within the turn's budget. */
 void clients_process(struct connections *connections);
 
-/* Takes the result of a batch; called by the engine. */
-void client_batch_done(struct engine_io *io, int result);
-
 /* hello.c ------------------------------------------------------------------ */
-
-/* Returns whether HELLO requests a connection without any queue. */
-bool hello_wants_no_queue(const struct expiry_hello *hello);
 
 /* Answers the first record, in place. */
 void client_hello(struct client *client, struct expiry_record *record);

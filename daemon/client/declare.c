@@ -8,6 +8,7 @@
 #include "daemon/client/permission.h"
 #include "daemon/engine/engine.h"
 #include "daemon/queue/access.h"
+#include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/declaration.h"
 #include "daemon/queue/queue.h"
@@ -150,7 +151,11 @@ static bool change_owner(struct queue *queue, const struct declaration *file)
 
 	if (from == file->uid)
 		return true;
-	r = queue_give(queue, file->uid);
+	r = -EAGAIN;
+	if (store_leave(queue)) {
+		r = queue_give(queue, file->uid);
+		store_keep(queue);
+	}
 	about.error = -r;
 	if (r < 0)
 		log_at(LOG_LEVEL_ERR, &about,

@@ -19,8 +19,10 @@
 #include <time.h>
 
 #include "daemon/client/client.h"
+#include "daemon/client/delivery.h"
 #include "daemon/client/observer.h"
 #include "daemon/engine/engine.h"
+#include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/queue.h"
 #include "daemon/util/log.h"
@@ -62,7 +64,7 @@ void delivery_kick(struct queue *queue)
 		list_add(&queue->context->queues->due, &queue->due);
 }
 
-void delivery_due(struct engine_queue *engine_queue)
+static void delivery_due(struct engine_queue *engine_queue)
 {
 	struct queue *queue = engine_queue->owner;
 
@@ -81,35 +83,6 @@ void delivery_credit(struct queue *queue, uint32_t credit)
 	}
 	queue->credit = sum;
 	delivery_kick(queue);
-}
-
-void delivery_sent(struct queue *queue)
-{
-	queue->unsent = false;
-}
-
-bool delivery_continues(const struct queue *queue)
-{
-	return queue->unsent && queue->credit && !queue->waiting;
-}
-
-void delivery_detach(struct queue *queue)
-{
-	const struct engine_ops *ops = queue->context->engine->ops;
-
-	queue->consumer = NULL;
-	queue->credit = 0;
-	queue->rewinding = false;
-	queue->clock_set = false;
-	queue->unsent = false;
-	queue->takes = false;
-	list_del(&queue->due);
-	if (queue->waiting) {
-		queue->waiting = false;
-		ops->unwait(queue->engine_queue);
-	}
-	if (queue->reading && ops->stop)
-		ops->stop(queue->engine_queue, &queue->read);
 }
 
 /* Runs again if there may be @more or a timer is due, else waits for one. */
@@ -161,7 +134,7 @@ static void delivery_read(struct queue *queue, int result)
 		delivery_next(queue, (uint32_t)result == queue->read.count);
 }
 
-void delivery_read_done(struct engine_io *io, int result)
+static void delivery_read_done(struct engine_io *io, int result)
 {
 	struct queue *queue = container_of(io, struct queue, read);
 	struct context *context = queue->context;
@@ -175,6 +148,18 @@ void delivery_read_done(struct engine_io *io, int result)
 	}
 	buffer_put(&context->buffers, queue->read_buffer);
 	queue_forget(queue);
+}
+
+/* The engine reports due timers and completes reads only for a consumer. */
+void delivery_attach(struct queue *queue, struct client *client)
+{
+	queue->engine_queue->due = delivery_due;
+	queue->read.done = delivery_read_done;
+	queue->consumer = client;
+	queue->epoch++;
+	queue->credit = 0;
+	queue->rewinding = queue->mode & EXPIRY_MODE_ACK;
+	delivery_kick(queue);
 }
 
 /* Sends a CLOCK_SET to the consumer. Returns false if there is no room now. */

@@ -4,18 +4,29 @@
 #include <string.h>
 
 #include "daemon/client/client.h"
+#include "daemon/client/declare.h"
+#include "daemon/client/delivery.h"
+#include "daemon/client/observer.h"
 #include "daemon/client/permission.h"
 #include "daemon/queue/access.h"
+#include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
+#include "daemon/queue/declaration.h"
 #include "daemon/queue/directory.h"
 #include "daemon/queue/queue.h"
+#include "daemon/queue/store.h"
+#include "daemon/util/config.h"
 #include "daemon/util/name.h"
+
+/* Flags of HELLO that are the queue's mode. */
+#define HELLO_MODE	(EXPIRY_HELLO_ACK | EXPIRY_HELLO_KEYED)
 
 #define HELLO_FLAGS	(EXPIRY_HELLO_CONSUME | EXPIRY_HELLO_ACK | \
 			 EXPIRY_HELLO_DURABLE | EXPIRY_HELLO_KEYED | \
 			 EXPIRY_HELLO_EXISTING | EXPIRY_HELLO_OBSERVE)
 
-bool hello_wants_no_queue(const struct expiry_hello *hello)
+/* Returns whether HELLO requests a connection without any queue. */
+static bool hello_wants_no_queue(const struct expiry_hello *hello)
 {
 	return hello->flags & EXPIRY_HELLO_EXISTING && !hello->name[0];
 }
@@ -60,6 +71,101 @@ static int hello_check(const struct expiry_hello *hello, const char **why)
 	return 0;
 }
 
+/* Makes the queue that HELLO names; it does not exist yet. */
+static int hello_make(struct client *client, const struct expiry_hello *hello,
+		      struct queue **queuep)
+{
+	const struct context *context = client->context;
+	const struct declaration *declaration = NULL;
+	const struct queue_plan plan = {
+		.name = hello->name,
+		.in_directory = client->in_directory,
+		.user = client->user,
+		.config = {
+			.clock_id = hello->clock_id,
+			.mode = hello->flags & HELLO_MODE,
+			.limit = context->config.timers_per_queue,
+		},
+		.layout = config_layout(&context->config),
+	};
+	int r;
+
+	if (hello->name[0])
+		declaration = declarations_find(context->declared, hello->name);
+	if (declaration)
+		return declare_queue(client->context, declaration, queuep);
+	if (hello->flags & (EXPIRY_HELLO_EXISTING | EXPIRY_HELLO_OBSERVE))
+		return -ENOENT;
+	if (hello->name[0] && !permission_to_make(client))
+		return -EACCES;
+	r = queue_new(client->context, &plan, queuep);
+	if (r < 0)
+		return r;
+	/* Store the queue before the client gets HELLO's reply. */
+	if (queue_is_named(*queuep))
+		store_keep(*queuep);
+	return 0;
+}
+
+/* Returns the bits that the flags of a HELLO need. */
+static uint8_t hello_access(const struct expiry_hello *hello)
+{
+	if (hello->flags & EXPIRY_HELLO_OBSERVE)
+		return ACCESS_LOOK;
+	return hello->flags & EXPIRY_HELLO_CONSUME ? ACCESS_CONSUME :
+						     ACCESS_NONE;
+}
+
+/**
+ * hello_attach - attach to the queue that a (checked) HELLO names, or make it
+ *
+ * -ENOENT: EXISTING or OBSERVE, and the queue does not exist. -EACCES: the
+ * client has no right to it. -EINVAL: it has another clock or mode. -EBUSY: it
+ * has a consumer, or the most observers. -EDQUOT: the user's limit of queues.
+ * -ENOSPC: the daemon's. Or the engine's error.
+ */
+static int hello_attach(struct client *client, const struct expiry_hello *hello)
+{
+	uint32_t mode = hello->flags & HELLO_MODE;
+	struct queue *queue = NULL;
+	struct access_peer peer;
+	int r = 0;
+
+	client->access = ACCESS_ALL;
+	if (hello_wants_no_queue(hello)) {
+		client->queueless = true;
+		return 0;
+	}
+	if (hello->name[0])
+		queue = queue_find(client->context->queues, hello->name);
+	if (!queue)
+		r = hello_make(client, hello, &queue);
+	if (r < 0)
+		return r;
+	access_peer_init(&peer, client->user->uid, client->fd);
+	client->access = queue_access_of(queue, &peer);
+	if (!client->access || hello_access(hello) & ~client->access)
+		return -EACCES;
+	if (queue->clock_id != hello->clock_id || queue->mode != mode)
+		return -EINVAL;
+	if (hello->flags & EXPIRY_HELLO_CONSUME && queue->consumer)
+		return -EBUSY;
+	if (hello->flags & EXPIRY_HELLO_OBSERVE) {
+		r = observer_join(client, queue);
+		if (r < 0)
+			return r;
+		/* An observer may look and nothing else. */
+		client->access &= ACCESS_LOOK;
+		client->queue = queue;
+		return 0;
+	}
+	client->queue = queue;
+	queue->clients++;
+	if (hello->flags & EXPIRY_HELLO_CONSUME)
+		delivery_attach(queue, client);
+	return 0;
+}
+
 /* Refusals worth a line. The others are normal use: a queue has a consumer, is
  * of another kind or does not exist.
  */
@@ -92,7 +198,7 @@ void client_hello(struct client *client, struct expiry_record *record)
 	if (r < 0) {
 		counter_add(&context->stat.closed_protocol, 1);
 	} else {
-		r = queue_attach(client, &hello);
+		r = hello_attach(client, &hello);
 		if (r == -EACCES)
 			permission_log_hello(client, hello.name);
 		why = r < 0 ? attach_error(r) : NULL;

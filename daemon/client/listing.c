@@ -28,7 +28,7 @@ static bool listed(const struct listing_question *question,
 	return queue->user->uid == question->uid ||
 	       accounts_privileged(&queue->context->shared->accounts,
 				   question->uid) ||
-	       access_of(queue, peer) & ACCESS_LOOK;
+	       queue_access_of(queue, peer) & ACCESS_LOOK;
 }
 
 static int fill_row(struct listing_row *row, const struct queue *queue)

@@ -34,6 +34,7 @@ void observer_leave(struct client *client)
 {
 	list_del(&client->observer);
 	client->queue->nr_observers--;
+	client->queue = NULL;
 }
 
 /* Returns the number of further records that may wait for the observer. */
@@ -123,7 +124,7 @@ int observers_end(struct queue *queue)
 		struct client *client = container_of(queue->observers.next,
 						     struct client, observer);
 
-		queue_detach(client);
+		observer_leave(client);
 		if (client->state == CLIENT_DEAD)
 			continue;
 		client_leave(client, NULL, 0);

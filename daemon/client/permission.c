@@ -102,7 +102,7 @@ void permission_renew(struct queue *queue)
 		if (client->queue != queue || client->state != CLIENT_OPEN)
 			continue;
 		access_peer_init(&peer, client->user->uid, client->fd);
-		access = access_of(queue, &peer);
+		access = queue_access_of(queue, &peer);
 		if (client->observes)
 			access &= ACCESS_LOOK;
 		if (!access ||

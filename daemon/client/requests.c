@@ -12,13 +12,20 @@
 #include <string.h>
 
 #include "daemon/client/client.h"
+#include "daemon/client/declare.h"
+#include "daemon/client/delivery.h"
 #include "daemon/client/listing.h"
+#include "daemon/client/observer.h"
 #include "daemon/client/permission.h"
+#include "daemon/client/session.h"
 #include "daemon/client/summary.h"
 #include "daemon/engine/engine.h"
 #include "daemon/queue/access.h"
+#include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
+#include "daemon/queue/declaration.h"
 #include "daemon/queue/queue.h"
+#include "daemon/queue/store.h"
 #include "daemon/util/histogram.h"
 #include "daemon/util/log.h"
 #include "daemon/util/util.h"
@@ -290,6 +297,33 @@ static void do_credit(struct client *client, struct buffer *buffer)
 	}
 }
 
+/* Removes the client's queue; its observers end. A declared queue is made anew,
+ * as its file says now. -EINVAL: it is anonymous. -EBUSY: other clients are
+ * attached, or the engine works on a request of an observer.
+ */
+static int do_drop(struct client *client)
+{
+	struct context *context = client->context;
+	struct queue *queue = client->queue;
+	const struct declaration *declaration;
+	int r;
+
+	if (!queue_is_named(queue))
+		return -EINVAL;
+	if (queue->clients > 1)
+		return -EBUSY;
+	r = observers_end(queue);
+	if (r < 0)
+		return r;
+	declaration = declarations_find(context->declared, queue->name);
+	store_forget(queue);
+	session_detach(client);
+	queue_remove(queue);
+	if (declaration)
+		declare_anew(context, declaration);
+	return 0;
+}
+
 /* Returns the extra budget units of a request. */
 static uint32_t budget_cost(const struct expiry_record *request)
 {
@@ -331,7 +365,7 @@ static bool do_daemon_op(struct client *client, struct buffer *buffer)
 	case EXPIRY_OP_QUEUES:
 		return do_queues(client, buffer);
 	default:
-		reply_status(buffer, queue_drop(client));
+		reply_status(buffer, do_drop(client));
 		return true;
 	}
 }
@@ -367,7 +401,7 @@ static void run_done(struct client *client, int result)
 	reply(client->received.first, batch->count);
 }
 
-void client_batch_done(struct engine_io *io, int result)
+static void client_batch_done(struct engine_io *io, int result)
 {
 	struct client *client = container_of(io, struct client, batch);
 
@@ -418,6 +452,7 @@ static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 		return;
 	}
 	histogram_add(&client->context->batch, batch->count);
+	batch->done = client_batch_done;
 	r = ops->submit(client->queue->engine_queue, batch);
 	if (r == -EINPROGRESS) {
 		client_io_begin(client);

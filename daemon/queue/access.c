@@ -2,10 +2,7 @@
 #include <sys/socket.h>
 
 #include "daemon/queue/access.h"
-#include "daemon/queue/queue.h"
 #include "daemon/util/group.h"
-#include "daemon/util/user.h"
-#include "daemon/util/util.h"
 
 /* Linux 4.13; older headers lack it. */
 #ifndef SO_PEERGROUPS
@@ -49,16 +46,16 @@ bool access_in_group(struct access_peer *peer, gid_t gid)
 	return false;
 }
 
-uint8_t access_of(const struct queue *queue, struct access_peer *peer)
+uint8_t access_of(uid_t uid, gid_t gid, uint16_t mode, struct access_peer *peer)
 {
-	uint32_t group = queue->access >> 3 & ACCESS_ALL;
-	uint32_t others = queue->access & ACCESS_ALL;
+	uint32_t group = mode >> 3 & ACCESS_ALL;
+	uint32_t others = mode & ACCESS_ALL;
 
 	if (!peer->uid)
 		return ACCESS_ALL;
-	if (peer->uid == queue->user->uid)
-		return queue->access >> 6 & ACCESS_ALL;
+	if (peer->uid == uid)
+		return mode >> 6 & ACCESS_ALL;
 	if (group == others)
 		return others;
-	return access_in_group(peer, queue->gid) ? group : others;
+	return access_in_group(peer, gid) ? group : others;
 }

@@ -27,8 +27,6 @@
  */
 #define ACCESS_GROUPS_MAX	1024
 
-struct queue;
-
 /**
  * struct access_peer - the process that connected a socket
  * @uid: its user
@@ -76,10 +74,11 @@ static inline bool access_allows(uint8_t access, uint8_t op)
 /* Sets the user @uid and the socket @fd of a peer, for access_of(). */
 void access_peer_init(struct access_peer *peer, uid_t uid, int fd);
 
-/* Returns which bits of ACCESS_ALL the peer has on the queue. Reads its groups
- * once, and only if they matter.
+/* Returns which bits of ACCESS_ALL the peer has by @mode on what @uid and @gid
+ * own. Reads its groups once, and only if they matter.
  */
-uint8_t access_of(const struct queue *queue, struct access_peer *peer);
+uint8_t access_of(uid_t uid, gid_t gid, uint16_t mode,
+		  struct access_peer *peer);
 
 /* Returns whether the peer's process has the group @gid. */
 bool access_in_group(struct access_peer *peer, gid_t gid);

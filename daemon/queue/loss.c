@@ -3,6 +3,7 @@
 #include <stdio.h>
 #include <string.h>
 
+#include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/loss.h"
 #include "daemon/queue/queue.h"

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* Queues: named and anonymous, their access, and their consumers. */
+/* Queues: named and anonymous, their owners and their access. */
 #ifndef DAEMON_QUEUE_H
 #define DAEMON_QUEUE_H
 
@@ -9,17 +9,16 @@
 #include <expiry/wire.h>
 
 #include "daemon/engine/engine.h"
+#include "daemon/queue/access.h"
 #include "daemon/util/name.h"
 #include "daemon/util/pool.h"
+#include "daemon/util/user.h"
 #include "daemon/util/util.h"
 
 struct buffer;
 struct client;
-struct declaration;
-struct mail;
 struct directory_entry;
 struct context;
-struct user;
 
 /**
  * struct queue - one queue
@@ -132,8 +131,6 @@ struct queue_plan {
 	uint32_t layout;
 };
 
-/* queue.c: life and membership ------------------------------------------- */
-
 /* Returns the thread's queue @name, EXPIRY_NAME_MAX bytes, or NULL. */
 struct queue *queue_find(struct queues *queues, const char *name);
 
@@ -144,19 +141,9 @@ int queue_new(struct context *context, const struct queue_plan *plan,
 	      struct queue **queuep);
 
 /* Makes @uid the owner. The charges of the old owner move to @uid, whatever the
- * limits. -ENOMEM; -EAGAIN: the service manager does not take the new name.
+ * limits. -ENOMEM.
  */
 int queue_give(struct queue *queue, uid_t uid);
-
-/**
- * queue_attach - attach to the queue that a (checked) HELLO names, or make it
- *
- * -ENOENT: EXISTING or OBSERVE, and the queue does not exist. -EACCES: the
- * client has no right to it. -EINVAL: it has another clock or mode. -EBUSY: it
- * has a consumer, or the most observers. -EDQUOT: the user's limit of queues.
- * -ENOSPC: the daemon's. Or the engine's error.
- */
-int queue_attach(struct client *client, const struct expiry_hello *hello);
 
 /* Makes a queue of an earlier daemon's, the engine's file @fd. Takes @fd unless
  * it fails. -EEXIST: there is one of this name.
@@ -167,67 +154,28 @@ int queue_adopt(struct context *context, int fd, struct directory_entry *entry,
 /* Frees a removed queue, as the last step. */
 void queue_forget(struct queue *queue);
 
-/* Detaches the client; an anonymous queue ends with it. */
-void queue_detach(struct client *client);
-
-/* Removes the client's queue; its observers end. A declared queue is made anew,
- * as its file says now. -EINVAL: it is anonymous. -EBUSY: other clients are
- * attached, or the engine works on a request of an observer.
- */
-int queue_drop(struct client *client);
-
-/* Updates the owner's charge to the timers in the queue now. */
-void charge_update(struct queue *queue);
-
-/* Returns the number of timers in the queue; its engine counts them anew. */
-uint64_t queue_count_timers(struct queue *queue);
-
-/* Returns how many of @count records of one run may go to the engine within the
- * owner's limit of timers; 0: refuse the first one. Near the limit timers are
- * charged beforehand: *@armsp is their number, until charge_complete().
- */
-uint32_t charge_admit(struct queue *queue, const struct expiry_record *records,
-		      uint32_t count, uint32_t *armsp);
-
-/* Replaces the charge of @arms timers by the real number, after the engine. */
-void charge_complete(struct queue *queue, uint32_t arms);
-
-/* Recounts this thread's timers of a user at the limit. */
-void users_recount(struct context *context, struct mail *mail);
-
-/* consumer.c: expirations on their way ------------------------------------ */
-
-/* Queues the queue for delivery_run() after a change: credit, room, a due
- * timer.
- */
-void delivery_kick(struct queue *queue);
-
-/* Adds the client's credit, and starts the consumer. */
-void delivery_credit(struct queue *queue, uint32_t credit);
-
-/* Continues after the consumer's socket took everything. Returns whether more
- * is collected at once.
- */
-void delivery_sent(struct queue *queue);
-bool delivery_continues(const struct queue *queue);
+/* Removes the queue; the engine's reads for it end first. */
+void queue_remove(struct queue *queue);
 
 /* Detaches the consumer from the queue. */
-void delivery_detach(struct queue *queue);
+void queue_detach_consumer(struct queue *queue);
 
-/* Most expirations in one turn: a storm of them must not starve requests. */
-#define TURN_EXPIRATIONS	2048
+static inline bool queue_is_named(const struct queue *queue)
+{
+	return queue->name[0];
+}
 
-/* Hands out due timers, about @budget expirations. Returns the rest of the
- * budget.
- */
-uint32_t deliveries_run(struct context *context, uint32_t budget);
+/* Returns which bits of ACCESS_ALL the peer has on the queue. */
+static inline uint8_t queue_access_of(const struct queue *queue,
+				      struct access_peer *peer)
+{
+	return access_of(queue->user->uid, queue->gid, queue->access, peer);
+}
 
-/* Reports a step of CLOCK_REALTIME to consumers on that clock. */
-void deliveries_clock_set(struct context *context);
-
-/* Handles a due timer or a completed read; called by the engine, for queue.c.
- */
-void delivery_due(struct engine_queue *engine_queue);
-void delivery_read_done(struct engine_io *io, int result);
+/* Returns whether more is collected once the consumer's socket took all. */
+static inline bool queue_continues(const struct queue *queue)
+{
+	return queue->unsent && queue->credit && !queue->waiting;
+}
 
 #endif /* DAEMON_QUEUE_H */

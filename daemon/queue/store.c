@@ -10,6 +10,7 @@
 #include <unistd.h>
 
 #include "daemon/engine/engine.h"
+#include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/directory.h"
 #include "daemon/queue/queue.h"
@@ -154,6 +155,7 @@ static int take_one(struct context *context, int fd,
 	r = queue_adopt(context, fd, entry, name, uid, &queue);
 	if (r < 0)
 		return r;
+	charge_update(queue);
 	pthread_mutex_lock(&context->shared->store->lock);
 	count_stored(queue, text, 1);
 	pthread_mutex_unlock(&context->shared->store->lock);

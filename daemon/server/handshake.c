@@ -3,6 +3,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include "daemon/client/session.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/directory.h"
 #include "daemon/server/handshake.h"
@@ -140,7 +141,7 @@ static void handshake_landed(struct context *context, struct mail *mail)
 	struct handshake *handshake =
 		container_of(mail, struct handshake, handoff);
 
-	if (client_new(context, &handshake->start) < 0) {
+	if (session_begin(context, &handshake->start) < 0) {
 		connection_refuse(context, handshake->start.fd, -ENOMEM);
 		handshake_end(context, handshake);
 		return;

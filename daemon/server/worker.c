@@ -10,13 +10,16 @@
 #include <time.h>
 
 #include "daemon/client/declare.h"
+#include "daemon/client/delivery.h"
 #include "daemon/client/listing.h"
+#include "daemon/client/session.h"
 #include "daemon/client/summary.h"
 #include "daemon/engine/choose.h"
 #include "daemon/engine/engine.h"
 #include "daemon/loop/choose.h"
 #include "daemon/loop/probe.h"
 #include "daemon/loop/time-namespace.h"
+#include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/loss.h"
 #include "daemon/queue/queue.h"
@@ -126,7 +129,7 @@ int worker_init(struct worker *worker, struct shared *shared, uint32_t number,
 		.clock.fd = -1,
 		.turn_end = turn_end,
 	};
-	connections_init(&worker->connections, context, config->connections);
+	sessions_init(&worker->connections, context, config->connections);
 	users_init(&context->users, &shared->accounts, users_max(context));
 	r = queues_init(&worker->queues, queues_max(context));
 	if (r < 0) {

@@ -1,5 +1,5 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
-/* What an entry of the log has beside its text. */
+/* An entry of the log: its level and its fields. */
 #ifndef DAEMON_LOG_ENTRY_H
 #define DAEMON_LOG_ENTRY_H
 

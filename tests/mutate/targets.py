@@ -64,6 +64,8 @@ LIKELY = {
     "daemon/util/pool": ["test-overload.py", "test-hostile.py"],
     "daemon/loop/probe": ["test-steady-state.py", "test-overload.py"],
     "daemon/queue/queue-file": ["test-declared.py"],
+    "daemon/client/session": ["test-hello.py", "test-limits.py"],
+    "daemon/queue/charge": ["test-limits.py"],
     "daemon/queue/queue": ["test-queues.py", "test-hello.py"],
     "daemon/client/requests": ["test-requests.py", "test-fairness.py"],
     "daemon/client/summary": ["test-manager.py", "test-queues.py"],
