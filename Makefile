@@ -126,7 +126,7 @@ $(B)/expiry-exporter: $(call objects,plain,$(EXPORTER)) $(B)/tools.a \
 # ---------------------------------------------------------------------------
 # The main job, examples, benchmarks
 
-.PHONY: run bench-quick
+.PHONY: run
 run: all $(B)/demo/storm ## the main job: certificates and a million timers
 	@demo/main-job
 
@@ -149,15 +149,6 @@ examples: $(B)/libexpiry.a ## examples/: those whose library is installed
 examples-asan: $(B)/libexpiry.a
 	$(EXAMPLES) O=$(CURDIR)/$(B)/asan/examples \
 		CFLAGS='$(OPTIMIZE) -Wall -Wextra -Werror $(SANITIZE)'
-
-bench-quick: all $(B)/bench/quick $(B)/bench/core ## rates and memory, in about a minute
-	@bench/quick
-
-$(B)/bench/%: $(B)/obj/plain/bench/%.o \
-		$(call objects,plain,bench/mix.c bench/pages.c bench/subject.c) \
-		$(B)/libexpiry.a $(call objects,plain,$(CORE))
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lpthread
 
 include bench/paper/paper.mk bench/heap/heap.mk bench/daemon/daemon.mk kmod/module.mk \
 	tests/tests.mk tests/vm/vm.mk bench/kernel/kernel.mk packaging/install.mk packaging/deb.mk \

@@ -105,7 +105,8 @@ class Run:
         """What there is to do, without a daemon or a socket."""
         say(f"the core alone with {number(timers)} timers")
         done = subprocess.run(
-            [BUILD.parent / "core", "--json", "--plain", str(timers)],
+            [BUILD.parent / "heap/timers-core", "--subject", "sorted-plain",
+             "--workload", "mix", "--timers", str(timers)],
             stdout=subprocess.PIPE, text=True, check=True)
         core = Results.parse(done.stdout)
         self.results["core"] = {op: core.median(work=op) for op in PLAIN}

@@ -11,11 +11,11 @@ BENCH_PEERS := redis beanstalk local-timerfd \
 	$(if $(wildcard /usr/include/event2/event.h),local-libevent) \
 	$(if $(wildcard /usr/include/ev.h),local-libev)
 BENCH_DAEMON_PROGRAMS := $(addprefix $(BENCH_DAEMON)/,echo expiry overload \
-	lateness victim abuser scaling churn $(BENCH_PEERS))
+	lateness victim abuser scaling churn library $(BENCH_PEERS))
 
 $(BENCH_DAEMON_PROGRAMS): $(BENCH_DAEMON)/%:
 	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) $(LIBS)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
 
 # The same loop, with an engine that does nothing.
 $(BENCH_DAEMON)/echo: $(call objects,plain,bench/daemon/echo.c \
@@ -27,6 +27,9 @@ $(addprefix $(BENCH_DAEMON)/,expiry overload lateness victim abuser scaling \
 	$(B)/obj/plain/bench/daemon/%.o $(call objects,plain, \
 	bench/daemon/wire.c bench/mix.c $(BENCH_DRIVER))
 $(BENCH_DAEMON)/overload: $(call objects,plain,bench/daemon/waiter.c)
+
+$(BENCH_DAEMON)/library: $(B)/obj/plain/bench/daemon/library.o \
+	$(call objects,plain,bench/mix.c $(BENCH_DRIVER)) $(B)/libexpiry.a
 
 $(BENCH_DAEMON)/redis $(BENCH_DAEMON)/beanstalk: $(BENCH_DAEMON)/%: \
 	$(B)/obj/plain/bench/daemon/%.o $(call objects,plain,$(BENCH_DRIVER))
@@ -49,7 +52,10 @@ $(BENCH_DAEMON)/bare: $(call objects,bare,$(DAEMON) $(CORE))
 		$(URING_LIBS) $(SYSTEMD_LIBS)
 
 .PHONY: bench bench-instructions bench-instruments bench-lateness bench-overload \
-	bench-connections bench-isolation bench-threads
+	bench-connections bench-isolation bench-quick bench-threads
+bench-quick: all $(BENCH_DAEMON)/library $(B)/bench/heap/timers-core ## rates and memory, in about a minute
+	@bench/daemon/run quick
+
 bench-lateness: all $(BENCH_DAEMON)/lateness ## how late expirations come, beside a timerfd's
 	@bench/daemon/run lateness
 
@@ -71,5 +77,5 @@ bench-overload: all $(BENCH_DAEMON)/overload ## goodput and punctuality from hal
 bench-threads: all $(addprefix $(BENCH_DAEMON)/,echo expiry scaling) ## two threads of the daemon beside one, two queues and one
 	@bench/daemon/run threads
 
-bench: all $(BENCH_DAEMON_PROGRAMS) $(B)/bench/core ## the daemon beside an echo, Redis, beanstalkd, libevent and libev
+bench: all $(BENCH_DAEMON_PROGRAMS) $(B)/bench/heap/timers-core ## the daemon beside an echo, Redis, beanstalkd, libevent and libev
 	@bench/daemon/run capacity

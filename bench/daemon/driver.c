@@ -88,8 +88,11 @@ int driver_main(struct driver *driver, int argc, char **argv)
 	took_ns = bench_now();
 	driver->fill(path, timers);
 	took_ns = bench_now() - took_ns;
-	printf("{\"subject\": \"%s\", \"timers\": %u, \"fill_s\": %.3f}\n",
+	printf("{\"subject\": \"%s\", \"timers\": %u, \"fill_s\": %.3f",
 	       driver->name, timers, took_ns / 1e9);
+	if (driver->more)
+		driver->more();
+	puts("}");
 	fflush(stdout);
 	serve(driver);
 	return 0;

@@ -135,6 +135,7 @@ class Driver:
         "bare": ["expiry"], "echo": ["expiry", "--echo"],
         "lateness": ["lateness"], "scaling": ["scaling"],
         "redis zset": ["redis"], "redis keys": ["redis", "--keys"],
+        "library plain": ["library"], "library keyed": ["library", "--keyed"],
         "beanstalkd": ["beanstalk"], "libevent": ["local-libevent"],
         "libev": ["local-libev"], "timerfd": ["local-timerfd"],
     }
@@ -171,5 +172,5 @@ class Driver:
     def close(self):
         self.process.stdin.close()
         self.process.wait(WAIT)
-        if self.server:
+        if self.server in running:
             self.server.close()

@@ -171,6 +171,7 @@ static uint32_t deliver(void *self, uint64_t now_ns, uint32_t *due)
 
 const struct peer peer_binary = {
 	.name = "binary",
+	.most = PEER_HUGE,
 	.init = init,
 	.deinit = deinit,
 	.process = process,

@@ -142,9 +142,10 @@ static const char *version(void)
 	return EXPIRY_VERSION;
 }
 
-#define PEER_EXPIRY(its_name)						\
+#define PEER_EXPIRY(its_name, its_most)					\
 	{								\
 		.name = its_name,					\
+		.most = its_most,					\
 		.version = version,					\
 		.lazy = true,						\
 		.init = init,						\
@@ -156,7 +157,9 @@ static const char *version(void)
 		.bytes = bytes,						\
 	}
 
-const struct peer peer_sorted_plain = PEER_EXPIRY("sorted-plain");
-const struct peer peer_sorted_keyed = PEER_EXPIRY("sorted-keyed");
-const struct peer peer_subtree_plain = PEER_EXPIRY("subtree-plain");
-const struct peer peer_subtree_keyed = PEER_EXPIRY("subtree-keyed");
+const struct peer peer_sorted_plain = PEER_EXPIRY("sorted-plain", PEER_ANY);
+const struct peer peer_sorted_keyed = PEER_EXPIRY("sorted-keyed", PEER_ANY);
+const struct peer peer_subtree_plain = PEER_EXPIRY("subtree-plain", PEER_ANY);
+/* Keyed subtree pages differ from plain ones as keyed sorted pages do. */
+const struct peer peer_subtree_keyed =
+	PEER_EXPIRY("subtree-keyed", PEER_LARGE);

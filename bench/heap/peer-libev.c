@@ -109,6 +109,7 @@ static const char *version(void)
 
 const struct peer peer_libev = {
 	.name = "libev",
+	.most = PEER_ANY,
 	.version = version,
 	.init = init,
 	.deinit = deinit,

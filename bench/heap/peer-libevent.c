@@ -127,6 +127,7 @@ static uint32_t deliver(void *self, uint64_t now_ns, uint32_t *due)
 
 const struct peer peer_libevent = {
 	.name = "libevent",
+	.most = PEER_HUGE,
 	.version = event_get_version,
 	.init = init,
 	.deinit = deinit,
@@ -136,6 +137,7 @@ const struct peer peer_libevent = {
 
 const struct peer peer_libevent_common = {
 	.name = "libevent-common",
+	.most = PEER_HUGE,
 	.version = event_get_version,
 	.ttl_ns = PEER_TTL_NS,
 	.init = init,

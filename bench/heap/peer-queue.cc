@@ -103,6 +103,6 @@ uint32_t deliver(void *self, uint64_t now_ns, uint32_t *due)
 } /* namespace */
 
 const struct peer peer_queue = {
-	"priority_queue", nullptr, true, 0, init, deinit, nullptr, process,
+	"priority_queue", nullptr, PEER_HUGE, true, 0, init, deinit, nullptr, process,
 	nullptr, deliver, nullptr,
 };

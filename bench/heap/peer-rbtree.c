@@ -111,6 +111,7 @@ static uint32_t deliver(void *self, uint64_t now_ns, uint32_t *due)
 
 const struct peer peer_rbtree = {
 	.name = "rbtree",
+	.most = PEER_HUGE,
 	.init = init,
 	.deinit = free,
 	.process = process,

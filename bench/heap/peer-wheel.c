@@ -160,6 +160,7 @@ static uint32_t deliver(void *self, uint64_t now_ns, uint32_t *due)
 
 const struct peer peer_wheel = {
 	.name = "wheel",
+	.most = PEER_ANY,
 	.init = init,
 	.deinit = free,
 	.process = process,

@@ -31,6 +31,7 @@ struct peer_request {
  * struct peer - one implementation of timers
  * @name: in reports
  * @version: of the library, NULL if it is none
+ * @most: timers it runs with unless named: all would take an hour
  * @lazy: cancelled and refreshed timers cost something later
  * @ttl_ns: not 0: the only time to live it supports
  * @init: make room for @nr timers, none armed
@@ -47,6 +48,7 @@ struct peer_request {
 struct peer {
 	const char *name;
 	const char *(*version)(void);
+	uint32_t most;
 	bool lazy;
 	uint64_t ttl_ns;
 	void *(*init)(const struct peer *peer, uint32_t nr);
@@ -61,6 +63,11 @@ struct peer {
 	uint64_t (*bytes)(const void *self);
 };
 
+/* For @most: beyond, all together take too long; that is too much memory. */
+#define PEER_LARGE	1000000U
+#define PEER_HUGE	10000000U
+#define PEER_ANY	UINT32_MAX
+
 /* The time to live of the workloads with a constant one. */
 #define PEER_TTL_NS	(3600 * 1000000000ULL)
 
@@ -73,7 +80,9 @@ extern const struct peer peer_binary;
 extern const struct peer peer_queue;
 extern const struct peer peer_wheel;
 
-/* All of them, in the order of reports; ends with NULL. */
+/* Those of the program, in the order of reports; ends with NULL: all of them
+ * (peers.c), or those of core/ (peers-core.c), which need no library.
+ */
 extern const struct peer *const peers[];
 
 #ifdef __cplusplus

@@ -25,17 +25,6 @@
 #define TOGETHER_MAX	1000000U
 #define TIMERS_MOST	100000000U
 
-/* Above these numbers only some peers run, unless named: all would take an
- * hour. Keyed subtree pages differ from plain ones as keyed sorted pages do.
- */
-#define LARGE_MAX	1000000U
-#define HUGE_MAX	10000000U
-
-static const struct peer *const huge[] = {
-	&peer_sorted_plain, &peer_sorted_keyed, &peer_subtree_plain,
-	&peer_libev, &peer_wheel, NULL
-};
-
 /* Longer storms of all timers are left out. */
 #define STORM_SECONDS	8.0
 
@@ -74,7 +63,7 @@ static uint32_t ops_of(const struct workload *workload, const struct load *load)
 	if (wanted.quick)
 		ops = 1U << 15;
 	else
-		ops = nr > HUGE_MAX ? 1U << 20 :
+		ops = nr > PEER_HUGE ? 1U << 20 :
 		      nr > 100000 ? 1U << 17 : 1U << 16;
 	if (ops < cycle && (load->peer->lazy || nr <= TOGETHER_MAX))
 		ops = cycle;
@@ -86,7 +75,7 @@ static uint32_t rounds_of(const struct workload *workload, uint32_t nr)
 	if (wanted.rounds)
 		return wanted.rounds;
 	if (nr > TOGETHER_MAX)
-		return workload->delivery || nr > HUGE_MAX ? 1 : 3;
+		return workload->delivery || nr > PEER_HUGE ? 1 : 3;
 	if (nr == TOGETHER_MAX)
 		return wanted.quick ? 1 : 3;
 	return wanted.quick ? 3 : 5;
@@ -244,18 +233,9 @@ static void run_alone(const struct family *family, const struct peer *const *who
 static bool is_able(const struct peer *peer, const struct family *family,
 		    uint32_t nr)
 {
-	uint32_t i;
-
 	if (peer->ttl_ns && !family->ttl)
 		return false;
-	if (wanted.by_name || nr <= LARGE_MAX)
-		return true;
-	if (nr <= HUGE_MAX)
-		return peer != &peer_subtree_keyed;
-	for (i = 0; huge[i]; i++)
-		if (huge[i] == peer)
-			return true;
-	return false;
+	return wanted.by_name || nr <= peer->most;
 }
 
 static void run_family(const struct family *family, uint32_t nr, uint32_t *due)
@@ -276,7 +256,7 @@ static void run_family(const struct family *family, uint32_t nr, uint32_t *due)
 
 static bool is_short(const struct family *family, uint32_t nr)
 {
-	return nr <= HUGE_MAX || wanted.workload ||
+	return nr <= PEER_HUGE || wanted.workload ||
 	       !strcmp(family->name, "exponential");
 }
 

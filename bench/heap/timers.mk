@@ -4,16 +4,22 @@
 
 TIMERS_PEERS := $(patsubst bench/heap/%.c,%,$(wildcard bench/heap/peer-*.c))
 TIMERS_LOAD := bench/heap/clock.c bench/heap/counters.c bench/heap/load.c \
-	bench/heap/peers.c bench/heap/workload.c \
-	$(TIMERS_PEERS:%=bench/heap/%.c) bench/pages.c bench/subject.c $(CORE)
-TIMERS_OBJECTS := $(call objects,plain,$(TIMERS_LOAD)) \
-	$(B)/obj/plain/bench/heap/peer-queue.o
+	bench/heap/workload.c bench/pages.c bench/subject.c $(CORE)
+TIMERS_OBJECTS := $(call objects,plain,$(TIMERS_LOAD) bench/heap/peers.c \
+	$(TIMERS_PEERS:%=bench/heap/%.c)) $(B)/obj/plain/bench/heap/peer-queue.o
 # libev has functions of libevent's names, too: libevent first.
 TIMERS_LIBS := -levent_core -lev
 
 $(HEAP)/timers: HEAP_LIBS := $(TIMERS_LIBS)
 $(HEAP)/timers: $(call objects,plain,bench/heap/timers.c \
 	bench/heap/report.c) $(TIMERS_OBJECTS)
+
+# The core alone, without the peers and what they need.
+$(HEAP)/timers-core: $(call objects,plain,bench/heap/timers.c \
+		bench/heap/report.c $(TIMERS_LOAD) bench/heap/peers-core.c \
+		bench/heap/peer-expiry.c)
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
 
 # Its test.
 TIMERS_TESTS := $(B)/tests/bench/test-timers

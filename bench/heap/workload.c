@@ -351,6 +351,49 @@ static uint32_t sawtooth_step(struct load *load)
 	return expire(load, batch_ns(load->nr * 2.0), sawtooth_next);
 }
 
+/* ------------------------------------------------------------------------
+ * uniform: times to live up to TTL_NS, each as likely; mix: timers at random
+ * are refreshed, others cancelled and armed
+ */
+
+static uint64_t uniform_next(struct load *load, uint32_t timer)
+{
+	(void)timer;
+	return load->now_ns + 1 + bench_below(&load->random, TTL_NS);
+}
+
+static void uniform_fill(struct load *load)
+{
+	arm_all(load, uniform_next);
+}
+
+static void request(struct load *load, enum peer_op op, const uint32_t *timers)
+{
+	uint32_t i;
+
+	for (i = 0; i < PEER_BATCH; i++)
+		load_add(load, op, timers[i], op == PEER_CANCEL ? 0 :
+			 uniform_next(load, timers[i]));
+}
+
+static uint32_t mix_step(struct load *load)
+{
+	uint32_t timers[PEER_BATCH];
+
+	pick(load, timers);
+	request(load, PEER_REFRESH, timers);
+	pick(load, timers);
+	request(load, PEER_CANCEL, timers);
+	request(load, PEER_ARM, timers);
+	return 3 * PEER_BATCH;
+}
+
+/* Takes one step. Timers live half of TTL_NS on average. */
+static uint32_t uniform_step(struct load *load)
+{
+	return expire(load, batch_ns(load->nr * 2.0), uniform_next);
+}
+
 /* ------------------------------------------------------------------------ */
 
 static const struct workload ttl[] = {
@@ -382,6 +425,12 @@ static const struct workload accessed[] = {
 	{ .name = NULL }
 };
 
+static const struct workload random_deadlines[] = {
+	{ .name = "mix", .work = "request", .cycle = 6, .step = mix_step },
+	{ .name = "uniform", .work = "hold", .step = uniform_step },
+	{ .name = NULL }
+};
+
 static const struct workload descending[] = {
 	{ .name = "descending", .work = "hold", .cycle = 6,
 	  .step = descending_step },
@@ -405,6 +454,8 @@ const struct family families[] = {
 	{ .name = "lognormal", .fill = lognormal_fill,
 	  .workloads = lognormal },
 	{ .name = "accessed", .fill = accessed_fill, .workloads = accessed },
+	{ .name = "uniform", .fill = uniform_fill,
+	  .workloads = random_deadlines },
 	{ .name = "descending", .fill = descending_fill,
 	  .workloads = descending },
 	{ .name = "equal", .fill = equal_fill, .workloads = equal },

@@ -1,0 +1,12 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <stddef.h>
+
+#include "peer.h"
+
+const struct peer *const peers[] = {
+	&peer_sorted_plain,
+	&peer_sorted_keyed,
+	&peer_subtree_plain,
+	&peer_subtree_keyed,
+	NULL
+};
