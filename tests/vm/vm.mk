@@ -23,8 +23,10 @@ check-vm: ## the module on Debian's kernel, two processors: kselftests, a smoke 
 	@mkdir -p $(dir $(RESULTS))
 	@$(MAKE) --no-print-directory vm-programs || \
 		{ echo '0 1 0 0 vm:build' >>$(RESULTS); exit 1; }
-	@tests/vm/check $(RESULTS) vm 'device smoke' \
-		$(VM_RUN) --time 1500 --silence 330 --
+	@$(RUN_TESTS) --prefix 'vm: ' LAYERS_MODULE=$(MODULE_DIR)/src \
+		tests/static/layers; layers=$$?; \
+	tests/vm/check $(RESULTS) vm 'device smoke' \
+		$(VM_RUN) --time 1500 --silence 330 -- && exit $$layers
 
 vm-programs: $(VM_PROGRAMS)
 
