@@ -253,6 +253,39 @@ void inside_check(struct io_uring *ring)
 	check_accounts();
 }
 
+bool inside_has_buffer(const struct io_uring *ring)
+{
+	return container_of(ring, struct context, loop.ring)->buffers.nr_free;
+}
+
+void inside_check_victim(const struct peer *peer)
+{
+	const struct client *client, *victim = NULL;
+	const struct list *all, *entry;
+	uint32_t i;
+
+	for (i = 0; i < shared->nr; i++) {
+		all = &shared->contexts[i]->connections->clients;
+		for (entry = all->next; entry != all; entry = entry->next) {
+			client = container_of(entry, struct client, all);
+			if (stream_of(client->fd)->peer == peer)
+				victim = client;
+		}
+	}
+	/* The daemon may not yet know what it has read. */
+	if (!victim || !rings_use(victim->fd))
+		return;
+	all = &victim->context->connections->clients;
+	for (entry = all->next; entry != all; entry = entry->next) {
+		client = container_of(entry, struct client, all);
+		if (client->blocked && client != victim &&
+		    stream_of(client->fd)->moved < stream_of(victim->fd)->moved)
+			sim_fail("client %u is ended for memory, and client %u has read nothing for longer",
+				 peer->number,
+				 stream_of(client->fd)->peer->number);
+	}
+}
+
 void inside_check_empty(void)
 {
 	const struct server *server;

@@ -77,9 +77,11 @@ static bool recv_once(struct ring *r, struct op *op)
 	}
 	if (selects) {
 		if (!ring_has_buffer(r)) {
+			stream->has_starved = true;
 			op_done(r, op, -ENOBUFS, 0);
 			return false;
 		}
+		stream->has_starved = false;
 		buf = ring_take_buffer(r);
 		to = (void *)(uintptr_t)buf->addr;
 		if (!len || len > buf->len)
@@ -123,8 +125,13 @@ static uint64_t sum_of(const struct op *op)
 /* Ends a send of @total bytes. */
 static void send_done(struct ring *r, struct op *op, int result, size_t total)
 {
+	struct stream *stream = stream_of(op->sqe.fd);
+	static uint64_t moves;
+
+	if (result > 0 || (result < (int)total && !stream->was_short))
+		stream->moved = ++moves;
 	if (result < (int)total)
-		stream_of(op->sqe.fd)->was_short = true;
+		stream->was_short = true;
 	op_done(r, op, result, 0);
 }
 
@@ -270,6 +277,11 @@ void op_issue(struct ring *r, const struct io_uring_sqe *sqe)
 	r->last = sqe->flags & IOSQE_IO_LINK ? op : NULL;
 	switch (sqe->opcode) {
 	case IORING_OP_RECV:
+		if (sqe->flags & IOSQE_BUFFER_SELECT &&
+		    stream_of(sqe->fd)->has_starved &&
+		    !inside_has_buffer(r->ring))
+			sim_fail("descriptor %d is received from again, and there is no buffer",
+				 sqe->fd);
 		/* A link is whole before anything of it completes. */
 		if (!(sqe->ioprio & IORING_RECVSEND_POLL_FIRST) &&
 		    !r->last && recv_is_ready(op))

@@ -126,8 +126,13 @@ struct topic *topic_any(struct rng *rng)
 
 void topic_lost(const char *name)
 {
-	int i;
+	uint32_t i;
 
+	/* Observers go with their queue. */
+	for (i = 0; i < nr_peers; i++)
+		if (peers[i]->hello.flags & EXPIRY_HELLO_OBSERVE &&
+		    !memcmp(peers[i]->hello.name, name, EXPIRY_NAME_MAX))
+			peers[i]->may_end = true;
 	for (i = 0; i < TOPICS; i++)
 		if (!memcmp(topics[i].name, name, EXPIRY_NAME_MAX))
 			topics[i].nr_drops++;

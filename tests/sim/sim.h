@@ -206,6 +206,8 @@ bool rings_use(int fd);
  * @max: most of that
  * @is_ended: the other end sends no more; @is_deaf: this end receives no more
  * @is_reset: the other end closed without having read all
+ * @moved: the number of the last send that took something, or that blocked
+ * @has_starved: the last receive found no buffer
  * @was_short: a send took less than all, which blocks the daemon's client
  */
 struct stream {
@@ -220,6 +222,8 @@ struct stream {
 	bool is_deaf;
 	bool is_reset;
 	bool was_short;
+	bool has_starved;
+	uint64_t moved;
 };
 
 struct stream *stream_of(int fd);
@@ -390,6 +394,10 @@ struct peer *inside_asker(const struct engine_io *io);
 void inside_copy(const void *owner, const struct expiry_record *records,
 		 uint32_t nr);
 const char *inside_name(const void *owner);
+/* Returns whether the thread with this ring knows of a free buffer. */
+bool inside_has_buffer(const struct io_uring *ring);
+/* Checks that no other client has read nothing for longer. */
+void inside_check_victim(const struct peer *peer);
 /* Fails unless nothing is charged or held, without clients. */
 void inside_check_empty(void);
 

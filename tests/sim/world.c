@@ -21,6 +21,9 @@
 /* The age of the daemon at the first step. */
 #define OLD_NS		(3600 * SIM_S)
 
+/* Turns in which the engine works for a millisecond. */
+#define WORK_TURNS	16
+
 /* Turns without any news after which the daemon has hung. */
 #define BUSY_MOST	100000
 
@@ -39,6 +42,19 @@ static void log_line(const char *format, va_list ap)
 	printf("    log: ");
 	vprintf(format, ap);
 	printf("\n");
+}
+
+/* Checks that who is ended for the memory of others is the right one. */
+static void check_line(const char *format, va_list ap)
+{
+	uint32_t pid;
+
+	if (strcmp(format, "client of pid %d, uid %u ended: %s%s%s"))
+		return;
+	pid = va_arg(ap, int);
+	(void)va_arg(ap, unsigned int);
+	if (!strncmp(va_arg(ap, const char *), "it does not read", 16))
+		inside_check_victim(peers[pid]);
 }
 
 void log_write(enum log_level level, const struct log_about *about,
@@ -60,6 +76,9 @@ void log_client(const struct log_about *about, const char *format, ...)
 	(void)about;
 	va_start(ap, format);
 	log_line(format, ap);
+	va_end(ap);
+	va_start(ap, format);
+	check_line(format, ap);
 	va_end(ap);
 }
 
@@ -170,6 +189,11 @@ static void run(void)
 			next_phase();
 		else if (++busy > BUSY_MOST)
 			sim_fail("the daemon does not sleep");
+		if (sim.io && !(busy % WORK_TURNS)) {
+			/* It may wait for a buffer that the engine fills. */
+			sim.mono_ns += SIM_MS;
+			rings_progress(rng, true);
+		}
 		return;
 	}
 	switch (rng_below(rng, 4)) {
