@@ -56,9 +56,7 @@ static bool name_ok(const char *name)
 	size_t len = strlen(name);
 
 	return len <= EXPIRY_NAME_MAX &&
-	       len == strspn(name, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				   "abcdefghijklmnopqrstuvwxyz"
-				   "0123456789._-");
+	       len == strspn(name, EXPIRY_NAME_CHARACTERS);
 }
 
 static bool is_named(const struct expiry_options *options)

@@ -93,8 +93,7 @@ static int compare_names(const void *a, const void *b)
 
 bool is_queue_name(const char *text)
 {
-	const size_t len = strspn(text, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"
-				  "abcdefghijklmnopqrstuvwxyz0123456789._-");
+	const size_t len = strspn(text, EXPIRY_NAME_CHARACTERS);
 
 	return len && len <= EXPIRY_NAME_MAX && !text[len];
 }

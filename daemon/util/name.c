@@ -10,9 +10,7 @@
 
 bool name_is_valid(const char *name)
 {
-	static const char allowed[] =
-		"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz"
-		"0123456789._-";
+	static const char allowed[] = EXPIRY_NAME_CHARACTERS;
 	size_t len = strnlen(name, EXPIRY_NAME_MAX), i;
 
 	for (i = 0; i < len; i++)

@@ -32,6 +32,9 @@
 #define EXPIRY_HELLO_OBSERVE	0x40	/* copies of the consumer's records */
 
 #define EXPIRY_NAME_MAX		24
+#define EXPIRY_NAME_CHARACTERS	"ABCDEFGHIJKLMNOPQRSTUVWXYZ" \
+				"abcdefghijklmnopqrstuvwxyz" \
+				"0123456789._-"
 
 /**
  * struct expiry_hello - the first record of a connection, as sent
