@@ -27,13 +27,6 @@ static const char no_such_zone[] =
  */
 enum showing { SHOWN, PASSED, LEFT_OUT };
 
-static bool same(const struct tm *a, const struct tm *b)
-{
-	return a->tm_year == b->tm_year && a->tm_mon == b->tm_mon &&
-	       a->tm_mday == b->tm_mday && a->tm_hour == b->tm_hour &&
-	       a->tm_min == b->tm_min && a->tm_sec == b->tm_sec;
-}
-
 /* Returns the seconds by which the clock is ahead of UTC. */
 static long offset_at(const struct timestamp *ts, time_t when)
 {
@@ -54,13 +47,12 @@ static enum showing shown(const struct timestamp *ts, const struct tm *wall,
 	enum showing showing = LEFT_OUT;
 	struct tm tm = *wall;
 	const time_t utc = timegm(&tm);
-	time_t candidate, local;
+	time_t candidate;
 	int day;
 
 	for (day = -1; day <= 1; day += 2) {
 		candidate = utc - offset_at(ts, utc + day * SECS_PER_DAY);
-		local = candidate + offset_at(ts, candidate);
-		if (!gmtime_r(&local, &tm) || !same(&tm, wall))
+		if (candidate + offset_at(ts, candidate) != utc)
 			continue;
 		if (candidate <= after) {
 			if (showing == LEFT_OUT)

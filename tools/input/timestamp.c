@@ -32,21 +32,16 @@ static bool read_word(const char **text, const char *word)
 /* Reads the weekday if there is one. */
 static void read_weekday(const char **text, int *weekday)
 {
-	static const char *const days[][2] = {
-		{ "sun", "sunday" }, { "mon", "monday" }, { "tue", "tuesday" },
-		{ "wed", "wednesday" }, { "thu", "thursday" },
-		{ "fri", "friday" }, { "sat", "saturday" },
-	};
-	int i;
+	const size_t len = word_length(*text);
+	struct tm tm;
 
-	for (i = 0; i < 7; i++) {
-		if (!read_word(text, days[i][0]) && !read_word(text, days[i][1]))
-			continue;
-		*weekday = i;
-		read_char(text, ',');
-		skip_blanks(text);
-		break;
-	}
+	/* Names in the C locale, which no tool leaves. */
+	if (!len || strptime(*text, "%a", &tm) != *text + len)
+		return;
+	*weekday = tm.tm_wday;
+	*text += len;
+	read_char(text, ',');
+	skip_blanks(text);
 }
 
 /* Checks that the date exists and has the given weekday. */
