@@ -11,8 +11,11 @@
 /* With more queues in a thread the earliest deadline is not computed. */
 #define SUMMARY_QUEUES	256
 
-/* Most age of figures for a client. */
-#define SUMMARY_AGE_NS	10000000
+/* Most age of figures for a client: for each queue, and for each thread but the first.
+ * Summing up takes a small fraction of it, however often clients ask.
+ */
+#define SUMMARY_AGE_QUEUE_NS	40000
+#define SUMMARY_AGE_THREAD_NS	1000000
 
 static void summarize_queue(const struct queue *queue, struct summary *summary,
 			    uint64_t now_ns)
@@ -65,8 +68,13 @@ void summary_update(struct context *context)
 
 static bool recent(struct context *context, uint64_t ns)
 {
-	return ns &&
-	       loop_now(&context->loop, CLOCK_MONOTONIC) - ns < SUMMARY_AGE_NS;
+	struct shared *shared = context->shared;
+	uint64_t queues = min_u64(share_read(&shared->queues) + 1,
+				  SUMMARY_QUEUES);
+	uint64_t age_ns = queues * SUMMARY_AGE_QUEUE_NS +
+			  (shared->nr - 1) * (uint64_t)SUMMARY_AGE_THREAD_NS;
+
+	return ns && loop_now(&context->loop, CLOCK_MONOTONIC) - ns < age_ns;
 }
 
 void summary_sum(const struct context *context, struct summary *summary)

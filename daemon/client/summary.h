@@ -56,7 +56,7 @@ void summaries_init(struct context *context);
 /* Sums up the thread's queues. */
 void summary_update(struct context *context);
 
-/* Returns whether summary_sum() is a few hundredths of a second old at most. If
+/* Returns whether summary_sum() is recent: 40 us old for each of up to 256 queues. If
  * not, the client is @busy until all threads have summed up, and its request
  * follows then. Any number of clients' requests share one pass.
  */

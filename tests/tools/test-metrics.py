@@ -305,5 +305,14 @@ def test_status_is_what_the_service_manager_is_told():
             in text, text
 
 
+def test_status_counts_what_was_just_armed():
+    with Daemon() as daemon:
+        for nr in range(1, 21):
+            ctl(daemon, "status")
+            ctl(daemon, "arm", "+1h")
+            status = json.loads(ctl(daemon, "--json", "--queue", "default", "status"))
+            assert (status["timers"], status["armed"]) == (str(nr), str(nr)), status
+
+
 if __name__ == "__main__":
     tap.main()
