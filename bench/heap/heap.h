@@ -38,10 +38,10 @@ struct heap_kind {
 	struct heap_node (*pop)(void *heap);
 };
 
-extern const struct heap_kind heap_binary;		/* binary.c */
+extern const struct heap_kind heap_binary;		/* arrays.c */
 extern const struct heap_kind heap_binary_free;
 extern const struct heap_kind heap_priority_queue;	/* queue.cc */
-extern const struct heap_kind heap_quad;		/* quad.c */
+extern const struct heap_kind heap_quad;	
 extern const struct heap_kind heap_quad_free;
 extern const struct heap_kind heap_subtree;		/* shipped.c */
 extern const struct heap_kind heap_sorted;

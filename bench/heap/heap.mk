@@ -4,8 +4,7 @@
 
 HEAP := $(B)/bench/heap
 HEAP_CORE := $(CORE) bench/pages.c bench/subject.c
-HEAP_KINDS := bench/heap/binary.c bench/heap/quad.c bench/heap/kinds.c \
-	bench/heap/shipped.c
+HEAP_KINDS := bench/heap/arrays.c bench/heap/kinds.c bench/heap/shipped.c
 
 CXX ?= g++
 CXXFLAGS := -std=gnu++17 $(OPTIMIZE) -Wall -Wextra -Wshadow $(CXXFLAGS)

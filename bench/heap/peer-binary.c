@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The usual home-made binary heap: an array of {deadline, timer}, each timer
- * with its position, so that it can be moved and removed.
+ * The usual home-made binary heap: an array of {deadline, timer}
+ * (bench/sift.h), each timer with its position, so that it can be moved and
+ * removed.
  */
 #include <stdlib.h>
 
@@ -21,19 +22,31 @@ struct timer {
 };
 
 struct entry {
-	uint64_t deadline_ns;
+	uint64_t deadline;
 	struct timer *timer;
 };
 
 /**
  * struct binary - the heap
- * @heap: from 1, so that the children of i are 2i and 2i + 1
+ * @heap: from element 1
  */
 struct binary {
 	struct entry *heap;
 	uint32_t nr;
 	struct timer timers[];
 };
+
+#define SIFT_HEAP	struct binary
+#define SIFT_NODE	struct entry
+
+#include "bench/sift.h"
+
+static inline void sift_moved(struct binary *binary, uint32_t pos,
+			      const struct entry *entry)
+{
+	(void)binary;
+	entry->timer->place = pos;
+}
 
 /* Where the next callback writes. */
 static uint32_t *next_due;
@@ -66,47 +79,14 @@ static void deinit(void *self)
 	free(binary);
 }
 
-static void put(struct binary *binary, uint32_t place, struct entry entry)
-{
-	binary->heap[place] = entry;
-	entry.timer->place = place;
-}
-
-static void rise(struct binary *binary, uint32_t place, struct entry entry)
-{
-	while (place > 1 &&
-	       binary->heap[place / 2].deadline_ns > entry.deadline_ns) {
-		put(binary, place, binary->heap[place / 2]);
-		place /= 2;
-	}
-	put(binary, place, entry);
-}
-
-static void sink(struct binary *binary, uint32_t place, struct entry entry)
-{
-	const struct entry *heap = binary->heap;
-	uint64_t child;
-
-	while ((child = 2ULL * place) <= binary->nr) {
-		if (child < binary->nr &&
-		    heap[child + 1].deadline_ns < heap[child].deadline_ns)
-			child++;
-		if (heap[child].deadline_ns >= entry.deadline_ns)
-			break;
-		put(binary, place, heap[child]);
-		place = child;
-	}
-	put(binary, place, entry);
-}
-
 /* Puts @entry at @place, or at its position from there. */
-static void settle(struct binary *binary, uint32_t place, struct entry entry)
+static void move(struct binary *binary, uint32_t place, struct entry entry)
 {
-	if (place > 1 &&
-	    binary->heap[place / 2].deadline_ns > entry.deadline_ns)
-		rise(binary, place, entry);
+	if (place > 1 && binary->heap[place / 2].deadline > entry.deadline)
+		sift_up(binary, binary->heap, place, &entry, 2);
 	else
-		sink(binary, place, entry);
+		sift_down(binary, binary->heap, place, binary->nr + 1, &entry,
+			  2, true);
 }
 
 static void take_out(struct binary *binary, uint32_t place)
@@ -114,7 +94,7 @@ static void take_out(struct binary *binary, uint32_t place)
 	struct entry last = binary->heap[binary->nr--];
 
 	if (place <= binary->nr)
-		settle(binary, place, last);
+		move(binary, place, last);
 }
 
 static void arm(struct binary *binary, struct timer *timer,
@@ -126,7 +106,7 @@ static void arm(struct binary *binary, struct timer *timer,
 	timer->cookie = cookie;
 	timer->expired = expired;
 	timer->period_ms = 0;
-	rise(binary, ++binary->nr, entry);
+	sift_up(binary, binary->heap, ++binary->nr, &entry, 2);
 }
 
 static void process(void *self, enum peer_op op,
@@ -138,15 +118,15 @@ static void process(void *self, enum peer_op op,
 
 	for (i = 0; i < count; i++) {
 		entry.timer = &binary->timers[requests[i].timer];
-		entry.deadline_ns = requests[i].deadline_ns;
+		entry.deadline = requests[i].deadline_ns;
 		switch (op) {
 		case PEER_ARM:
-			arm(binary, entry.timer, entry.deadline_ns,
+			arm(binary, entry.timer, entry.deadline,
 			    requests[i].timer);
 			break;
 		case PEER_REFRESH:
-			entry.timer->deadline_ns = entry.deadline_ns;
-			settle(binary, entry.timer->place, entry);
+			entry.timer->deadline_ns = entry.deadline;
+			move(binary, entry.timer->place, entry);
 			break;
 		default:
 			take_out(binary, entry.timer->place);
@@ -161,7 +141,7 @@ static uint32_t deliver(void *self, uint64_t now_ns, uint32_t *due)
 	struct timer *timer;
 
 	next_due = due;
-	while (binary->nr && binary->heap[1].deadline_ns <= now_ns) {
+	while (binary->nr && binary->heap[1].deadline <= now_ns) {
 		timer = binary->heap[1].timer;
 		take_out(binary, 1);
 		timer->expired(timer->cookie);
