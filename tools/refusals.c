@@ -63,7 +63,7 @@ static bool is_absent(const struct ctl *ctl, const char *name)
 /* Reports the queue's consumer. Returns 0 if the daemon has no room for a connection
  * instead.
  */
-static int busy(const struct ctl *ctl, const char *name)
+static int consumer_refused(const struct ctl *ctl, const char *name)
 {
 	struct expiry_queue row;
 	char process[NAME_TEXT];
@@ -121,7 +121,8 @@ static int hello_failed(const struct ctl *ctl, const char *name,
 		if (flags & EXPIRY_OPEN_OBSERVE && !daemon_answers(ctl, error))
 			return ctl_error("queue %s has as many observers as it may; end one, or raise observers_per_queue in expiryd.conf",
 					 name);
-		return flags & EXPIRY_OPEN_CONSUME ? busy(ctl, name) : 0;
+		return flags & EXPIRY_OPEN_CONSUME ?
+		       consumer_refused(ctl, name) : 0;
 	case EDQUOT:
 		if (create && !daemon_answers(ctl, error))
 			return ctl_error("queue %s: you have as many queues as one user may; drop one, or raise queues_per_user in expiryd.conf",

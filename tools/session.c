@@ -9,7 +9,7 @@
 #include "tools/session.h"
 
 /* Opens a handle that reconnects, where the library supports that. */
-static int open_lasting(struct ctl *ctl, struct expiry_options options)
+static int open_reconnecting(struct ctl *ctl, struct expiry_options options)
 {
 	if (options.flags & EXPIRY_OPEN_CONSUME &&
 	    !(options.flags & EXPIRY_OPEN_ACK))
@@ -21,7 +21,7 @@ static int open_lasting(struct ctl *ctl, struct expiry_options options)
  * line contradicts them. Returns 0, an exit status with the reason printed, or
  * -errno.
  */
-static int open_as_it_is(struct ctl *ctl, struct expiry_options options)
+static int open_as_listed(struct ctl *ctl, struct expiry_options options)
 {
 	struct expiry_queue row;
 	int ret;
@@ -36,7 +36,7 @@ static int open_as_it_is(struct ctl *ctl, struct expiry_options options)
 		return ret;
 	options.clock_id = row.stat.clock_id;
 	options.flags |= row.stat.mode;
-	ret = open_lasting(ctl, options);
+	ret = open_reconnecting(ctl, options);
 	return ret == -EINVAL ? ctl_remade(options.queue) : ret;
 }
 
@@ -65,9 +65,9 @@ int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,
 	 * enough. -EINVAL means that the queue exists and differs. Then one more
 	 * connection lists the queue, and another attaches.
 	 */
-	ret = open_lasting(ctl, options);
+	ret = open_reconnecting(ctl, options);
 	if (ret == -EINVAL && options.queue)
-		ret = open_as_it_is(ctl, options);
+		ret = open_as_listed(ctl, options);
 	return ret < 0 ? ctl_open_failed(ctl, name, options.flags, ret) : ret;
 }
 
