@@ -26,7 +26,8 @@
 
 #include "daemon/engine/engine.h"
 #include "daemon/loop/buffer.h"
-#include "daemon/util/log.h"
+#include "daemon/queue/context.h"
+#include "daemon/queue/queue.h"
 #include "daemon/util/pool.h"
 #include "daemon/util/util.h"
 
@@ -213,93 +214,27 @@ struct connection_start {
 	struct expiry_record hello;
 };
 
-void connections_init(struct connections *connections, struct context *context,
-		      const struct connection_ops *ops, uint64_t nr_max);
+static inline bool client_consumes(const struct client *client)
+{
+	return client->queue && client->queue->consumer == client;
+}
 
-/* client.c ----------------------------------------------------------------- */
-
-/* Makes a client of a connection after its HELLO, the first record it sent.
- * Takes the descriptor and the directory entry. NULL: no memory, takes nothing.
- */
-struct client *client_new(struct connections *connections,
-			  const struct connection_start *start);
-
-/* Frees all remaining clients, after the loop has ended. */
-void clients_deinit(struct connections *connections);
+/* Returns whether the waiting replies have reached their limit. */
+static inline bool client_full(const struct client *client)
+{
+	return client->replies_len >=
+	       client->context->config.records_in_flight *
+		       sizeof(struct expiry_record);
+}
 
 /* Returns whether it can be sent more now: it is open, reads, and has no
  * earlier reply in progress.
  */
-bool client_takes(const struct client *client);
-
-/* Returns whether the waiting replies have reached their limit. */
-bool client_full(const struct client *client);
-
-/* Queues the client to send in this turn, after those queued before. */
-void client_will_write(struct client *client);
-
-/* Sends a buffer after all others; it is freed afterwards. */
-void client_send(struct client *client, struct buffer *buffer);
-
-/* Returns room for @len bytes that are sent after all others, or NULL: try
- * again next turn. The caller fills it before any other call. It may stand at any
- * address: what remains of a record that was sent in part may precede it.
- */
-void *client_room(struct client *client, size_t len);
-
-/* Logs @why (NULL: no line) and the errno @error (0 = none), sends the pending
- * replies, then ends it.
- */
-void client_leave(struct client *client, const char *why, int error);
-
-/* Ends a client at once: logs @why and the errno @error (0 = none). */
-void client_fail(struct client *client, const char *why, int error);
-
-/* Returns the fields of a log line about the client. */
-struct log_about client_about(const struct client *client, const char *id,
-			      int error);
-
-/* Lends the client's first buffer to an engine or to another thread. The client
- * is @busy, and stays until the buffer is returned, however the client ends.
- * After that it is @busy until processing of the buffer continues.
- */
-void client_io_begin(struct client *client);
-void client_io_end(struct client *client);
-
-/* Parks the client on the list @waiting, @busy, until other threads have
- * answered. client_unpark() then continues it.
- */
-void client_park(struct client *client, struct list *waiting);
-void client_unpark(struct client *client);
-
-/* Continues the client after a change: receives, processes or ends. */
-void client_update(struct client *client);
-
-/* Completes sends with success skipped, submitted before this turn. */
-void clients_sent(struct connections *connections);
-
-/* Sends the pending replies of all writers. */
-void clients_write(struct connections *connections);
-
-/* Ends clients that do not read while their memory exceeds its limit. */
-void clients_bound(struct connections *connections);
-
-/* Ends a turn: sends, receives again, frees dead clients. */
-void clients_turn(struct connections *connections);
-
-/* requests.c --------------------------------------------------------------- */
-
-/* Processes the records of the first received buffer. Returns their cost in
- * units of an ordinary request.
- */
-uint32_t client_process(struct client *client);
-
-/* Processes received requests, within the turn's budget. */
-void clients_process(struct connections *connections);
-
-/* hello.c ------------------------------------------------------------------ */
-
-/* Answers the first record, in place. */
-void client_hello(struct client *client, struct expiry_record *record);
+static inline bool client_takes(const struct client *client)
+{
+	return client->state == CLIENT_OPEN && !client->blocked &&
+	       !client->busy && !client_full(client) &&
+	       !(client->received.first && client->received.first->reply_tail);
+}
 
 #endif /* DAEMON_CLIENT_H */

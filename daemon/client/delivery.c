@@ -19,8 +19,10 @@
 #include <time.h>
 
 #include "daemon/client/client.h"
+#include "daemon/client/connection.h"
 #include "daemon/client/delivery.h"
 #include "daemon/client/observer.h"
+#include "daemon/client/output.h"
 #include "daemon/engine/engine.h"
 #include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
@@ -167,7 +169,7 @@ static bool delivery_tell_clock(struct queue *queue)
 {
 	struct expiry_record *record;
 
-	record = client_room(queue->consumer, sizeof(*record));
+	record = output_room(queue->consumer, sizeof(*record));
 	if (!record)
 		return false;
 	*record = (struct expiry_record) {
@@ -239,8 +241,11 @@ static uint32_t delivery_run(struct queue *queue)
 uint32_t deliveries_run(struct context *context, uint32_t budget)
 {
 	uint32_t full = context->buffers.size / sizeof(struct expiry_record);
+	struct list *due = &context->queues->due;
 	uint32_t done = 0, before;
 
+	if (list_empty(due))
+		return budget;
 	/* Queues added meanwhile have their turn next. After filled buffers
 	 * that is at once: expirations must not pile up when more than a buffer
 	 * of them becomes due each turn.
@@ -250,14 +255,14 @@ uint32_t deliveries_run(struct context *context, uint32_t budget)
 
 		before = done;
 		list_init(&now);
-		list_splice(&now, &context->queues->due);
+		list_splice(&now, due);
 		while (done < budget && (entry = list_pop(&now)))
 			done += delivery_run(container_of(entry, struct queue,
 							  due));
-		list_splice(&now, &context->queues->due);
-		list_splice(&context->queues->due, &now);
+		list_splice(&now, due);
+		list_splice(due, &now);
 	} while (done < budget && done - before >= full &&
-		 !list_empty(&context->queues->due));
+		 !list_empty(due));
 	return done < budget ? budget - done : 0;
 }
 

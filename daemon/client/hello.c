@@ -4,8 +4,10 @@
 #include <string.h>
 
 #include "daemon/client/client.h"
+#include "daemon/client/connection.h"
 #include "daemon/client/declare.h"
 #include "daemon/client/delivery.h"
+#include "daemon/client/hello.h"
 #include "daemon/client/observer.h"
 #include "daemon/client/permission.h"
 #include "daemon/queue/access.h"

@@ -2,6 +2,7 @@
 #include <string.h>
 
 #include "daemon/client/client.h"
+#include "daemon/client/connection.h"
 #include "daemon/client/listing.h"
 #include "daemon/engine/engine.h"
 #include "daemon/queue/access.h"

@@ -3,7 +3,9 @@
 #include <string.h>
 
 #include "daemon/client/client.h"
+#include "daemon/client/connection.h"
 #include "daemon/client/observer.h"
+#include "daemon/client/output.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/queue.h"
 #include "daemon/util/util.h"
@@ -70,7 +72,7 @@ bool observer_tell_missed(struct client *client)
 		return true;
 	if (!observer_listens(client) || !observer_room(client))
 		return false;
-	room = client_room(client, sizeof(record));
+	room = output_room(client, sizeof(record));
 	if (!room)
 		return false;
 	memcpy(room, &record, sizeof(record));
@@ -89,7 +91,7 @@ static void observer_copy(struct client *client,
 	if (observer_tell_missed(client))
 		nr = min_u64(count, observer_room(client));
 	if (nr) {
-		room = client_room(client, nr * RECORD);
+		room = output_room(client, nr * RECORD);
 		if (room)
 			memcpy(room, records, nr * RECORD);
 		else
@@ -105,7 +107,7 @@ void observers_copy(struct queue *queue, const struct expiry_record *records,
 	struct list *entry;
 
 	/* The consumer's send comes first. */
-	client_will_write(queue->consumer);
+	output_schedule(queue->consumer);
 	for (entry = queue->observers.next; entry != &queue->observers;
 	     entry = entry->next)
 		observer_copy(container_of(entry, struct client, observer),

@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/client/client.h"
+#include "daemon/client/connection.h"
 #include "daemon/client/permission.h"
 #include "daemon/queue/access.h"
 #include "daemon/queue/context.h"

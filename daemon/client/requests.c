@@ -12,12 +12,18 @@
 #include <string.h>
 
 #include "daemon/client/client.h"
+#include "daemon/client/connection.h"
 #include "daemon/client/declare.h"
 #include "daemon/client/delivery.h"
+#include "daemon/client/hello.h"
 #include "daemon/client/listing.h"
 #include "daemon/client/observer.h"
+#include "daemon/client/output.h"
 #include "daemon/client/permission.h"
+#include "daemon/client/reply.h"
+#include "daemon/client/requests.h"
 #include "daemon/client/session.h"
+#include "daemon/client/stat.h"
 #include "daemon/client/summary.h"
 #include "daemon/engine/engine.h"
 #include "daemon/queue/access.h"
@@ -48,13 +54,6 @@
 #define STAT_REQUESTS	8
 
 #define RECORD	((uint32_t)sizeof(struct expiry_record))
-#define UNITS(size)	(((uint32_t)(size) + RECORD - 1) / RECORD)
-
-/* The body of a STAT reply. */
-struct stat_body {
-	struct expiry_stat queue;
-	struct expiry_server_stat server;
-};
 
 static void client_broke(struct client *client, const char *why)
 {
@@ -97,47 +96,6 @@ static bool is_about_daemon(uint8_t op)
 	return op == EXPIRY_OP_STAT || op == EXPIRY_OP_QUEUES;
 }
 
-/* Counts the next @count records as replies. */
-static void reply(struct buffer *buffer, uint32_t count)
-{
-	size_t len = count * sizeof(struct expiry_record);
-
-	if (buffer->reply_tail == buffer->reply) {
-		buffer->reply = buffer->head;
-		buffer->reply_tail = buffer->head;
-	} else if (buffer->reply_tail != buffer->head) {
-		memmove(buffer->reply_tail, buffer->head, len);
-	}
-	buffer->reply_tail += len;
-	buffer->head += len;
-}
-
-static void reply_status(struct buffer *buffer, int status)
-{
-	struct expiry_record *record = (void *)buffer->head;
-
-	record->status = status;
-	reply(buffer, 1);
-}
-
-/* Prepares a reply from another buffer: copies the replies so far, so that they
- * go before it. Returns false if there is no room now.
- */
-static bool reply_flush(struct client *client, struct buffer *buffer)
-{
-	size_t len = buffer->reply_tail - buffer->reply;
-	void *room;
-
-	if (len) {
-		room = client_room(client, len);
-		if (!room)
-			return false;
-		memcpy(room, buffer->reply, len);
-		buffer->reply = buffer->reply_tail;
-	}
-	return true;
-}
-
 /* --------------------------------------------------------- the daemon's own */
 
 static bool do_scan(struct client *client, struct buffer *buffer)
@@ -176,91 +134,6 @@ static bool do_scan(struct client *client, struct buffer *buffer)
 	room->tail += (n + 1) * sizeof(*rows);
 	client_send(client, room);
 	buffer->head += sizeof(*request);
-	return true;
-}
-
-static void sum_server_stat(const struct context *context,
-			    struct expiry_server_stat *stat)
-{
-	const struct context_stat *one = &context->stat;
-
-	stat->records += counter_read(&one->records);
-	stat->expirations += counter_read(&one->expirations);
-	stat->refused_connections += counter_read(&one->refused_connections);
-	stat->refused_queues += counter_read(&one->refused_queues);
-	stat->refused_timers += counter_read(&one->refused_timers);
-	stat->refused_busy += counter_read(&one->refused_busy);
-	stat->refused_credit += counter_read(&one->refused_credit);
-	stat->closed_protocol += counter_read(&one->closed_protocol);
-	stat->closed_backlog += counter_read(&one->closed_backlog);
-	stat->closed_hello += counter_read(&one->closed_hello);
-	stat->refused_observers += counter_read(&one->refused_observers);
-	stat->copies_missed += counter_read(&one->copies_missed);
-	stat->backlog += counter_read(&context->buffers.private_size);
-	histogram_sum(&context->turn_ns, stat->turn_ns);
-	histogram_sum(&context->batch, stat->batch);
-	histogram_sum(&context->request_ns, stat->request_ns);
-}
-
-static void fill_server_stat(const struct client *client,
-			     struct expiry_server_stat *stat)
-{
-	const struct queue *queue = client->queue;
-	struct context *context = client->context;
-	struct shared *shared = context->shared;
-	struct summary summary;
-	uint32_t i;
-
-	summary_sum(context, &summary);
-	*stat = (struct expiry_server_stat) {
-		.engine = context->engine->ops->kind,
-		.consumers = queue && queue->consumer,
-		.credit = queue ? queue->credit : 0,
-		.producers = queue ? queue->clients : 0,
-		.loop = context->loop.ops->kind,
-		.uptime_ns = loop_now(&context->loop, CLOCK_BOOTTIME) -
-			     shared->started_ns,
-		.queues = share_read(&shared->queues),
-		.connections = share_read(&shared->connections),
-		.timers = summary.timers,
-		.next_ns = summary.next_ns,
-		.lateness_max_ns = summary.lateness_max_ns,
-		.log_dropped = log_dropped(),
-		.log_left_out = log_left_out(),
-	};
-	for (i = 0; i < shared->nr; i++)
-		sum_server_stat(shared->contexts[i], stat);
-}
-
-static bool do_stat(struct client *client, struct buffer *buffer)
-{
-	struct expiry_record head = *(struct expiry_record *)buffer->head;
-	const struct queue *queue = client->queue;
-	struct stat_body body = { 0 };
-	char *room;
-	int r = 0;
-
-	if (!summary_recent(client))
-		return true;
-	if (queue)
-		r = client->context->engine->ops->stat(queue->engine_queue,
-						       &body.queue);
-	if (r < 0) {
-		reply_status(buffer, r);
-		return true;
-	}
-	fill_server_stat(client, &body.server);
-	if (!reply_flush(client, buffer))
-		return false;
-	room = client_room(client, RECORD * (1 + UNITS(sizeof(body))));
-	if (!room)
-		return false;
-	head.status = 0;
-	head.period_ms = UNITS(sizeof(body));
-	memcpy(room, &head, RECORD);
-	memset(room + RECORD, 0, RECORD * UNITS(sizeof(body)));
-	memcpy(room + RECORD, &body, sizeof(body));
-	buffer->head += RECORD;
 	return true;
 }
 
@@ -361,7 +234,7 @@ static bool do_daemon_op(struct client *client, struct buffer *buffer)
 	case EXPIRY_OP_SCAN:
 		return do_scan(client, buffer);
 	case EXPIRY_OP_STAT:
-		return do_stat(client, buffer);
+		return stat_reply(client, buffer);
 	case EXPIRY_OP_QUEUES:
 		return do_queues(client, buffer);
 	default:
@@ -398,7 +271,7 @@ static void run_done(struct client *client, int result)
 	 */
 	for (i = batch->progress; result < 0 && i < batch->count; i++)
 		batch->records[i].status = result;
-	reply(client->received.first, batch->count);
+	reply_count(client->received.first, batch->count);
 }
 
 static void client_batch_done(struct engine_io *io, int result)
@@ -426,7 +299,7 @@ static void refuse(struct client *client, struct buffer *buffer, uint32_t count)
 		record[nr++].status = -EDQUOT;
 	} while (!keyed && nr < count && record[nr].op == EXPIRY_OP_ARM);
 	counter_add(&client->context->stat.refused_timers, nr);
-	reply(buffer, nr);
+	reply_count(buffer, nr);
 }
 
 /* Passes the next run to the engine, where it may be @busy for some time. */
@@ -546,37 +419,23 @@ static void send_replies(struct client *client, struct buffer *buffer)
 		client_send(client, buffer);
 }
 
-uint32_t client_process(struct client *client)
+/* Processes the records of @buffer, the client's first; before @start all are
+ * done. Returns their cost in units of an ordinary request.
+ */
+static uint32_t requests_process(struct client *client, struct buffer *buffer,
+				 const char *start, bool overdue)
 {
-	struct buffer *buffer = client->received.first, *first = buffer;
 	uint32_t records, more = 0;
-	bool overdue;
-	char *start;
 
-	if (!buffer)
-		return 0;
-	if (!buffer->reply_tail)
-		join_split_record(client, buffer);
-	if (!client->batch_done)
-		first = buffer_for_io(client);
-	if (first)
-		buffer = first;
-	overdue = !first || is_overdue(client, buffer);
 	if (!overdue)
 		client->overdue = false;
-	start = buffer->head;
-	if (client->batch_done) {
-		client->batch_done = false;
-		client->busy = false;
-		run_done(client, client->batch_result);
-	}
 	while (client->state <= CLIENT_OPEN && !client->busy &&
 	       (size_t)(buffer->tail - buffer->head) >= RECORD) {
 		struct expiry_record *record = (void *)buffer->head;
 
 		if (client->state == CLIENT_HELLO) {
 			client_hello(client, record);
-			reply(buffer, 1);
+			reply_count(buffer, 1);
 		} else if (!access_allows(client->access, record->op)) {
 			permission_log_request(client, record->op);
 			reply_status(buffer, -EACCES);
@@ -611,6 +470,35 @@ uint32_t client_process(struct client *client)
 	return records + more;
 }
 
+/* Starts with the first received buffer, or continues with it after a wait. */
+static uint32_t requests_start(struct client *client)
+{
+	struct buffer *buffer = client->received.first, *own;
+
+	if (!buffer)
+		return 0;
+	if (!buffer->reply_tail)
+		join_split_record(client, buffer);
+	own = buffer_for_io(client);
+	if (own)
+		buffer = own;
+	return requests_process(client, buffer, buffer->head,
+				!own || is_overdue(client, buffer));
+}
+
+/* Finishes the run that is back from the engine, and continues behind it. */
+static uint32_t requests_finish(struct client *client)
+{
+	struct buffer *buffer = client->received.first;
+	const char *start = buffer->head;
+	bool overdue = is_overdue(client, buffer);
+
+	client->batch_done = false;
+	client->busy = false;
+	run_done(client, client->batch_result);
+	return requests_process(client, buffer, start, overdue);
+}
+
 /* Processes one buffer of each client until @done reaches @budget; the others
  * continue next turn.
  */
@@ -620,9 +508,13 @@ static uint32_t process(struct list *ready, uint32_t done, uint32_t budget)
 
 	list_init(&now);
 	list_splice(&now, ready);
-	while (done < budget && (entry = list_pop(&now)))
-		done += client_process(container_of(entry, struct client,
-						    ready));
+	while (done < budget && (entry = list_pop(&now))) {
+		struct client *client =
+			container_of(entry, struct client, ready);
+
+		done += client->batch_done ? requests_finish(client) :
+					     requests_start(client);
+	}
 	list_splice(&now, ready);
 	list_splice(ready, &now);
 	return done;

@@ -2,6 +2,7 @@
 #include <errno.h>
 
 #include "daemon/client/client.h"
+#include "daemon/client/connection.h"
 #include "daemon/client/delivery.h"
 #include "daemon/client/observer.h"
 #include "daemon/client/session.h"

@@ -2,6 +2,7 @@
 #include <time.h>
 
 #include "daemon/client/client.h"
+#include "daemon/client/connection.h"
 #include "daemon/client/summary.h"
 #include "daemon/engine/engine.h"
 #include "daemon/queue/context.h"

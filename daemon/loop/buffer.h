@@ -6,7 +6,7 @@
  * buffer of requests becomes the reply in place, and returns to the ring once
  * it is sent. Other records (expirations, scans) are written into spare
  * buffers. A client that reads slowly must hold neither kind: its data is
- * copied to private memory, see client.c.
+ * copied to private memory, see client.h.
  */
 #ifndef DAEMON_BUFFER_H
 #define DAEMON_BUFFER_H

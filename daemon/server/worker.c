@@ -9,9 +9,12 @@
 #include <string.h>
 #include <time.h>
 
+#include "daemon/client/connection.h"
 #include "daemon/client/declare.h"
 #include "daemon/client/delivery.h"
 #include "daemon/client/listing.h"
+#include "daemon/client/output.h"
+#include "daemon/client/requests.h"
 #include "daemon/client/session.h"
 #include "daemon/client/summary.h"
 #include "daemon/engine/choose.h"
@@ -211,7 +214,7 @@ static uint32_t worker_expire(struct worker *worker)
 	     list_empty(&connections->writers)))
 		return left;
 	left = deliveries_run(&worker->context, left);
-	clients_write(connections);
+	outputs_write(connections);
 	loop_submit(&worker->context.loop);
 	return left;
 }

@@ -4,6 +4,8 @@
 #include <unistd.h>
 
 #include "daemon/client/client.h"
+#include "daemon/client/connection.h"
+#include "daemon/client/output.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/directory.h"
 #include "daemon/queue/queue.h"
@@ -16,9 +18,6 @@
 
 /* Clients with at most this many pending records run first. */
 #define READY_SMALL	64
-
-/* Least size of the memory in which a blocked client's replies are gathered. */
-#define BACKLOG_MIN	4096
 
 static void client_received(struct loop_op *op, int result, uint32_t flags);
 static void client_sent(struct loop_op *op, int result, uint32_t flags);
@@ -93,11 +92,6 @@ struct client *client_new(struct connections *connections,
 	return client;
 }
 
-static bool client_consumes(const struct client *client)
-{
-	return client->queue && client->queue->consumer == client;
-}
-
 static void client_free(struct client *client)
 {
 	struct context *context = client->context;
@@ -139,7 +133,8 @@ struct log_about client_about(const struct client *client, const char *id,
 	return (struct log_about) {
 		.id = id,
 		.queue = client->queue && client->queue->name[0] ?
-			 client->queue->name : NULL,
+				 client->queue->name :
+				 NULL,
 		.peer = true,
 		.uid = client->user->uid,
 		.pid = client->pid,
@@ -181,13 +176,6 @@ void clients_deinit(struct connections *connections)
 }
 
 /* --------------------------------------------------------------- receiving */
-
-bool client_full(const struct client *client)
-{
-	return client->replies_len >=
-	       client->context->config.records_in_flight *
-		       sizeof(struct expiry_record);
-}
 
 static void client_receive(struct client *client)
 {
@@ -256,192 +244,15 @@ static void client_received(struct loop_op *op, int result, uint32_t flags)
 
 /* ----------------------------------------------------------------- sending */
 
-bool client_takes(const struct client *client)
-{
-	return client->state == CLIENT_OPEN && !client->blocked &&
-	       !client->busy && !client_full(client) &&
-	       !(client->received.first && client->received.first->reply_tail);
-}
-
-void client_will_write(struct client *client)
-{
-	if (list_empty(&client->writer))
-		list_add(&client->context->connections->writers,
-			 &client->writer);
-}
-
-static void client_push(struct client *client, struct buffer *buffer)
-{
-	buffer->reply = NULL;
-	buffer->reply_tail = NULL;
-	buffer_push(&client->replies, buffer);
-	client->replies_len += buffer->tail - buffer->head;
-	client_will_write(client);
-}
-
-void *client_room(struct client *client, size_t len)
-{
-	struct buffer *buffer = client->replies.first ? client->replies.last :
-							NULL;
-	/* Copies for observers must not take the shared buffers. */
-	bool private = client->blocked || client->observes;
-	char *room;
-
-	if (!buffer ||
-	    buffer->kind != (private ? BUFFER_PRIVATE : BUFFER_SPARE) ||
-	    (client->sending && buffer == client->sending_last) ||
-	    (size_t)(buffer->data + buffer->size - buffer->tail) < len) {
-		if (private)
-			buffer = buffer_private(&client->context->buffers,
-						len < BACKLOG_MIN ?
-							BACKLOG_MIN :
-							len);
-		else
-			buffer = buffer_spare(&client->context->buffers);
-		if (!buffer)
-			return NULL;
-		client_push(client, buffer);
-	}
-	room = buffer->tail;
-	buffer->tail += len;
-	client->replies_len += len;
-	return room;
-}
-
-/* Gathers a blocked client's replies in its own memory, so that many small ones
- * cost only their size.
- */
 void client_send(struct client *client, struct buffer *buffer)
 {
-	size_t len = buffer->tail - buffer->head;
-	void *room;
-
-	if (client->state != CLIENT_DEAD && !client->blocked) {
-		client_push(client, buffer);
-		return;
-	}
-	if (client->state != CLIENT_DEAD) {
-		room = client_room(client, len);
-		if (room)
-			memcpy(room, buffer->head, len);
-		else
-			client_fail(client, "no memory for records it does not read",
-				    0);
-	}
-	buffer_put(&client->context->buffers, buffer);
-}
-
-/* Counts the time of its requests until their answers went to the kernel, in an
- * earlier turn.
- */
-static void client_count(struct client *client, struct buffer *buffer)
-{
-	struct context *context = client->context;
-
-	if (!buffer->received_ns)
-		return;
-	histogram_add(&context->request_ns,
-		      context->connections->written_ns - buffer->received_ns);
-	buffer->received_ns = 0;
-}
-
-/* Blocks a client whose socket took only a part: until all is sent, its replies
- * are in private memory.
- */
-static void client_block(struct client *client)
-{
-	struct buffer_queue old = client->replies;
-	struct buffer *buffer;
-
-	client->blocked = true;
-	list_add(&client->context->connections->blocked_lru,
-		 &client->blocked_lru);
-	client->replies.first = NULL;
-	client->replies_len = 0;
-	while ((buffer = buffer_pop(&old))) {
-		client_count(client, buffer);
-		client_send(client, buffer);
-	}
-}
-
-static bool client_continues(const struct client *client)
-{
-	return client_consumes(client) && queue_continues(client->queue);
-}
-
-/* Sends all that is pending, in one piece. At first only what the socket takes
- * at once, since the memory is shared; a blocked client's is its own and waits.
- *
- * A send that does not wait is complete when it has been submitted. So with
- * MSG_WAITALL and success skipped (a short send posts a CQE), the daemon need
- * not wake up for it. The exception is a client with work to do as soon as it
- * is sent.
- */
-static void client_write(struct client *client)
-{
-	int flags = MSG_NOSIGNAL | (client->blocked ? 0 : MSG_DONTWAIT);
-	bool skip_success = client->context->connections->skip_success &&
-			    !client->blocked && client->state <= CLIENT_OPEN &&
-			    !client->eof && !client_full(client) &&
-			    !client_continues(client);
-	struct buffer *buffer = client->replies.first;
-	struct io_uring_sqe *sqe;
-	size_t n = 0;
-
-	if (client->sending || !buffer || client->state == CLIENT_DEAD)
-		return;
-	sqe = loop_sqe(&client->context->loop, &client->send);
-	client->send_len = 0;
-	for (; buffer && n < CLIENT_IOVECS; buffer = buffer->next) {
-		client->iov[n].iov_base = buffer->head;
-		client->iov[n].iov_len = buffer->tail - buffer->head;
-		client->send_len += buffer->tail - buffer->head;
-		client->sending_last = buffer;
-		n++;
-	}
-	skip_success = skip_success && !buffer;
-	if (skip_success)
-		flags |= MSG_WAITALL;
-	if (n == 1) {
-		io_uring_prep_send(sqe, client->fd, client->iov[0].iov_base,
-				   client->iov[0].iov_len, flags);
-	} else {
-		client->msg.msg_iov = client->iov;
-		client->msg.msg_iovlen = n;
-		io_uring_prep_sendmsg(sqe, client->fd, &client->msg, flags);
-	}
-	if (skip_success) {
-		sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
-		list_add(&client->context->connections->sent, &client->sent);
-	}
-	client->sending = true;
-	client->ops++;
-}
-
-/* Removes @len sent bytes from the queue. Returns true if that was all of
- * client_write()'s send.
- */
-static bool client_written(struct client *client, uint32_t len)
-{
-	struct buffer *buffer;
-
-	client->replies_len -= len;
-	while ((buffer = client->replies.first)) {
-		uint32_t left = buffer->tail - buffer->head;
-		bool last = buffer == client->sending_last;
-
-		if (len < left) {
-			buffer->head += len;
-			return false;
-		}
-		len -= left;
-		client_count(client, buffer);
-		buffer_put(&client->context->buffers,
-			   buffer_pop(&client->replies));
-		if (last)
-			return true;
-	}
-	return true;
+	if (client->state == CLIENT_DEAD)
+		buffer_put(&client->context->buffers, buffer);
+	else if (!client->blocked)
+		output_push(client, buffer);
+	else if (!output_gather(client, buffer))
+		client_fail(client, "no memory for records it does not read",
+			    0);
 }
 
 static void client_sent(struct loop_op *op, int result, uint32_t flags)
@@ -461,7 +272,7 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 		client_end(client);
 		return;
 	}
-	all = client_written(client, result);
+	all = output_written(client, result);
 	if (result)
 		list_del(&client->blocked_lru);
 	if (!client->replies.first) {
@@ -469,7 +280,10 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 		if (client_consumes(client))
 			client->queue->unsent = false;
 	} else if (!client->blocked && !all) {
-		client_block(client);
+		if (!output_block(client))
+			client_fail(client,
+				    "no memory for records it does not read",
+				    0);
 	} else if (client->blocked && result) {
 		list_add(&client->context->connections->blocked_lru,
 			 &client->blocked_lru);
@@ -477,7 +291,7 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 	if (client->missed)
 		client->context->connections->ops->copies_missed(client);
 	if (client->replies.first)
-		client_will_write(client);
+		output_schedule(client);
 	client_update(client);
 }
 
@@ -486,8 +300,8 @@ void clients_sent(struct connections *connections)
 	struct list *entry;
 
 	while ((entry = list_pop(&connections->sent))) {
-		struct client *client = container_of(entry, struct client,
-						     sent);
+		struct client *client =
+			container_of(entry, struct client, sent);
 
 		client_sent(&client->send, client->send_len, 0);
 	}
@@ -615,8 +429,7 @@ void client_update(struct client *client)
 	}
 
 	if (client->batch_done ||
-	    (client->received.first && !client->busy &&
-	     !client_full(client))) {
+	    (client->received.first && !client->busy && !client_full(client))) {
 		if (list_empty(&client->ready))
 			list_add(client_list(client), &client->ready);
 	} else if (client->eof && !client->received.first &&
@@ -637,14 +450,6 @@ void client_update(struct client *client)
 		context->connections->ops->consumer_changed(client);
 }
 
-void clients_write(struct connections *connections)
-{
-	struct list *entry;
-
-	while ((entry = list_pop(&connections->writers)))
-		client_write(container_of(entry, struct client, writer));
-}
-
 static uint64_t client_private(const struct client *client)
 {
 	return buffer_queue_private(&client->received) +
@@ -657,12 +462,14 @@ static uint64_t client_private(const struct client *client)
  */
 void clients_bound(struct connections *connections)
 {
-	uint64_t size =
-		counter_read(&connections->context->buffers.private_size);
-	uint64_t most = context_backlog_max(connections->context) /
-			connections->context->shared->nr;
+	struct context *context = connections->context;
+	uint64_t size = counter_read(&context->buffers.private_size);
 	struct list *entry;
+	uint64_t most;
 
+	if (!size)
+		return;
+	most = context_backlog_max(context) / context->shared->nr;
 	if (size <= most)
 		return;
 	for (entry = connections->dead.next; entry != &connections->dead;
@@ -673,8 +480,9 @@ void clients_bound(struct connections *connections)
 			container_of(entry, struct client, blocked_lru);
 
 		size -= client_private(client);
-		counter_add(&connections->context->stat.closed_backlog, 1);
-		client_fail(client, "it does not read, and others need the memory",
+		counter_add(&context->stat.closed_backlog, 1);
+		client_fail(client,
+			    "it does not read, and others need the memory",
 			    ENOBUFS);
 	}
 }
@@ -685,12 +493,12 @@ void clients_turn(struct connections *connections)
 	struct list *entry;
 
 	clients_bound(connections);
-	clients_write(connections);
+	outputs_write(connections);
 
 	/* First come, first served, while there are buffers. */
 	while (buffers && (entry = list_pop(&connections->starved))) {
-		struct client *client = container_of(entry, struct client,
-						     starved);
+		struct client *client =
+			container_of(entry, struct client, starved);
 
 		client->no_buffer = false;
 		client_update(client);

@@ -1,0 +1,192 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The output of a client: its replies, until its socket has taken them. */
+#include <string.h>
+#include <sys/socket.h>
+
+#include "daemon/client/client.h"
+#include "daemon/client/output.h"
+#include "daemon/loop/buffer.h"
+#include "daemon/loop/loop.h"
+#include "daemon/queue/context.h"
+#include "daemon/queue/queue.h"
+#include "daemon/util/histogram.h"
+#include "daemon/util/util.h"
+
+/* Least size of the memory in which a blocked client's replies are gathered. */
+#define BACKLOG_MIN	4096
+
+void output_schedule(struct client *client)
+{
+	if (list_empty(&client->writer))
+		list_add(&client->context->connections->writers,
+			 &client->writer);
+}
+
+void output_push(struct client *client, struct buffer *buffer)
+{
+	buffer->reply = NULL;
+	buffer->reply_tail = NULL;
+	buffer_push(&client->replies, buffer);
+	client->replies_len += buffer->tail - buffer->head;
+	output_schedule(client);
+}
+
+void *output_room(struct client *client, size_t len)
+{
+	struct buffer *buffer = client->replies.first ? client->replies.last :
+							NULL;
+	/* Copies for observers must not take the shared buffers. */
+	bool private = client->blocked || client->observes;
+	char *room;
+
+	if (!buffer ||
+	    buffer->kind != (private ? BUFFER_PRIVATE : BUFFER_SPARE) ||
+	    (client->sending && buffer == client->sending_last) ||
+	    (size_t)(buffer->data + buffer->size - buffer->tail) < len) {
+		if (private)
+			buffer = buffer_private(&client->context->buffers,
+						len < BACKLOG_MIN ?
+							BACKLOG_MIN :
+							len);
+		else
+			buffer = buffer_spare(&client->context->buffers);
+		if (!buffer)
+			return NULL;
+		output_push(client, buffer);
+	}
+	room = buffer->tail;
+	buffer->tail += len;
+	client->replies_len += len;
+	return room;
+}
+
+bool output_gather(struct client *client, struct buffer *buffer)
+{
+	size_t len = buffer->tail - buffer->head;
+	void *room = output_room(client, len);
+
+	if (room)
+		memcpy(room, buffer->head, len);
+	buffer_put(&client->context->buffers, buffer);
+	return room;
+}
+
+/* Counts the time of its requests until their answers went to the kernel, in an
+ * earlier turn.
+ */
+static void output_count(struct client *client, struct buffer *buffer)
+{
+	struct context *context = client->context;
+
+	if (!buffer->received_ns)
+		return;
+	histogram_add(&context->request_ns,
+		      context->connections->written_ns - buffer->received_ns);
+	buffer->received_ns = 0;
+}
+
+bool output_block(struct client *client)
+{
+	struct buffer_queue old = client->replies;
+	struct buffer *buffer;
+	bool all = true;
+
+	client->blocked = true;
+	list_add(&client->context->connections->blocked_lru,
+		 &client->blocked_lru);
+	client->replies.first = NULL;
+	client->replies_len = 0;
+	while ((buffer = buffer_pop(&old))) {
+		output_count(client, buffer);
+		if (all)
+			all = output_gather(client, buffer);
+		else
+			buffer_put(&client->context->buffers, buffer);
+	}
+	return all;
+}
+
+static bool output_is_awaited(const struct client *client)
+{
+	return client_consumes(client) && queue_continues(client->queue);
+}
+
+/* Sends all that is pending, in one piece. At first only what the socket takes
+ * at once, since the memory is shared; a blocked client's is its own and waits.
+ *
+ * A send that does not wait is complete when it has been submitted. So with
+ * MSG_WAITALL and success skipped (a short send posts a CQE), the daemon need
+ * not wake up for it. The exception is a client with work to do as soon as it
+ * is sent.
+ */
+static void output_write(struct client *client)
+{
+	int flags = MSG_NOSIGNAL | (client->blocked ? 0 : MSG_DONTWAIT);
+	bool skip_success = client->context->connections->skip_success &&
+			    !client->blocked && client->state <= CLIENT_OPEN &&
+			    !client->eof && !client_full(client) &&
+			    !output_is_awaited(client);
+	struct buffer *buffer = client->replies.first;
+	struct io_uring_sqe *sqe;
+	size_t n = 0;
+
+	if (client->sending || !buffer || client->state == CLIENT_DEAD)
+		return;
+	sqe = loop_sqe(&client->context->loop, &client->send);
+	client->send_len = 0;
+	for (; buffer && n < CLIENT_IOVECS; buffer = buffer->next) {
+		client->iov[n].iov_base = buffer->head;
+		client->iov[n].iov_len = buffer->tail - buffer->head;
+		client->send_len += buffer->tail - buffer->head;
+		client->sending_last = buffer;
+		n++;
+	}
+	skip_success = skip_success && !buffer;
+	if (skip_success)
+		flags |= MSG_WAITALL;
+	if (n == 1) {
+		io_uring_prep_send(sqe, client->fd, client->iov[0].iov_base,
+				   client->iov[0].iov_len, flags);
+	} else {
+		client->msg.msg_iov = client->iov;
+		client->msg.msg_iovlen = n;
+		io_uring_prep_sendmsg(sqe, client->fd, &client->msg, flags);
+	}
+	if (skip_success) {
+		sqe->flags |= IOSQE_CQE_SKIP_SUCCESS;
+		list_add(&client->context->connections->sent, &client->sent);
+	}
+	client->sending = true;
+	client->ops++;
+}
+
+bool output_written(struct client *client, uint32_t len)
+{
+	struct buffer *buffer;
+
+	client->replies_len -= len;
+	while ((buffer = client->replies.first)) {
+		uint32_t left = buffer->tail - buffer->head;
+		bool last = buffer == client->sending_last;
+
+		if (len < left) {
+			buffer->head += len;
+			return false;
+		}
+		len -= left;
+		output_count(client, buffer);
+		buffer_put(&client->context->buffers,
+			   buffer_pop(&client->replies));
+		if (last)
+			return true;
+	}
+	return true;
+}
+
+void outputs_write(struct connections *connections)
+{
+	struct list *entry;
+
+	while ((entry = list_pop(&connections->writers)))
+		output_write(container_of(entry, struct client, writer));
+}

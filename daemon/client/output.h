@@ -1,0 +1,44 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/* The output of a client: its replies, until its socket has taken them. */
+#ifndef DAEMON_OUTPUT_H
+#define DAEMON_OUTPUT_H
+
+#include <stdbool.h>
+#include <stddef.h>
+#include <stdint.h>
+
+struct buffer;
+struct client;
+struct connections;
+
+/* Queues the client to send in this turn, after those queued before. */
+void output_schedule(struct client *client);
+
+/* Returns room for @len bytes that are sent after all others, or NULL: try
+ * again next turn. The caller fills it before any other call. It may stand at any
+ * address: what remains of a record that was sent in part may precede it.
+ */
+void *output_room(struct client *client, size_t len);
+
+/* Appends a buffer, which is freed once it is sent. */
+void output_push(struct client *client, struct buffer *buffer);
+
+/* Copies a buffer to a blocked client's own memory, where many small replies cost
+ * only their size, and frees it. Returns false if there is no memory.
+ */
+bool output_gather(struct client *client, struct buffer *buffer);
+
+/* Blocks a client whose socket took only a part: until all is sent, its replies
+ * are in private memory. Returns false if there is no memory for them.
+ */
+bool output_block(struct client *client);
+
+/* Removes @len sent bytes from the queue. Returns true if that was all of the
+ * send in progress.
+ */
+bool output_written(struct client *client, uint32_t len);
+
+/* Sends the pending replies of all writers. */
+void outputs_write(struct connections *connections);
+
+#endif /* DAEMON_OUTPUT_H */
