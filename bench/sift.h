@@ -7,7 +7,7 @@
  * moving node leaves a hole, and the hole moves; no nodes are exchanged.
  *
  * The includer defines SIFT_HEAP, SIFT_NODE with a member deadline, and
- * sift_moved(), which is told of each node that has got a position.
+ * sift_moved(), which gets each node that has a new position.
  *
  * @d and @branch are constants: the compiler makes a copy for each.
  */

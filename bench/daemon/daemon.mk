@@ -34,9 +34,18 @@ $(BENCH_DAEMON)/library: $(B)/obj/plain/bench/daemon/library.o \
 $(BENCH_DAEMON)/redis $(BENCH_DAEMON)/beanstalk: $(BENCH_DAEMON)/%: \
 	$(B)/obj/plain/bench/daemon/%.o $(call objects,plain,$(BENCH_DRIVER))
 
+# The peers of the heap's timers, with the real clock.
+$(B)/obj/local/%.o: bench/daemon/local.c VERSION
+	@mkdir -p $(@D)
+	$(call say,CC,$< [$*])$(CC) $(CPPFLAGS) -DLOCAL_PEER=peer_$* $(CFLAGS) \
+		-MMD -MP -c -o $@ $<
+
 $(addprefix $(BENCH_DAEMON)/,local-timerfd local-libevent local-libev): \
-	$(BENCH_DAEMON)/%: $(B)/obj/plain/bench/daemon/%.o \
-	$(call objects,plain,bench/daemon/local.c $(BENCH_DRIVER))
+	$(BENCH_DAEMON)/local-%: $(B)/obj/local/%.o \
+	$(call objects,plain,$(BENCH_DRIVER))
+$(BENCH_DAEMON)/local-timerfd: $(call objects,plain,bench/daemon/peer-timerfd.c)
+$(BENCH_DAEMON)/local-libevent $(BENCH_DAEMON)/local-libev: \
+	$(BENCH_DAEMON)/local-%: $(B)/obj/plain/bench/heap/peer-%.o
 $(BENCH_DAEMON)/local-libevent: LIBS = -levent
 $(BENCH_DAEMON)/local-libev: LIBS = -lev -lm
 

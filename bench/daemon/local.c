@@ -1,118 +1,137 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Driver: a library of timers in this process. No socket, no batch, no other
- * client: the least cost for a program that keeps its own timers.
+ * Driver: a library of timers in this process, one of bench/heap/peer.h
+ * (LOCAL_PEER), with the real clock. No socket, no other client: the least cost
+ * for a program that keeps its own timers.
  */
 #include <string.h>
-#include <sys/resource.h>
 
 #include "bench/bench.h"
-#include "bench/daemon/local.h"
 #include "bench/daemon/driver.h"
+#include "bench/heap/clock.h"
+#include "bench/heap/peer.h"
 
 #define REQUESTS_MAX	1000000U
 #define FAR_NS		(3600 * NSEC_PER_SEC)
 
-uint64_t local_fired;
-
+static const struct peer *const peer = &LOCAL_PEER;
+static void *state;
+static uint64_t now_ns = NSEC_PER_SEC;	/* of the last delivery */
 static uint32_t *armed;		/* [0] to [@nr_armed - 1]: the armed ones */
+static uint32_t *due;
 static uint32_t nr_armed, nr_all;
 static uint64_t random_state = 1;
 
+/* The libraries read the real time. */
+void clock_set(uint64_t unused)
+{
+	(void)unused;
+}
+
 static uint64_t far_ns(void)
 {
-	return FAR_NS + bench_below(&random_state, FAR_NS);
+	return now_ns + FAR_NS + bench_below(&random_state, FAR_NS);
 }
 
-static void arm_some(uint32_t nr)
+static uint32_t any_armed(void)
 {
-	while (nr--)
-		local.arm(armed[nr_armed++], far_ns());
+	return bench_below(&random_state, nr_armed);
 }
 
-static void refresh_some(uint32_t nr)
+static struct peer_request arm(void)
 {
-	while (nr--)
-		local.refresh(armed[bench_below(&random_state, nr_armed)],
-			      far_ns());
+	return (struct peer_request) { far_ns(), armed[nr_armed++] };
 }
 
-static void cancel_some(uint32_t nr)
+static struct peer_request refresh(void)
 {
-	while (nr--) {
-		uint32_t i = bench_below(&random_state, nr_armed);
-		uint32_t timer = armed[i];
+	return (struct peer_request) { far_ns(), armed[any_armed()] };
+}
 
-		local.cancel(timer);
-		armed[i] = armed[--nr_armed];
-		armed[nr_armed] = timer;
+static struct peer_request cancel(void)
+{
+	uint32_t i = any_armed(), timer = armed[i];
+
+	armed[i] = armed[--nr_armed];
+	armed[nr_armed] = timer;
+	return (struct peer_request) { .timer = timer };
+}
+
+/* Makes a timer due that is not among the armed ones. */
+static struct peer_request arm_due(void)
+{
+	static uint32_t turn;
+
+	return (struct peer_request) {
+		now_ns, armed[nr_armed + turn++ % (nr_all - nr_armed)]
+	};
+}
+
+/* Makes requests before the clock runs. Returns the time the peer took. */
+static uint64_t work(enum peer_op op, struct peer_request (*make)(void),
+		     uint32_t nr)
+{
+	struct peer_request requests[PEER_BATCH];
+	uint64_t took_ns = 0;
+	uint32_t i, count;
+
+	for (; nr; nr -= count) {
+		count = nr < PEER_BATCH ? nr : PEER_BATCH;
+		for (i = 0; i < count; i++)
+			requests[i] = make();
+		took_ns -= bench_now();
+		peer->process(state, op, requests, count);
+		took_ns += bench_now();
 	}
-}
-
-static void fire_some(uint32_t nr)
-{
-	uint64_t wanted = local_fired + nr;
-	uint32_t i;
-
-	for (i = 0; i < nr; i++)
-		local.arm(armed[nr_armed + i], 1);
-	local.run(wanted);
+	return took_ns;
 }
 
 static void fill(const char *path, uint32_t timers)
 {
-	struct rlimit files;
 	uint32_t i;
 
 	(void)path;
-	/* Allow as many descriptors as timers, if possible. */
-	files.rlim_cur = timers + REQUESTS_MAX + 64;
-	files.rlim_max = files.rlim_cur;
-	setrlimit(RLIMIT_NOFILE, &files);
-
-	nr_all = local.nr_max();
-	if (nr_all > timers + REQUESTS_MAX)
-		nr_all = timers + REQUESTS_MAX;
-	if (nr_all <= timers)
-		die("%s can have no more than %u timers here", local.name,
-		    nr_all);
+	nr_all = timers + REQUESTS_MAX;
 	armed = driver_map((uint64_t)nr_all * sizeof(*armed));
+	due = driver_map((uint64_t)nr_all * sizeof(*due));
 	for (i = 0; i < nr_all; i++)
 		armed[i] = i;
-	local.init(nr_all);
-	arm_some(timers);
+	state = peer->init(peer, nr_all);
+	peer->deliver(state, now_ns, due);
+	work(PEER_ARM, arm, timers);
 }
 
 static bool measure(const struct order *order, struct traffic_cost *cost)
 {
-	uint64_t took_ns = bench_now();
-	void (*some)(uint32_t nr);
+	uint32_t nr = order->requests, fired = 0;
 
-	if (!strcmp(order->op, "arm"))
-		some = arm_some;
-	else if (!strcmp(order->op, "refresh"))
-		some = refresh_some;
-	else if (!strcmp(order->op, "cancel"))
-		some = cancel_some;
-	else if (!strcmp(order->op, "fire"))
-		some = fire_some;
-	else
+	if (nr > nr_all - nr_armed && strcmp(order->op, "refresh") &&
+	    strcmp(order->op, "cancel"))
 		return false;
-	if (some != refresh_some && some != cancel_some &&
-	    nr_armed + order->requests > nr_all)
+	if (!strcmp(order->op, "arm")) {
+		cost->took_ns = work(PEER_ARM, arm, nr);
+	} else if (!strcmp(order->op, "refresh")) {
+		cost->took_ns = work(PEER_REFRESH, refresh, nr);
+	} else if (!strcmp(order->op, "cancel")) {
+		cost->took_ns = work(PEER_CANCEL, cancel, nr);
+	} else if (!strcmp(order->op, "fire")) {
+		cost->took_ns = work(PEER_ARM, arm_due, nr) - bench_now();
+		while (fired < nr)
+			fired += peer->deliver(state, now_ns, due);
+		cost->took_ns += bench_now();
+	} else {
 		return false;
-	some(order->requests);
-	cost->took_ns = bench_now() - took_ns;
+	}
 	return true;
 }
 
 int main(int argc, char **argv)
 {
-	struct driver driver = {
-		.name = local.name,
+	static struct driver driver = {
 		.fill = fill,
 		.measure = measure,
 	};
 
+	driver.name = peer->name;
 	return driver_main(&driver, argc, argv);
 }

@@ -79,6 +79,7 @@ extern const struct peer peer_rbtree;
 extern const struct peer peer_binary;
 extern const struct peer peer_queue;
 extern const struct peer peer_wheel;
+extern const struct peer peer_timerfd;	/* bench/daemon/peer-timerfd.c */
 
 /* Those of the program, in the order of reports; ends with NULL: all of them
  * (peers.c), or those of core/ (peers-core.c), which need no library.
