@@ -88,11 +88,11 @@ static void print_next(char *text, size_t size, const struct summary *summary)
 static void print_lateness(char *text, size_t size, uint64_t ns)
 {
 	if (ns < 10000000)
-		snprintf(text, size, "%" PRIu64 " us", ns / 1000);
+		snprintf(text, size, "%" PRIu64 "us", ns / 1000);
 	else if (ns < 10000000000ULL)
-		snprintf(text, size, "%" PRIu64 " ms", ns / 1000000);
+		snprintf(text, size, "%" PRIu64 "ms", ns / 1000000);
 	else
-		snprintf(text, size, "%" PRIu64 " s", ns / 1000000000);
+		snprintf(text, size, "%" PRIu64 "s", ns / 1000000000);
 }
 
 static void print_kept(char *text, size_t size, const struct context *context)

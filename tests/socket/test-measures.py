@@ -98,7 +98,7 @@ def test_lateness_is_what_a_client_sees():
             assert least * 0.9 <= value <= most, (name, value, least, most)
         daemon.reload()
         told = daemon.manager.value("STATUS")
-        told = int(told.split("worst lateness ")[1].split(" ms")[0])
+        told = int(told.split("worst lateness ")[1].split("ms")[0])
         assert least * 0.9 <= told * 10**6 <= most, (told, least, most)
 
 

@@ -273,8 +273,8 @@ def test_queues():
 def span(text):
     """Returns a time in the service manager's status, in nanoseconds, and its
     precision."""
-    number, unit = text.split()[:2]
-    unit = {"us": 1000, "ms": 10**6, "s": 10**9}[unit.rstrip(";,")]
+    number, unit = re.match(r"(\d+)(us|ms|s)\b", text).groups()
+    unit = {"us": 1000, "ms": 10**6, "s": 10**9}[unit]
     return int(number) * unit, unit
 
 
