@@ -18,6 +18,7 @@ static int event_account(struct expiry *h, const struct expiry_record *record)
 		if (!h->granted)
 			return -EPROTO;
 		h->granted--;
+		assert(credit_is_bounded(h));
 	}
 	return 0;
 }
@@ -57,7 +58,7 @@ static void event_keep(struct expiry *h, const struct expiry_record *record)
 	}
 	if (record->op == EXPIRY_OP_EXPIRED) {
 		h->held++;
-		assert(h->granted + h->held <= h->credit);
+		assert(credit_is_bounded(h));
 		ring_put(&h->inbox, record);
 		return;
 	}
@@ -155,7 +156,7 @@ void inbox_drop_expirations(struct expiry *h)
 		ring_put(&h->inbox, &record);
 	}
 	h->granted += h->held;
-	assert(h->granted <= h->credit);
 	h->held = 0;
+	assert(credit_is_bounded(h));
 	h->credit_due = 0;
 }

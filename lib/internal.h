@@ -177,6 +177,13 @@ static inline int break_handle(struct expiry *h, int error)
 	return error;
 }
 
+/* Returns whether the server may send, and the ring holds, no more than the credit.
+ */
+static inline bool credit_is_bounded(const struct expiry *h)
+{
+	return h->granted <= h->credit && h->held <= h->credit - h->granted;
+}
+
 /* Returns whether a record is an expiration, a CLOCK_SET or a MISSED, not a reply.
  */
 static inline bool is_event(const struct expiry_record *record)

@@ -9,8 +9,8 @@
 
 static void grant(struct expiry *h, uint32_t nr)
 {
-	assert(nr <= h->credit - h->granted - h->held);
 	h->granted += nr;
+	assert(credit_is_bounded(h));
 	h->credit_due += nr;
 }
 
