@@ -256,7 +256,7 @@ static int handshake_continue(struct expiry *h)
 static void send_posted(struct expiry *h)
 {
 	struct link *link = h->link;
-	const struct expiry_record *run;
+	const struct expiry_record *next;
 	uint32_t nr;
 	int ret = 1;
 
@@ -264,8 +264,8 @@ static void send_posted(struct expiry *h)
 	link->credit += h->credit_due;
 	h->credit_due = 0;
 	while (ret > 0 && replay_unsent(&link->replay)) {
-		run = replay_next(&link->replay, &nr);
-		ret = exchange_send(h, run, nr);
+		next = replay_next(&link->replay, &nr);
+		ret = exchange_send(h, next, nr);
 		if (ret > 0)
 			link->replay.sent += ret;
 	}

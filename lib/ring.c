@@ -52,11 +52,11 @@ uint32_t ring_take(struct ring *ring, struct expiry_record *records,
 struct expiry_record *ring_reserve(const struct ring *ring, uint32_t *nr)
 {
 	uint32_t start = ring->tail & ring->mask;
-	uint32_t run = ring->mask + 1 - start;
+	uint32_t max = ring->mask + 1 - start;
 
-	if (run > ring_room(ring))
-		run = ring_room(ring);
-	if (*nr > run)
-		*nr = run;
+	if (max > ring_room(ring))
+		max = ring_room(ring);
+	if (*nr > max)
+		*nr = max;
 	return &ring->records[start];
 }

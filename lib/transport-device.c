@@ -76,7 +76,7 @@ static int device_submit(struct expiry *h, struct expiry_record *records,
 static int device_post(struct expiry *h, const struct expiry_record *records,
 		       uint32_t count)
 {
-	struct expiry_record *run;
+	struct expiry_record *next;
 	uint32_t done = 0;
 	uint32_t nr;
 	int ret;
@@ -85,9 +85,9 @@ static int device_post(struct expiry *h, const struct expiry_record *records,
 		nr = h->window - h->posted;
 		if (nr > count - done)
 			nr = count - done;
-		run = ring_reserve(&h->inbox, &nr);
-		memcpy(run, records + done, nr * sizeof(*run));
-		ret = device_batch(h, run, nr);
+		next = ring_reserve(&h->inbox, &nr);
+		memcpy(next, records + done, nr * sizeof(*next));
+		ret = device_batch(h, next, nr);
 		if (ret <= 0)
 			return done ? (int)done : ret;
 		assert((uint32_t)ret <= nr);

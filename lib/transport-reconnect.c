@@ -57,7 +57,7 @@ static int submit_once(struct expiry *h, struct submission *s,
 		       uint32_t *donep)
 {
 	struct link *link = h->link;
-	uint32_t refused, i, done = 0;
+	uint32_t rejected, i, done = 0;
 	int ret;
 
 	link->repeating = s->doubt;
@@ -83,13 +83,13 @@ static int submit_once(struct expiry *h, struct submission *s,
 	ret = link_lost(h);
 	if (ret)
 		return ret;
-	refused = replay_not_idempotent(records + done, s->doubt,
-					h->mode & EXPIRY_MODE_KEYED);
-	assert(done + refused <= count && refused <= s->doubt);
-	for (i = 0; i < refused; i++)
+	rejected = replay_not_idempotent(records + done, s->doubt,
+					 h->mode & EXPIRY_MODE_KEYED);
+	assert(done + rejected <= count && rejected <= s->doubt);
+	for (i = 0; i < rejected; i++)
 		records[done + i].status = -ECONNRESET;
-	s->doubt -= refused;
-	*donep += refused;
+	s->doubt -= rejected;
+	*donep += rejected;
 	return 0;
 }
 
