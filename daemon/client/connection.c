@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <unistd.h>
@@ -182,6 +183,7 @@ static void client_receive(struct client *client)
 	struct io_uring_sqe *sqe =
 		loop_sqe(&client->context->loop, &client->recv);
 
+	assert(!client->receiving && !client->eof);
 	if (client->recv_once || !client->context->connections->multishot) {
 		io_uring_prep_recv(sqe, client->fd, NULL,
 				   client->context->buffers.size, 0);
@@ -205,6 +207,7 @@ static void client_received(struct loop_op *op, int result, uint32_t flags)
 	struct buffer *buffer = NULL;
 
 	if (!(flags & IORING_CQE_F_MORE)) {
+		assert(client->receiving && client->ops);
 		client->receiving = false;
 		client->ops--;
 	}
@@ -261,6 +264,7 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 	bool all;
 
 	(void)flags;
+	assert(client->sending && client->ops);
 	client->ops--;
 	client->sending = false;
 	list_del(&client->sent);
@@ -326,6 +330,8 @@ static void client_count_in_flight(struct client *client)
 
 	client->context->buffers.nr_in_flight += nr - client->nr_in_flight;
 	client->nr_in_flight = nr;
+	assert(client->context->buffers.nr_in_flight <=
+	       client->context->buffers.nr_ring);
 }
 
 /* Copies unprocessed bytes of a stalled client to private memory, except those
@@ -366,6 +372,7 @@ static void client_bound_in_flight(struct client *client)
 
 void client_io_begin(struct client *client)
 {
+	assert(!client->busy && client->received.first);
 	client->busy = true;
 	client->io_pending = true;
 	client->ops++;
@@ -374,6 +381,7 @@ void client_io_begin(struct client *client)
 
 void client_io_end(struct client *client)
 {
+	assert(client->io_pending && client->ops);
 	client->io_pending = false;
 	client->ops--;
 	client_count_in_flight(client);
@@ -511,7 +519,14 @@ void clients_turn(struct connections *connections)
 		struct client *client = container_of(entry, struct client, all);
 
 		entry = entry->next;
-		if (!client->ops)
-			client_free(client);
+		if (client->ops)
+			continue;
+		assert(list_empty(&client->ready) &&
+		       list_empty(&client->writer) &&
+		       list_empty(&client->sent) &&
+		       list_empty(&client->starved) &&
+		       list_empty(&client->blocked_lru) &&
+		       list_empty(&client->parked));
+		client_free(client);
 	}
 }

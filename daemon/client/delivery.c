@@ -141,6 +141,7 @@ static void delivery_read_done(struct engine_io *io, int result)
 	struct queue *queue = container_of(io, struct queue, read);
 	struct context *context = queue->context;
 
+	assert(queue->reading && queue->read_buffer);
 	queue->reading = false;
 	if (!queue->dying) {
 		delivery_read(queue, result);
@@ -155,6 +156,7 @@ static void delivery_read_done(struct engine_io *io, int result)
 /* The engine reports due timers and completes reads only for a consumer. */
 void delivery_attach(struct queue *queue, struct client *client)
 {
+	assert(!queue->consumer && list_empty(&queue->due));
 	queue->engine_queue->due = delivery_due;
 	queue->read.done = delivery_read_done;
 	queue->consumer = client;
@@ -218,6 +220,7 @@ static uint32_t delivery_run(struct queue *queue)
 	}
 	if (!delivery_has_work(queue))
 		return 0;
+	assert(!queue->reading && !queue->read_buffer);
 	buffer = buffer_spare(&context->buffers);
 	if (!buffer) {
 		delivery_kick(queue);
@@ -244,8 +247,6 @@ uint32_t deliveries_run(struct context *context, uint32_t budget)
 	struct list *due = &context->queues->due;
 	uint32_t done = 0, before;
 
-	if (list_empty(due))
-		return budget;
 	/* Queues added meanwhile have their turn next. After filled buffers
 	 * that is at once: expirations must not pile up when more than a buffer
 	 * of them becomes due each turn.

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <string.h>
 
 #include "daemon/client/client.h"
@@ -189,6 +190,7 @@ static void listing_answered(struct context *context, struct mail *mail)
 	struct listing *listing = context->listing;
 	struct client *client = listing->client;
 
+	assert(client);
 	(void)mail;
 	client_unpark(client);
 	if (client->state != CLIENT_DEAD) {

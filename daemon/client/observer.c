@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -26,6 +27,7 @@ int observer_join(struct client *client, struct queue *queue)
 		counter_add(&context->stat.refused_observers, 1);
 		return -EBUSY;
 	}
+	assert(!client->observes && list_empty(&client->observer));
 	client->observes = true;
 	list_add(&queue->observers, &client->observer);
 	queue->nr_observers++;
@@ -34,6 +36,7 @@ int observer_join(struct client *client, struct queue *queue)
 
 void observer_leave(struct client *client)
 {
+	assert(client->observes && client->queue->nr_observers);
 	list_del(&client->observer);
 	client->queue->nr_observers--;
 	client->queue = NULL;

@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* The output of a client: its replies, until its socket has taken them. */
+#include <assert.h>
 #include <string.h>
 #include <sys/socket.h>
 
@@ -24,6 +25,7 @@ void output_schedule(struct client *client)
 
 void output_push(struct client *client, struct buffer *buffer)
 {
+	assert(buffer->head <= buffer->tail);
 	buffer->reply = NULL;
 	buffer->reply_tail = NULL;
 	buffer_push(&client->replies, buffer);
@@ -54,6 +56,7 @@ void *output_room(struct client *client, size_t len)
 			return NULL;
 		output_push(client, buffer);
 	}
+	assert(!client->sending || buffer != client->sending_last);
 	room = buffer->tail;
 	buffer->tail += len;
 	client->replies_len += len;
@@ -91,6 +94,7 @@ bool output_block(struct client *client)
 	struct buffer *buffer;
 	bool all = true;
 
+	assert(!client->sending && !client->blocked);
 	client->blocked = true;
 	list_add(&client->context->connections->blocked_lru,
 		 &client->blocked_lru);
@@ -164,6 +168,7 @@ bool output_written(struct client *client, uint32_t len)
 {
 	struct buffer *buffer;
 
+	assert(len <= client->replies_len);
 	client->replies_len -= len;
 	while ((buffer = client->replies.first)) {
 		uint32_t left = buffer->tail - buffer->head;

@@ -8,6 +8,7 @@
  * reply_tail), the unprocessed requests [head, tail). They share one memory:
  * replies move down only after a record without a reply.
  */
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 
@@ -280,6 +281,7 @@ static void client_batch_done(struct engine_io *io, int result)
 
 	client_io_end(client);
 	charge_complete(client->queue, client->batch_timers);
+	assert(!client->batch_done);
 	client->batch_result = result;
 	client->batch_done = true;
 	client_update(client);
@@ -405,6 +407,7 @@ static struct buffer *buffer_for_io(struct client *client)
 /* Ends a processed buffer: sends it, or frees it if it has no reply. */
 static void send_replies(struct client *client, struct buffer *buffer)
 {
+	assert(client->nr_received && !client->io_pending);
 	buffer_pop(&client->received);
 	client->nr_received--;
 	if (client->state <= CLIENT_OPEN) {
@@ -493,6 +496,7 @@ static uint32_t requests_finish(struct client *client)
 	const char *start = buffer->head;
 	bool overdue = is_overdue(client, buffer);
 
+	assert(client->busy && !client->io_pending);
 	client->batch_done = false;
 	client->busy = false;
 	run_done(client, client->batch_result);
@@ -502,10 +506,13 @@ static uint32_t requests_finish(struct client *client)
 /* Processes one buffer of each client until @done reaches @budget; the others
  * continue next turn.
  */
-static uint32_t process(struct list *ready, uint32_t done, uint32_t budget)
+static uint32_t requests_share(struct list *ready, uint32_t done,
+			       uint32_t budget)
 {
 	struct list now, *entry;
 
+	if (list_empty(ready))
+		return done;
 	list_init(&now);
 	list_splice(&now, ready);
 	while (done < budget && (entry = list_pop(&now))) {
@@ -522,10 +529,10 @@ static uint32_t process(struct list *ready, uint32_t done, uint32_t budget)
 
 void clients_process(struct connections *connections)
 {
-	uint32_t done =
-		process(&connections->ready_small, 0, TURN_REQUESTS_SMALL);
+	uint32_t done = requests_share(&connections->ready_small, 0,
+				       TURN_REQUESTS_SMALL);
 
 	/* A cost above the first limit does not reduce the others' share. */
-	process(&connections->ready, min_u64(done, TURN_REQUESTS_SMALL),
-		TURN_REQUESTS);
+	requests_share(&connections->ready, min_u64(done, TURN_REQUESTS_SMALL),
+		       TURN_REQUESTS);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <errno.h>
 
 #include "daemon/client/client.h"
@@ -23,6 +24,7 @@ void session_detach(struct client *client)
 		return;
 	}
 	client->queue = NULL;
+	assert(queue->clients);
 	queue->clients--;
 	if (queue->consumer == client)
 		queue_detach_consumer(queue);
@@ -56,6 +58,7 @@ static void session_freed(struct client *client)
 	directory_unref(&context->shared->directory, client->in_directory);
 	share_put(&user->account->connections, 1);
 	share_put(&context->shared->connections, 1);
+	assert(user->connections);
 	user->connections--;
 	user_put(&context->users, user);
 }

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <time.h>
 
 #include "daemon/client/client.h"
@@ -105,6 +106,7 @@ static void pass_end(struct context *context)
 	struct summaries *summaries = context->summaries;
 	struct list *entry;
 
+	assert(summaries->passing);
 	summaries->passing = false;
 	summaries->passed_ns = loop_now(&context->loop, CLOCK_MONOTONIC);
 	while ((entry = list_pop(&summaries->waiting))) {

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <time.h>
@@ -92,6 +93,7 @@ void alarm_set(struct alarms *alarms, struct alarm *alarm, uint64_t deadline_ns)
 	alarm->deadline_ns = deadline_ns;
 	if (!position)
 		position = ++alarms->nr;
+	assert(position <= alarms->nr && alarms->nr <= alarms->nr_max);
 	position = sift_up(alarms, position, alarm);
 	position = sift_down(alarms, position, alarm);
 	alarm_move(alarms, position, alarm);
@@ -104,6 +106,7 @@ void alarm_unset(struct alarms *alarms, struct alarm *alarm)
 
 	if (!position)
 		return;
+	assert(position <= alarms->nr && alarms->heap[position] == alarm);
 	alarm->position = 0;
 	last = alarms->heap[alarms->nr--];
 	if (last == alarm)

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <errno.h>
 #include <malloc.h>
 #include <stdlib.h>
@@ -102,6 +103,8 @@ struct buffer *buffer_received(struct buffers *buffers, uint32_t flags,
 {
 	struct buffer *buffer = &buffers->all[flags >> IORING_CQE_BUFFER_SHIFT];
 
+	assert(buffer->kind == BUFFER_RING && len <= buffer->size);
+	assert(buffers->nr_free);
 	buffers->nr_free--;
 	buffer_reset(buffer, len);
 	return buffer;
@@ -113,6 +116,7 @@ struct buffer *buffer_spare(struct buffers *buffers)
 
 	if (!buffer)
 		return NULL;
+	assert(buffer->kind == BUFFER_SPARE);
 	buffers->spare = buffer->next;
 	buffer_reset(buffer, 0);
 	return buffer;
@@ -147,6 +151,7 @@ struct buffer *buffer_detach(struct buffers *buffers, struct buffer *buffer)
 
 	if (buffer->kind == BUFFER_PRIVATE)
 		return buffer;
+	assert(start <= buffer->head && buffer->head <= buffer->tail);
 	copy = buffer_private(buffers, buffer->tail - start);
 	if (!copy)
 		return NULL;
@@ -178,6 +183,7 @@ void buffer_put(struct buffers *buffers, struct buffer *buffer)
 		return;
 	switch (buffer->kind) {
 	case BUFFER_RING:
+		assert(buffers->nr_free < buffers->nr_ring);
 		io_uring_buf_ring_add(buffers->ring, buffer->data, buffers->size,
 				      buffer->number,
 				      io_uring_buf_ring_mask(buffers->nr_ring),
@@ -189,6 +195,8 @@ void buffer_put(struct buffers *buffers, struct buffer *buffer)
 		buffers->spare = buffer;
 		break;
 	case BUFFER_PRIVATE:
+		assert(counter_read(&buffers->private_size) >=
+		       private_size(buffer->size));
 		counter_add(&buffers->private_size,
 			    -(uint64_t)private_size(buffer->size));
 		free(buffer);
@@ -223,6 +231,7 @@ void buffers_turn(struct buffers *buffers)
 		private_trim(buffers);
 	if (!buffers->returned)
 		return;
+	assert(buffers->returned <= buffers->nr_free);
 	io_uring_buf_ring_advance(buffers->ring, buffers->returned);
 	buffers->returned = 0;
 }

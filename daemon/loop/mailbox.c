@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <errno.h>
 #include <sys/eventfd.h>
 #include <unistd.h>
@@ -75,6 +76,7 @@ void mail_post(struct mailbox *mailbox, struct mail *mail)
 	static const uint64_t one = 1;
 	struct mail *last;
 
+	assert(mailbox->fd >= 0 && mail->deliver);
 	if (atomic_exchange(&mail->posted, true))
 		return;
 	last = atomic_load_explicit(&mailbox->last, memory_order_relaxed);

@@ -4,6 +4,7 @@
  * together. Far from the owner's limit that is done after the engine; near it,
  * before.
  */
+#include <assert.h>
 #include <stdbool.h>
 #include <time.h>
 
@@ -29,6 +30,7 @@ void charge_update(struct queue *queue)
 
 void charge_complete(struct queue *queue, uint32_t arms)
 {
+	assert(queue->pending >= arms);
 	queue->pending -= arms;
 	charge_update(queue);
 }

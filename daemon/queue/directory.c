@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -128,6 +129,7 @@ void directory_unref(struct directory *directory, struct directory_entry *entry)
 	if (!entry)
 		return;
 	pthread_mutex_lock(&directory->lock);
+	assert(entry->references);
 	if (!--entry->references) {
 		list_del(&entry->all);
 		if (entry->name[0])

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <errno.h>
 #include <stdlib.h>
 #include <string.h>
@@ -54,6 +55,8 @@ void queue_forget(struct queue *queue)
 {
 	struct context *context = queue->context;
 
+	assert(!queue->user && !queue->reading);
+	assert(list_empty(&queue->all) && list_empty(&queue->due));
 	context->engine->ops->queue_free(queue->engine_queue);
 	pool_put(&context->queues->pool, queue);
 	share_put(&context->shared->queues, 1);
@@ -64,6 +67,8 @@ void queue_remove(struct queue *queue)
 	struct account *account = queue->user->account;
 	struct context *context = queue->context;
 
+	assert(!queue->consumer && list_empty(&queue->observers));
+	assert(queue->user->nr_queues);
 	list_del(&queue->all);
 	list_del(&queue->of_user);
 	list_del(&queue->due);
@@ -107,6 +112,7 @@ static void queue_add(struct queue *queue, struct context *context,
 		      struct user *user, struct directory_entry *entry,
 		      const char *name)
 {
+	assert(queue->engine_queue && !queue->user);
 	queue->engine_queue->owner = queue;
 	queue->context = context;
 	queue->user = user;
@@ -204,6 +210,7 @@ void queue_detach_consumer(struct queue *queue)
 {
 	const struct engine_ops *ops = queue->context->engine->ops;
 
+	assert(queue->consumer);
 	queue->consumer = NULL;
 	queue->credit = 0;
 	queue->rewinding = false;
@@ -226,6 +233,7 @@ int queue_give(struct queue *queue, uid_t uid)
 
 	if (!to)
 		return -ENOMEM;
+	assert(from->nr_queues);
 	share_add(&to->account->queues, 1);
 	share_add(&to->account->timers, queue->charged);
 	share_put(&from->account->queues, 1);

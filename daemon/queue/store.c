@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <ctype.h>
 #include <errno.h>
 #include <stdio.h>
@@ -135,6 +136,8 @@ static void count_stored(struct queue *queue, const char *name, int change)
 {
 	struct store *store = queue->context->shared->store;
 
+	assert(queue->stored == (change < 0));
+	assert(change > 0 || store->stored);
 	queue->stored = change > 0;
 	queue->user->account->stored += change;
 	store->stored += change;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <errno.h>
 #include <sys/socket.h>
 #include <unistd.h>
@@ -158,6 +159,7 @@ static void handshake_handoff(struct handshake *handshake)
 	struct shared *shared = context->shared;
 	struct context *to = context;
 
+	assert(handshake->len == sizeof(handshake->start.hello));
 	list_del(&handshake->all);
 	handshake->start.received_ns =
 		loop_now(&context->loop, CLOCK_MONOTONIC);

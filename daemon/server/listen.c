@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <errno.h>
 #include <string.h>
 #include <sys/eventfd.h>
@@ -40,6 +41,7 @@ static void listener_accept(struct listener *listener)
 	struct io_uring_sqe *sqe =
 		loop_sqe(&listener->context->loop, &listener->op);
 
+	assert(!listener->accepting);
 	io_uring_prep_accept(sqe, listener->fd, NULL, NULL, SOCK_CLOEXEC);
 	listener->accepting = true;
 }

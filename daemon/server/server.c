@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <errno.h>
 #include <pthread.h>
 #include <semaphore.h>
@@ -55,6 +56,7 @@ static struct thread *thread_new(struct server *server, uint32_t number)
 		      ~(size_t)(THREAD_ALIGN - 1);
 	struct thread *thread = aligned_alloc(THREAD_ALIGN, size);
 
+	assert(number < THREADS_MAX);
 	if (!thread) {
 		log_err("thread %u: %s", number, strerror(ENOMEM));
 		return NULL;

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <errno.h>
 #include <inttypes.h>
 #include <signal.h>
@@ -200,6 +201,7 @@ static void service_wait_tick(struct service *service)
 static void service_begin_heartbeat(struct service *service,
 				    const struct config *config, bool alive)
 {
+	assert(!service->pending);
 	service->pending = true;
 	service->alive = alive;
 	service->awaited = heartbeats_begin(service->heartbeats, config);
@@ -210,6 +212,7 @@ static void service_answered(void *data)
 {
 	struct service *service = data;
 
+	assert(service->pending && service->awaited);
 	service->awaited--;
 	service->answered = true;
 }

@@ -229,7 +229,8 @@ static void worker_work(struct worker *worker)
 		clients_sent(&worker->connections);
 	left = worker_expire(worker);
 	clients_process(&worker->connections);
-	deliveries_run(&worker->context, left);
+	if (!list_empty(&worker->queues.due))
+		deliveries_run(&worker->context, left);
 }
 
 /* Returns whether nothing is left to do before the next completion. */

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <unistd.h>
 
 #include "daemon/util/account.h"
@@ -58,7 +59,11 @@ struct account *account_get(struct accounts *accounts, uid_t uid)
 void account_put(struct accounts *accounts, struct account *account)
 {
 	pthread_mutex_lock(&accounts->lock);
+	assert(account->references);
 	if (!--account->references) {
+		assert(!share_read(&account->connections));
+		assert(!share_read(&account->queues));
+		assert(!share_read(&account->timers));
 		list_del(&account->all);
 		pool_put(&accounts->pool, account);
 	}

@@ -1,4 +1,5 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
 #include <stdlib.h>
 #include <string.h>
 
@@ -36,6 +37,9 @@ static int pool_grow(struct pool *pool)
 {
 	size_t size = POOL_CHUNK, offset;
 	struct pool_link *chunk, *object;
+
+	assert(pool->size && pool->size <= POOL_CHUNK - POOL_ALIGN);
+	assert(!pool->free);
 
 	chunk = aligned_alloc(POOL_ALIGN, size);
 	if (!chunk)
@@ -77,6 +81,7 @@ void pool_put(struct pool *pool, void *object)
 
 	if (!object)
 		return;
+	assert(pool->nr);
 	link->next = pool->free;
 	pool->free = link;
 	pool->nr--;

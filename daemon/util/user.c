@@ -1,4 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
+
 #include "daemon/util/user.h"
 
 void users_init(struct users *users, struct accounts *accounts,
@@ -45,6 +47,7 @@ void user_put(struct users *users, struct user *user)
 {
 	if (user->connections || user->nr_queues)
 		return;
+	assert(list_empty(&user->queues));
 	list_del(&user->all);
 	account_put(users->accounts, user->account);
 	pool_put(&users->pool, user);
