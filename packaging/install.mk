@@ -32,6 +32,8 @@ FISHCOMPDIR ?= $(PREFIX)/share/fish/vendor_completions.d
 DOCDIR ?= $(PREFIX)/share/doc/expiry
 DATADIR ?= $(PREFIX)/share/expiry
 DKMSDIR ?= /usr/src/expiry-$(VERSION)
+# Files that name others differ by PREFIX: two installations may run at once.
+I := $(B)/install$(filter-out /usr,$(PREFIX))
 # Whether this systemd supports the settings of systemd-254.conf.
 SYSTEMD_254 ?= $(shell pkg-config --atleast-version=254 libsystemd && echo yes)
 
@@ -52,7 +54,7 @@ install: all systemd-files $(if $(MICROHTTPD_LIBS),install-exporter) ## daemon, 
 	install -D -t $(DESTDIR)$(BINDIR) $(B)/expiryctl
 	install -D -m 644 -t $(DESTDIR)$(LIBDIR) $(B)/libexpiry.a $(B)/libexpiry.so.0
 	ln -sf libexpiry.so.0 $(DESTDIR)$(LIBDIR)/libexpiry.so
-	install -D -m 644 -t $(DESTDIR)$(LIBDIR)/pkgconfig $(B)/install/libexpiry.pc
+	install -D -m 644 -t $(DESTDIR)$(LIBDIR)/pkgconfig $(I)/libexpiry.pc
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/expiry include/expiry/*.h
 	install -D -m 644 -t $(DESTDIR)$(PREFIX)/include/linux \
 		include/uapi/linux/expiry.h
@@ -67,10 +69,10 @@ install: all systemd-files $(if $(MICROHTTPD_LIBS),install-exporter) ## daemon, 
 				$(DESTDIR)$(MANDIR)/man3/$$call.3 || exit 1; \
 		done; \
 	done
-	install -D -m 644 -t $(DESTDIR)$(UNITDIR) $(B)/install/expiryd.service \
+	install -D -m 644 -t $(DESTDIR)$(UNITDIR) $(I)/expiryd.service \
 		packaging/systemd/expiryd.socket
 	install -D -m 644 -t $(DESTDIR)$(USERUNITDIR) \
-		$(B)/install/user/expiryd.service \
+		$(I)/user/expiryd.service \
 		packaging/systemd/user/expiryd.socket
 	$(if $(SYSTEMD_254),install -D -m 644 packaging/systemd/systemd-254.conf \
 		$(DESTDIR)$(UNITDIR)/expiryd.service.d/systemd-254.conf)
@@ -100,7 +102,7 @@ install: all systemd-files $(if $(MICROHTTPD_LIBS),install-exporter) ## daemon, 
 install-exporter: all systemd-files
 	install -D -t $(DESTDIR)$(BINDIR) $(B)/expiry-exporter
 	install -D -m 644 -t $(DESTDIR)$(UNITDIR) \
-		$(B)/install/expiry-exporter.service \
+		$(I)/expiry-exporter.service \
 		packaging/systemd/expiry-exporter.socket
 	install -D -m 644 packaging/completions/expiry-exporter.bash \
 		$(DESTDIR)$(BASHCOMPDIR)/expiry-exporter
@@ -114,24 +116,24 @@ install-dkms: systemd-files ## the module's sources, for dkms
 	for file in $(DKMS_SOURCES); do \
 		install -D -m 644 $$file $(DESTDIR)$(DKMSDIR)/$$file || exit 1; \
 	done
-	install -D -m 644 -t $(DESTDIR)$(DKMSDIR) $(B)/install/dkms.conf
+	install -D -m 644 -t $(DESTDIR)$(DKMSDIR) $(I)/dkms.conf
 	install -D -m 644 packaging/systemd/modules-load.conf \
 		$(DESTDIR)$(MODULESLOADDIR)/expiry.conf
 
 # Files that name the place of other files.
-systemd-files: $(B)/install/expiryd.service $(B)/install/expiry-exporter.service \
-	$(B)/install/user/expiryd.service \
-	$(B)/install/libexpiry.pc $(B)/install/dkms.conf
+systemd-files: $(I)/expiryd.service $(I)/expiry-exporter.service \
+	$(I)/user/expiryd.service \
+	$(I)/libexpiry.pc $(I)/dkms.conf
 
-$(B)/install/%: packaging/systemd/%.in packaging/substitute VERSION FORCE
+$(I)/%: packaging/systemd/%.in packaging/substitute VERSION FORCE
 	@PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) BINDIR=$(BINDIR) SBINDIR=$(SBINDIR) \
 		packaging/substitute $< $@
 
-$(B)/install/%: lib/%.in packaging/substitute VERSION FORCE
+$(I)/%: lib/%.in packaging/substitute VERSION FORCE
 	@PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) BINDIR=$(BINDIR) SBINDIR=$(SBINDIR) \
 		packaging/substitute $< $@
 
-$(B)/install/%: packaging/dkms/%.in packaging/substitute VERSION FORCE
+$(I)/%: packaging/dkms/%.in packaging/substitute VERSION FORCE
 	@PREFIX=$(PREFIX) LIBDIR=$(LIBDIR) BINDIR=$(BINDIR) SBINDIR=$(SBINDIR) \
 		packaging/substitute $< $@
 
