@@ -170,6 +170,13 @@ def resident(process):
                     if line.startswith("VmRSS:"))
 
 
+def cpu_seconds(process):
+    """Returns the processor time that the process has used."""
+    with open("/proc/%d/stat" % process.pid, encoding="ascii") as file:
+        fields = file.read().rsplit(")", 1)[1].split()
+    return (int(fields[11]) + int(fields[12])) / os.sysconf("SC_CLK_TCK")
+
+
 def test_memory_is_freed(daemon):
     queues = [attach(daemon.path, "queue-%03d" % i) for i in range(100)]
     with exporter(daemon) as server:
@@ -298,7 +305,10 @@ def test_too_many_wait(daemon):
         clients = [server.connect() for _ in range(CONNECTIONS)]
         late = server.connect()
         late.send(GET)
+        before = cpu_seconds(server.process)
         assert not select.select([late.socket], [], [], 1)[0]
+        used = cpu_seconds(server.process) - before
+        assert used < 0.2, used
         clients.pop().socket.close()
         assert late.answer()[0] == 200
         for client in clients:
