@@ -45,8 +45,9 @@ def test_requests_and_turns_are_counted():
         turns_after, _, requests_after = histograms(connection)
         assert sum(requests_after) - sum(requests) == rounds
         assert sum(turns_after) - sum(turns) >= rounds
-        # In nanoseconds, and not of the time it slept.
-        assert not sum(turns_after[:7]), turns_after
+        # In nanoseconds, and not of the time it slept. A turn with work takes more
+        # than 64; an empty one may take less.
+        assert sum(turns_after[:7]) * 10 < sum(turns_after), turns_after
         assert not turns_after[-1] and not requests_after[-1]
 
 
