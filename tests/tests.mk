@@ -182,16 +182,22 @@ CALLS := $(B)/tests/socket/count-calls.so $(B)/tests/socket/fail-calls.so \
 # library's is a daemon's client.
 SOCKET_TESTS := $(wildcard tests/socket/test-*.py)
 SOCKET_ANY := $(filter-out %/test-threads.py,$(SOCKET_TESTS))
+socket_programs = $(patsubst %,tests/socket/test-%.py,$(1))
 # What is about start, settings and log is tried once in check-socket, and with more
-# threads in check-threads.
-SOCKET_ONCE := $(addsuffix .py,$(addprefix tests/socket/test-,config config-bounds \
-	declared journal log loop memory no-memory seeds service socket-file start \
-	time-namespace))
-SOCKET_TWO := $(filter-out $(SOCKET_ONCE),$(SOCKET_ANY))
-# On an engine that answers later: not what counts system calls a batch, or has a
-# daemon with such an engine of its own.
-SOCKET_SLOW := $(filter-out $(addprefix tests/socket/test-,overload.py steady-state.py \
-	manager.py),$(SOCKET_TWO))
+# threads in check-threads. The watchdog's test has several threads itself.
+SOCKET_ONCE := $(call socket_programs,config config-bounds declared journal log loop \
+	memory no-memory seeds service socket-file start time-namespace watchdog)
+# On the other loop.
+SOCKET_LOOP := $(filter-out $(SOCKET_ONCE),$(SOCKET_ANY))
+# With two threads: not what one connection or one queue shows. Each is in one thread,
+# and a thread has the same code however many there are.
+SOCKET_TWO := $(filter-out $(call socket_programs,half-close lateness measures \
+	partial requests),$(SOCKET_LOOP))
+# On an engine that answers later: not what counts system calls a batch, has a daemon
+# with such an engine of its own, or is about connections and users, which never wait
+# for the engine.
+SOCKET_SLOW := $(filter-out $(call socket_programs,access accounts arrivals hello \
+	lateness manager overload steady-state),$(SOCKET_LOOP))
 LIB_CLIENTS := $(filter %/test-api %/test-existing %/test-handle \
 	%/test-observer %/test-reconnect %/test-reconnect-consume \
 	%/test-replies %/test-stream %/test-timers,$(LIB_PROGRAMS)) \
@@ -199,9 +205,9 @@ LIB_CLIENTS := $(filter %/test-api %/test-existing %/test-handle \
 
 # What is about memory, and not about times, the slow engine or what the sanitizer
 # does itself, in two minutes.
-ASAN_SOCKET := $(filter-out $(addsuffix .py,$(addprefix tests/socket/test-,\
-	config-bounds histograms lateness log manager measures memory no-memory \
-	overload socket-file steady-state time-namespace)),$(SOCKET_TESTS))
+ASAN_SOCKET := $(filter-out $(call socket_programs,config-bounds histograms lateness \
+	log manager measures memory no-memory overload socket-file steady-state \
+	time-namespace watchdog),$(SOCKET_TESTS))
 ASAN_LIB := $(patsubst $(B)/tests/lib/%,$(B)/asan/%,\
 	$(filter %/test-cuts %/test-existing %/test-handle %/test-observer \
 	%/test-reconnect %/test-reconnect-consume %/test-replies %/test-stream \
@@ -223,7 +229,7 @@ SOCKET_GROUP := $(SOCKET_TESTS) \
 # And the daemon's clients of the library, which are in check-lib otherwise. With
 # LOOP=auto the daemon chooses: check-container, where io_uring is refused.
 EPOLL_LOOP = $(or $(LOOP),epoll)
-EPOLL_GROUP = --prefix '$(EPOLL_LOOP): ' EXPIRY_LOOP=$(EPOLL_LOOP) $(SOCKET_TWO) \
+EPOLL_GROUP = --prefix '$(EPOLL_LOOP): ' EXPIRY_LOOP=$(EPOLL_LOOP) $(SOCKET_LOOP) \
 	$(LIB_CLIENTS)
 # What was freed is kept for long, but not so much of it that memory is measured
 # as the daemon's.

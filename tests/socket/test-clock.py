@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# tests/run: alone, because it may step the clock that other programs read.
 """The three clocks, and steps of CLOCK_REALTIME. With EXPIRY_TEST_SETTIME=1 the test
 sets this machine's clock. Otherwise step-clock.c simulates the step for the daemon."""
 

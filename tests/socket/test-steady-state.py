@@ -1,5 +1,6 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
+# tests/run: alone, because a daemon that gets no processor for long takes more memory.
 """Nothing needless in the steady state: one io_uring_enter() a turn and no other
 system call, however many connections are ready; no memory asked for or given
 back. With the epoll loop a turn is one epoll_wait(), and each message one more
