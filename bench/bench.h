@@ -33,6 +33,12 @@ static inline uint64_t bench_now(void)
 	return bench_clock(CLOCK_MONOTONIC);
 }
 
+/* Returns the processor time of this thread. */
+static inline uint64_t bench_cpu(void)
+{
+	return bench_clock(CLOCK_THREAD_CPUTIME_ID);
+}
+
 /* SplitMix64. */
 static inline uint64_t bench_random(uint64_t *state)
 {
@@ -73,6 +79,18 @@ static inline struct bench_figure bench_median(double *rounds, unsigned int nr)
 		.min = rounds[0],
 		.max = rounds[nr - 1],
 	};
+}
+
+static inline int bench_compare_ns(const void *a, const void *b)
+{
+	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
+
+	return (x > y) - (x < y);
+}
+
+static inline void bench_sort_ns(uint64_t *ns, size_t nr)
+{
+	qsort(ns, nr, sizeof(*ns), bench_compare_ns);
 }
 
 #endif /* BENCH_BENCH_H */

@@ -49,15 +49,12 @@ static void make(uint8_t op, uint64_t ahead_ns)
 		};
 }
 
-static void arm(int fd, uint32_t nr)
+static void arm(int fd, uint32_t nr, uint64_t *ids)
 {
-	uint32_t done;
-
-	for (done = 0; done < nr; done += BATCH) {
-		make(EXPIRY_OP_ARM, HOUR_NS);
-		wire_send(fd, records, BATCH);
-		wire_receive(fd, records, BATCH);
-	}
+	wire_arm(fd, &(struct wire_arming) {
+		.nr = nr, .from_ns = bench_now() + HOUR_NS,
+		.within_ns = HOUR_NS, .ids = ids,
+	});
 }
 
 /* Sends as much of the same batch as the socket takes, repeatedly. It may end
@@ -184,7 +181,7 @@ static void quota(void)
 	for (i = 0; i < 8; i++)
 		fds[i] = wire_attach(path, "", 0);
 	for (i = 0; i < 8; i++)
-		arm(fds[i], TIMERS / 8 + BATCH);
+		arm(fds[i], TIMERS / 8, NULL);
 	make(EXPIRY_OP_ARM, HOUR_NS);
 	ready();
 	keep_full(fds, 8);
@@ -218,7 +215,7 @@ static void scans(void)
 	uint32_t i;
 
 	fds[0] = wire_attach(path, "scanned", 0);
-	arm(fds[0], TIMERS);
+	arm(fds[0], TIMERS, NULL);
 	for (i = 1; i < 8; i++)
 		fds[i] = wire_attach(path, "scanned", 0);
 	make(EXPIRY_OP_SCAN, 0);
@@ -238,11 +235,7 @@ static void empty_scans(void)
 
 	for (i = 0; i < 8; i++)
 		fds[i] = wire_attach(path, "empty", 0);
-	for (done = 0; done < nr; done += BATCH) {
-		arm(fds[0], BATCH);
-		for (i = 0; i < BATCH; i++)
-			ids[done + i] = records[i].id;
-	}
+	arm(fds[0], nr, ids);
 	for (done = 0; done < nr; done += BATCH) {
 		make(EXPIRY_OP_CANCEL, 0);
 		for (i = 0; i < BATCH; i++)

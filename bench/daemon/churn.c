@@ -23,15 +23,9 @@
 
 static void arm(int fd, uint64_t deadline_ns)
 {
-	struct expiry_record record = {
-		.op = EXPIRY_OP_ARM,
-		.deadline_ns = deadline_ns,
-	};
-
-	wire_send(fd, &record, 1);
-	wire_receive(fd, &record, 1);
-	if (record.status)
-		die("ARM is refused: %d", record.status);
+	wire_arm(fd, &(struct wire_arming) {
+		.nr = 1, .from_ns = deadline_ns, .within_ns = 1,
+	});
 }
 
 static void give_credit(int fd)

@@ -42,41 +42,14 @@ static struct consumer consumer;
 static int producer;
 static uint64_t random_state = 1;
 
-/* Sends batches while the answers to earlier ones arrive. */
-static void arm_all(uint32_t nr, uint64_t from_ns, uint64_t spread_ns)
-{
-	static struct expiry_record out[BATCH], in[BATCH];
-	uint32_t sent = 0, done = 0, count, i;
-
-	while (done < nr) {
-		count = nr - sent < BATCH ? nr - sent : BATCH;
-		for (i = 0; i < count; i++)
-			out[i] = (struct expiry_record) {
-				.op = EXPIRY_OP_ARM,
-				.deadline_ns = from_ns +
-					bench_below(&random_state, spread_ns),
-			};
-		wire_send(producer, out, count);
-		sent += count;
-		if (sent - done < TRAFFIC_DEPTH_MAX / 2 * BATCH && sent < nr)
-			continue;
-		do {
-			count = nr - done < BATCH ? nr - done : BATCH;
-			wire_receive(producer, in, count);
-			for (i = 0; i < count; i++)
-				if (in[i].status)
-					die("ARM is refused: %d", in[i].status);
-			done += count;
-		} while (sent == nr && done < nr);
-	}
-}
-
 static void drain(uint32_t nr, struct traffic_cost *cost)
 {
 	uint64_t due_ns = bench_now() + nr * DRAIN_ARM_NS + 2000 * MSEC;
 
 	consumer.got = 0;
-	arm_all(nr, due_ns, MSEC);
+	wire_arm(producer, &(struct wire_arming) {
+		.nr = nr, .from_ns = due_ns, .within_ns = MSEC,
+	});
 	if (bench_now() > due_ns)
 		die("%u timers were not armed in time", nr);
 	while (consumer.got < nr)
@@ -263,7 +236,10 @@ static void fill(const char *path, uint32_t timers)
 	wire_clocks_fill(path);
 	consumer_attach(&consumer, path, QUEUE, DRAIN_WINDOW);
 	producer = wire_attach(path, QUEUE, 0);
-	arm_all(timers, bench_now() + FAR_NS, FAR_NS);
+	wire_arm(producer, &(struct wire_arming) {
+		.nr = timers, .from_ns = bench_now() + FAR_NS,
+		.within_ns = FAR_NS,
+	});
 	late = driver_map(SAMPLES * sizeof(*late));
 	timerfd_late = driver_map(SAMPLES * sizeof(*late));
 	relay_late = driver_map(SAMPLES * sizeof(*late));

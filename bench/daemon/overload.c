@@ -67,36 +67,23 @@ static uint64_t *latency, nr_latency;
  * Timers
  */
 
-/* Arms @nr timers by batches of 512, due from @from_ns on: at random within
- * @spread_ns, or if @every_ns is not 0 at that interval.
- */
-static void arm(int fd, uint32_t nr, uint64_t from_ns, uint64_t spread_ns,
-		uint64_t every_ns)
+static void fill(uint32_t timers)
 {
-	static struct expiry_record records[512];
-	static uint64_t random = 1;
-	uint32_t i, done, count;
+	uint64_t *ids = driver_map(timers * sizeof(*ids));
+	uint64_t from_ns = bench_now() + FAR_NS;
+	uint32_t i;
 
-	for (done = 0; done < nr; done += count) {
-		count = nr - done < 512 ? nr - done : 512;
-		for (i = 0; i < count; i++)
-			records[i] = (struct expiry_record) {
-				.op = EXPIRY_OP_ARM,
-				.deadline_ns = from_ns + (every_ns ?
-					(done + i) * every_ns :
-					bench_below(&random, spread_ns)),
-			};
-		wire_send(fd, records, count);
-		wire_receive(fd, records, count);
-		for (i = 0; i < count; i++)
-			if (records[i].status)
-				die("ARM is refused: %d", records[i].status);
-	}
+	wire_arm(producer, &(struct wire_arming) {
+		.nr = timers, .from_ns = from_ns, .within_ns = FAR_NS,
+		.ids = ids,
+	});
 	/* Some of them are refreshed: their number stays the same. */
-	for (i = 0; i < BATCH && spread_ns == FAR_NS; i++) {
-		request[i] = records[i];
-		request[i].op = EXPIRY_OP_REFRESH;
-	}
+	for (i = 0; i < BATCH; i++)
+		request[i] = (struct expiry_record) {
+			.op = EXPIRY_OP_REFRESH,
+			.id = ids[timers - 1 - i],
+			.deadline_ns = from_ns + FAR_NS / BATCH * i,
+		};
 }
 
 /* ------------------------------------------------------------------------
@@ -165,13 +152,6 @@ static void source_receive(struct source *source)
  * One load
  */
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static double part(uint64_t *values, uint64_t nr, double share)
 {
 	return nr ? values[(uint64_t)((nr - 1) * share)] / 1e3 : 0;
@@ -226,9 +206,13 @@ static double offer(const char *name, double rate, double seconds,
 	uint64_t offered, dropped;
 	double goodput;
 
-	arm(producer, nr_waited, began_ns, 0, WAITED_NS);
+	wire_arm(producer, &(struct wire_arming) {
+		.nr = nr_waited, .from_ns = began_ns, .every_ns = WAITED_NS,
+	});
 	if (storm)
-		arm(storm_producer, STORM, storm_ns, MSEC, 0);
+		wire_arm(storm_producer, &(struct wire_arming) {
+			.nr = STORM, .from_ns = storm_ns, .within_ns = MSEC,
+		});
 	if (bench_now() > began_ns)
 		die("timers were not armed in time");
 	waiter_begin(&queue_waiter, began_ns, WAITED_NS, nr_waited);
@@ -249,7 +233,7 @@ static double offer(const char *name, double rate, double seconds,
 	if (storm)
 		waiter_end(&storm_waiter);
 
-	qsort(latency, nr_latency, sizeof(*latency), compare);
+	bench_sort_ns(latency, nr_latency);
 	printf("{\"load\": \"%s\", \"round\": %u, \"offered\": %.0f, "
 	       "\"goodput\": %.0f, \"dropped\": %.3f, \"refused\": %llu, "
 	       "\"p50_us\": %.1f, \"p99_us\": %.1f", name, round,
@@ -314,7 +298,7 @@ int main(int argc, char **argv)
 	static double seconds = 0.5;
 	static const struct option_row options[] = {
 		{ "socket", "PATH", .text = &path },
-		{ "timers", "N", .number = &timers },
+		{ "timers", "N", .number = &timers, .least = BATCH },
 		{ "seconds", "S", .real = &seconds },
 		{ "rounds", "N", .number = &rounds },
 		{ 0 }
@@ -328,7 +312,7 @@ int main(int argc, char **argv)
 	latency = driver_map((uint64_t)SAMPLES * sizeof(*latency));
 	producer = wire_attach(path, QUEUE, 0);
 	storm_producer = wire_attach(path, STORM_QUEUE, 0);
-	arm(producer, timers, bench_now() + FAR_NS, FAR_NS, 0);
+	fill(timers);
 	for (i = 0; i < CONNECTIONS; i++)
 		sources[i].fd = wire_attach(path, QUEUE, 0);
 	measure(seconds, rounds);

@@ -252,13 +252,6 @@ static struct traffic_cost run(const struct order *order)
 	return traffic_run(&traffic);
 }
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 /* Sets @requests keys that expire at the same moment, beside all others.
  * Measures how many notifications come within NOTIFY_MS of it, and how late
  * they are.
@@ -316,7 +309,7 @@ static void notify(const struct order *order, struct traffic_cost *cost)
 	}
 	cost->took_ns = bench_now() - began;
 	cost->done = nr;
-	qsort(late, nr, sizeof(*late), compare);
+	bench_sort_ns(late, nr);
 	if (nr) {
 		cost->p50_ns = late[nr / 2];
 		cost->p99_ns = late[nr - 1 - nr / 100];

@@ -279,13 +279,6 @@ static void run_many(struct traffic *traffic)
 	close(traffic->epoll);
 }
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 struct traffic_cost traffic_run(struct traffic *traffic)
 {
 	uint32_t nr = traffic->nr_batches;
@@ -312,7 +305,7 @@ struct traffic_cost traffic_run(struct traffic *traffic)
 	if (traffic->pid)
 		cost.server_ns = traffic_cpu_ns(traffic->pid) - cost.server_ns;
 
-	qsort(traffic->took_ns, nr, sizeof(*traffic->took_ns), compare);
+	bench_sort_ns(traffic->took_ns, nr);
 	cost.p50_ns = traffic->took_ns[nr / 2];
 	cost.p99_ns = traffic->took_ns[nr - 1 - nr / 100];
 	cost.max_ns = traffic->took_ns[nr - 1];

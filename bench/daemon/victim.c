@@ -56,22 +56,11 @@ static void note(const struct expiry_record *record, uint64_t now_ns)
 
 static void fill(int fd)
 {
-	static struct expiry_record records[512];
-	uint32_t done, i, nr;
-
 	ids = driver_map(TIMERS * sizeof(*ids));
-	for (done = 0; done < TIMERS; done += nr) {
-		nr = TIMERS - done < 512 ? TIMERS - done : 512;
-		for (i = 0; i < nr; i++)
-			records[i] = (struct expiry_record) {
-				.op = EXPIRY_OP_ARM,
-				.deadline_ns = bench_now() + FAR_NS + done + i,
-			};
-		wire_send(fd, records, nr);
-		wire_receive(fd, records, nr);
-		for (i = 0; i < nr; i++)
-			ids[done + i] = records[i].id;
-	}
+	wire_arm(fd, &(struct wire_arming) {
+		.nr = TIMERS, .from_ns = bench_now() + FAR_NS,
+		.within_ns = FAR_NS, .ids = ids,
+	});
 }
 
 static void make(uint64_t now_ns)
@@ -156,20 +145,13 @@ static void work(int fd, uint64_t warm_ns, uint64_t end_ns)
 	}
 }
 
-static int compare(const void *a, const void *b)
-{
-	uint64_t x = *(const uint64_t *)a, y = *(const uint64_t *)b;
-
-	return (x > y) - (x < y);
-}
-
 static void print(const char *name, struct figures *figures, bool samples)
 {
 	uint32_t i;
 
 	if (!figures->nr)
 		die("nothing came back");
-	qsort(figures->ns, figures->nr, sizeof(*figures->ns), compare);
+	bench_sort_ns(figures->ns, figures->nr);
 	printf("\"%s_p50_us\": %.1f, \"%s_p99_us\": %.1f, \"%s_max_us\": %.1f",
 	       name, figures->ns[figures->nr / 2] / 1e3, name,
 	       figures->ns[(uint64_t)figures->nr * 99 / 100] / 1e3, name,

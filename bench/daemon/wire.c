@@ -11,6 +11,8 @@
 #include "bench/daemon/wire.h"
 
 #define CONSUMER_BUFFER	(1024 * 1024)
+#define ARM_BATCH	512U
+#define ARM_AHEAD	4U	/* batches that are not answered yet */
 #define WIRE_CLOCKS_FAR	1000U	/* timers of each of the other clocks */
 
 struct wire_clock wire_clocks[WIRE_CLOCKS] = {
@@ -67,6 +69,59 @@ int wire_attach_clock(const char *path, const char *name, uint8_t flags,
 	return fd;
 }
 
+static void make_arms(struct expiry_record *records, uint32_t count,
+		      const struct wire_arming *arming, uint32_t first)
+{
+	static uint64_t random = 1;
+	uint32_t i;
+
+	for (i = 0; i < count; i++)
+		records[i] = (struct expiry_record) {
+			.op = EXPIRY_OP_ARM,
+			.deadline_ns = arming->from_ns + (arming->every_ns ?
+				(first + i) * arming->every_ns :
+				bench_below(&random, arming->within_ns)),
+		};
+}
+
+static void receive_arms(int fd, struct expiry_record *records, uint32_t count,
+			 const struct wire_arming *arming, uint32_t first)
+{
+	uint32_t i;
+
+	wire_receive(fd, records, count);
+	for (i = 0; i < count; i++) {
+		if (records[i].status)
+			die("ARM is refused: %d", records[i].status);
+		if (arming->ids)
+			arming->ids[first + i] = records[i].id;
+	}
+}
+
+static uint32_t batch_of(uint32_t left)
+{
+	return left < ARM_BATCH ? left : ARM_BATCH;
+}
+
+void wire_arm(int fd, const struct wire_arming *arming)
+{
+	static struct expiry_record out[ARM_BATCH], in[ARM_BATCH];
+	uint32_t sent = 0, done = 0, count;
+
+	while (done < arming->nr) {
+		if (sent < arming->nr && sent - done < ARM_AHEAD * ARM_BATCH) {
+			count = batch_of(arming->nr - sent);
+			make_arms(out, count, arming, sent);
+			wire_send(fd, out, count);
+			sent += count;
+			continue;
+		}
+		count = batch_of(arming->nr - done);
+		receive_arms(fd, in, count, arming, done);
+		done += count;
+	}
+}
+
 static void give_credit(struct consumer *consumer, uint32_t credit)
 {
 	struct expiry_record record = {
@@ -101,8 +156,7 @@ void consumer_attach_clock(struct consumer *consumer, const char *path,
 
 void wire_clocks_fill(const char *path)
 {
-	struct expiry_record far[WIRE_CLOCKS_FAR];
-	uint32_t i, j;
+	uint32_t i;
 
 	for (i = 0; i < WIRE_CLOCKS; i++) {
 		struct wire_clock *clock = &wire_clocks[i];
@@ -113,14 +167,12 @@ void wire_clocks_fill(const char *path)
 				      clock->clock_id);
 		clock->producer = wire_attach_clock(path, name, 0,
 						    clock->clock_id);
-		for (j = 0; j < WIRE_CLOCKS_FAR; j++)
-			far[j] = (struct expiry_record) {
-				.op = EXPIRY_OP_ARM,
-				.deadline_ns = bench_clock(clock->clock_id) +
-					       (3600 + j) * NSEC_PER_SEC,
-			};
-		wire_send(clock->producer, far, WIRE_CLOCKS_FAR);
-		wire_receive(clock->producer, far, WIRE_CLOCKS_FAR);
+		wire_arm(clock->producer, &(struct wire_arming) {
+			.nr = WIRE_CLOCKS_FAR,
+			.from_ns = bench_clock(clock->clock_id) +
+				   3600 * NSEC_PER_SEC,
+			.every_ns = NSEC_PER_SEC,
+		});
 	}
 }
 

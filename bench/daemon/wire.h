@@ -62,6 +62,27 @@ void wire_send(int fd, const struct expiry_record *records, uint32_t nr);
 void wire_receive(int fd, struct expiry_record *records, uint32_t nr);
 
 /**
+ * struct wire_arming - timers to arm
+ * @nr: how many
+ * @from_ns: the first possible deadline
+ * @within_ns: the others are at random within this time
+ * @every_ns: if not 0, at this interval instead
+ * @ids: room for their names; may be NULL
+ */
+struct wire_arming {
+	uint32_t nr;
+	uint64_t from_ns;
+	uint64_t within_ns;
+	uint64_t every_ns;
+	uint64_t *ids;
+};
+
+/* Arms them, by batches that are sent while earlier answers arrive. Ends the
+ * program if one is refused.
+ */
+void wire_arm(int fd, const struct wire_arming *arming);
+
+/**
  * struct wire_clock - a queue on one clock
  * @consumer: takes its expirations; @producer: another connection to it
  */

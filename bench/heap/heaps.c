@@ -86,14 +86,6 @@ static const struct heap_kind control = {
  * The works
  */
 
-static uint64_t cpu_now(void)
-{
-	struct timespec ts;
-
-	clock_gettime(CLOCK_THREAD_CPUTIME_ID, &ts);
-	return (uint64_t)ts.tv_sec * NSEC_PER_SEC + ts.tv_nsec;
-}
-
 static void fill(struct candidate *who, uint32_t nr)
 {
 	const struct heap_kind *kind = who->kind;
@@ -197,11 +189,11 @@ static void report_memory(uint32_t nr, unsigned int together)
 /* Fills the first time, and reports figures that need only one fill. */
 static void first_fill(struct candidate *who, uint32_t nr)
 {
-	uint64_t start_ns = cpu_now();
+	uint64_t start_ns = bench_cpu();
 
 	fill(who, nr);
 	if (nr >= SHORT)
-		report(who, "fill", nr, 0, (double)(cpu_now() - start_ns) / nr);
+		report(who, "fill", nr, 0, (double)(bench_cpu() - start_ns) / nr);
 }
 
 /* Runs one round of drain and, where that empties the heap, of fill. Small
@@ -212,7 +204,7 @@ static void drain_and_fill(struct candidate *who, uint32_t nr,
 			   unsigned int round)
 {
 	static double drain_ns[SHORT], fill_ns[SHORT], clock_ns[SHORT];
-	uint64_t (*now)(void) = nr < SHORT ? bench_now : cpu_now;
+	uint64_t (*now)(void) = nr < SHORT ? bench_now : bench_cpu;
 	uint32_t reps = nr < SHORT ? 10 * SHORT / nr : 1, ops = round_ops(nr);
 	uint32_t count = who->nr < ops ? who->nr : ops, i;
 	uint64_t start_ns, drained_ns, filled_ns;
@@ -261,11 +253,11 @@ static void run_together(const struct heap_kind *const *kinds,
 	/* Round 0 settles the heaps and is not counted. */
 	for (i = 0; i <= rounds; i++) {
 		for (k = 0; k < nr_kinds; k++) {
-			start_ns = cpu_now();
+			start_ns = bench_cpu();
 			hold(&who[k], ops);
 			if (i)
 				report(&who[k], "hold", nr, i,
-				       (double)(cpu_now() - start_ns) / ops);
+				       (double)(bench_cpu() - start_ns) / ops);
 		}
 	}
 	progress(nr, "drain");

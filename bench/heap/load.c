@@ -8,8 +8,6 @@
 #include "clock.h"
 #include "load.h"
 
-bool load_counting;
-
 /* ------------------------------------------------------------------------
  * Two functions of their own contain the timed code, so that a profiler can be
  * limited to them (bench/heap/instructions). So each must return by itself, not
@@ -34,30 +32,10 @@ static uint32_t timed_deliver(struct load *load)
 	return nr;
 }
 
-struct stamp {
-	uint64_t ns;
-	uint64_t counters[COUNTERS_NR];
-};
-
-static void begin(struct stamp *stamp)
+static void count(struct load_cost *cost, uint64_t from_ns, uint32_t nr)
 {
-	if (load_counting)
-		counters_read(stamp->counters);
-	stamp->ns = clock_cpu();
-}
-
-static void end(const struct stamp *stamp, struct load_cost *cost, uint32_t nr)
-{
-	uint64_t ns = clock_cpu(), counters[COUNTERS_NR];
-	int i;
-
+	cost->ns += clock_cpu() - from_ns;
 	cost->nr += nr;
-	cost->ns += ns - stamp->ns;
-	if (!load_counting)
-		return;
-	counters_read(counters);
-	for (i = 0; i < COUNTERS_NR; i++)
-		cost->counters[i] += counters[i] - stamp->counters[i];
 }
 
 /* ------------------------------------------------------------------------ */
@@ -122,15 +100,15 @@ uint64_t load_bytes(const struct load *load)
 void load_flush(struct load *load, enum peer_op op)
 {
 	const struct peer *peer = load->peer;
-	struct stamp stamp;
+	uint64_t from_ns;
 
 	if (!load->count)
 		return;
 	if (peer->prepare)
 		peer->prepare(load->state, op, load->batch, load->count);
-	begin(&stamp);
+	from_ns = clock_cpu();
 	timed_process(load, op);
-	end(&stamp, &load->costs[op], load->count);
+	count(&load->costs[op], from_ns, load->count);
 	if (peer->learn)
 		peer->learn(load->state, op, load->batch, load->count);
 	load->count = 0;
@@ -217,13 +195,13 @@ static void check(struct load *load, uint32_t nr)
 
 uint32_t load_advance(struct load *load, uint64_t by_ns)
 {
-	struct stamp stamp;
+	uint64_t from_ns;
 	uint32_t nr;
 
 	load->now_ns += by_ns - by_ns % LOAD_GRAIN_NS;
-	begin(&stamp);
+	from_ns = clock_cpu();
 	nr = timed_deliver(load);
-	end(&stamp, &load->costs[LOAD_DELIVER], nr);
+	count(&load->costs[LOAD_DELIVER], from_ns, nr);
 	check(load, nr);
 	return nr;
 }

@@ -6,21 +6,16 @@
 #ifndef BENCH_HEAP_LOAD_H
 #define BENCH_HEAP_LOAD_H
 
-#include "counters.h"
 #include "peer.h"
 
 /* Index of the cost of deliveries, after those of enum peer_op. */
 #define LOAD_DELIVER	PEER_OPS
 #define LOAD_OPS	(PEER_OPS + 1)
 
-/**
- * struct load_cost - cost of all operations of one kind
- * @counters: in the order of counters_names[]
- */
+/* Cost of all operations of one kind. */
 struct load_cost {
 	uint64_t nr;
 	uint64_t ns;
-	uint64_t counters[COUNTERS_NR];
 };
 
 /**
@@ -86,8 +81,5 @@ uint32_t load_advance(struct load *load, uint64_t by_ns);
 void load_enter(struct load *load);
 void load_leave(struct load *load);
 uint64_t load_bytes(const struct load *load);
-
-/* Whether to read counters, too, if there are any. */
-extern bool load_counting;
 
 #endif /* BENCH_HEAP_LOAD_H */

@@ -19,14 +19,9 @@ static void report_cost(const struct load *load, const char *workload,
 			uint32_t round, const char *work,
 			const struct load_cost *cost)
 {
-	int i;
-
 	report_begin(load, workload, round);
 	printf(",\"work\":\"%s\",\"ops\":%llu,\"ns\":%.1f", work,
 	       (unsigned long long)cost->nr, (double)cost->ns / cost->nr);
-	for (i = 0; load_counting && i < COUNTERS_NR; i++)
-		printf(",\"%s\":%.2f", counters_names[i],
-		       (double)cost->counters[i] / cost->nr);
 }
 
 static void report_bytes(const struct load *load)
@@ -43,13 +38,10 @@ static void report_end(void)
 static struct load_cost all_costs(const struct load *load, uint32_t nr)
 {
 	struct load_cost all = { .nr = nr };
-	int op, i;
+	int op;
 
-	for (op = 0; op < (int)LOAD_OPS; op++) {
+	for (op = 0; op < (int)LOAD_OPS; op++)
 		all.ns += load->costs[op].ns;
-		for (i = 0; i < COUNTERS_NR; i++)
-			all.counters[i] += load->costs[op].counters[i];
-	}
 	return all;
 }
 

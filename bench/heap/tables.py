@@ -118,13 +118,8 @@ def timers_table(timers, key="ns"):
 def timers_parts(timers):
     yield "## Timers: nanoseconds an operation\n"
     yield timers_table(timers)
-    for key, what in (("bytes", "bytes a timer, all memory"),
-                      ("instructions", "instructions an operation"),
-                      ("cache_misses", "cache misses an operation"),
-                      ("dtlb_misses", "misses of the TLB an operation")):
-        if timers.having(key):
-            yield f"## Timers: {what}\n"
-            yield timers_table(timers.where(main=True), key)
+    yield "## Timers: bytes a timer, all memory\n"
+    yield timers_table(timers.where(main=True), "bytes")
     versions = timers.having("version").rows
     if versions:
         yield ", ".join(f"{row['subject']} {row['version']}"

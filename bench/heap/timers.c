@@ -220,8 +220,6 @@ static void run_alone(const struct family *family, const struct peer *const *who
 		die("fork() failed");
 	if (!pid) {
 		prctl(PR_SET_PDEATHSIG, SIGTERM);
-		/* The parent's counters do not count this process. */
-		load_counting = load_counting && counters_open();
 		run_loads(family, who, 1, nr, due);
 		fflush(stdout);
 		_exit(0);
@@ -354,9 +352,6 @@ int main(int argc, char **argv)
 			timers[nr_timers++] = 10000000;
 		}
 	}
-	load_counting = counters_open();
-	if (!load_counting)
-		fprintf(stderr, "no counters: the processor's cannot be read here\n");
 	for (i = 0; i < wanted.nr_peers; i++)
 		report_version(wanted.peers[i]);
 	for (i = 0; i < nr_timers; i++)

@@ -3,7 +3,7 @@
 # Timers in process beside what people use instead (docs/heaps-timers.md).
 
 TIMERS_PEERS := $(patsubst bench/heap/%.c,%,$(wildcard bench/heap/peer-*.c))
-TIMERS_LOAD := bench/heap/clock.c bench/heap/counters.c bench/heap/load.c \
+TIMERS_LOAD := bench/heap/clock.c bench/heap/load.c \
 	bench/heap/workload.c bench/pages.c bench/subject.c $(CORE)
 TIMERS_OBJECTS := $(call objects,plain,$(TIMERS_LOAD) bench/heap/peers.c \
 	$(TIMERS_PEERS:%=bench/heap/%.c)) $(B)/obj/plain/bench/heap/peer-queue.o
