@@ -4,6 +4,7 @@
 connections, for the request's size and for the time."""
 
 import os
+import resource
 import select
 import signal
 import socket
@@ -313,6 +314,22 @@ def test_too_many_wait(daemon):
         assert late.answer()[0] == 200
         for client in clients:
             client.socket.close()
+
+
+def test_no_descriptor_for_a_client(daemon):
+    with exporter(daemon) as server:
+        used = len(os.listdir("/proc/%d/fd" % server.process.pid))
+        _, most = resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE)
+        resource.prlimit(server.process.pid, resource.RLIMIT_NOFILE,
+                         (used + 4, most))
+        clients = [server.connect() for _ in range(8)]
+        before = cpu_seconds(server.process)
+        time.sleep(1)
+        spent = cpu_seconds(server.process) - before
+        assert spent < 0.2, spent
+        for client in clients:
+            client.socket.close()
+        assert server.ask(GET)[0] == 200
 
 
 def test_several_sockets(daemon):

@@ -14,7 +14,8 @@
 #include "tools/output/metrics.h"
 #include "tools/scrape.h"
 
-#define PATH	"/metrics"
+#define PATH		"/metrics"
+#define PAUSE_MS	100	/* without a descriptor for a client */
 
 /**
  * struct connection - a client
@@ -186,8 +187,8 @@ static enum MHD_Result answer(void *state, struct MHD_Connection *http,
 	return ret;
 }
 
-/* Accepts one client, if there still is one. Returns 0, or -errno of the listener. */
-static int http_accept(struct server *server, int listener)
+/* Accepts one client, if there still is one. */
+static void http_accept(struct server *server, int listener)
 {
 	struct sockaddr_storage address;
 	socklen_t size = sizeof(address);
@@ -195,11 +196,14 @@ static int http_accept(struct server *server, int listener)
 
 	fd = accept4(listener, (struct sockaddr *)&address, &size,
 		     SOCK_NONBLOCK | SOCK_CLOEXEC);
-	if (fd < 0)
-		return errno == EINVAL || errno == EBADF ? -errno : 0;
 	/* Closes the socket where it fails. */
-	MHD_add_connection(server->http, fd, (struct sockaddr *)&address, size);
-	return 0;
+	if (fd >= 0)
+		MHD_add_connection(server->http, fd,
+				   (struct sockaddr *)&address, size);
+	/* Without a descriptor or memory the client stays in the listener. */
+	else if (errno == EMFILE || errno == ENFILE || errno == ENOMEM ||
+		 errno == ENOBUFS)
+		poll(NULL, 0, PAUSE_MS);
 }
 
 /* Returns the milliseconds that the loop may wait, or -1. */
@@ -237,9 +241,9 @@ static int run(struct server *server, const int *listeners, size_t nr,
 			ret = errno == EINTR ? 0 : -errno;
 			continue;
 		}
-		for (i = 0; i < nr && !ret; i++) {
+		for (i = 0; i < nr; i++) {
 			if (fds[2 + i].revents && connection_unused(server))
-				ret = http_accept(server, listeners[i]);
+				http_accept(server, listeners[i]);
 		}
 		MHD_run(server->http);
 	}
