@@ -40,6 +40,12 @@ URING_LIBS = $(shell pkg-config --libs liburing)
 SYSTEMD_LIBS = $(shell pkg-config --libs libsystemd)
 MICROHTTPD_LIBS := $(shell pkg-config --libs libmicrohttpd 2>/dev/null)
 
+# Links the objects and archives among the prerequisites; $(1) are more libraries.
+define link
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(1)
+endef
+
 CORE := $(wildcard core/*.c)
 DAEMON := $(wildcard daemon/*.c daemon/*/*.c)
 LIB := $(wildcard lib/*.c)

@@ -14,8 +14,7 @@ BENCH_DAEMON_PROGRAMS := $(addprefix $(BENCH_DAEMON)/,echo expiry overload \
 	lateness victim abuser scaling churn library $(BENCH_PEERS))
 
 $(BENCH_DAEMON_PROGRAMS): $(BENCH_DAEMON)/%:
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o %.a,$^) $(LIBS)
+	$(call link,$(LIBS))
 
 # The same loop, with an engine that does nothing.
 $(BENCH_DAEMON)/echo: $(call objects,plain,bench/daemon/echo.c \
@@ -56,9 +55,7 @@ $(B)/obj/bare/%.o: %.c VERSION
 		$(CFLAGS) -Wno-unused-parameter -MMD -MP -c -o $@ $<
 
 $(BENCH_DAEMON)/bare: $(call objects,bare,$(DAEMON) $(CORE))
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ \
-		$(URING_LIBS) $(SYSTEMD_LIBS)
+	$(call link,$(URING_LIBS) $(SYSTEMD_LIBS))
 
 .PHONY: bench bench-instructions bench-instruments bench-lateness bench-overload \
 	bench-connections bench-isolation bench-quick bench-threads

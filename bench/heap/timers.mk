@@ -11,15 +11,12 @@ TIMERS_OBJECTS := $(call objects,plain,$(TIMERS_LOAD) bench/heap/peers.c \
 TIMERS_LIBS := -levent_core -lev
 
 $(HEAP)/timers: HEAP_LIBS := $(TIMERS_LIBS)
-$(HEAP)/timers: $(call objects,plain,bench/heap/timers.c \
-	bench/heap/report.c) $(TIMERS_OBJECTS)
+$(HEAP)/timers: $(call objects,plain,bench/heap/timers.c) $(TIMERS_OBJECTS)
 
 # The core alone, without the peers and what they need.
-$(HEAP)/timers-core: $(call objects,plain,bench/heap/timers.c \
-		bench/heap/report.c $(TIMERS_LOAD) bench/heap/peers-core.c \
-		bench/heap/peer-expiry.c)
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ -lm
+$(HEAP)/timers-core: $(call objects,plain,bench/heap/timers.c $(TIMERS_LOAD) \
+		bench/heap/peers-core.c bench/heap/peer-expiry.c)
+	$(call link,-lm)
 
 # Its test.
 TIMERS_TESTS := $(B)/tests/bench/test-timers

@@ -9,8 +9,7 @@ BENCH_KERNEL_PROGRAMS := $(BENCH_KERNEL)/speed $(BENCH_KERNEL)/pressure
 
 $(BENCH_KERNEL_PROGRAMS): $(BENCH_KERNEL)/%: $(B)/obj/plain/bench/kernel/%.o \
 		$(call objects,plain,bench/kernel/queue.c)
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^)
+	$(call link)
 
 $(BENCH_KERNEL)/speed: $(call objects,plain,bench/kernel/peer-expiry.c \
 	bench/kernel/peer-system.c)

@@ -36,12 +36,10 @@ PAPER_TRACERS := $(PAPER)/trace-8 $(PAPER)/trace-16
 PAPER_TIMERS := $(PAPER)/time-8 $(PAPER)/time-16
 
 $(PAPER_TRACERS): $(PAPER)/trace-%:
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^)
+	$(call link)
 
 $(PAPER_TIMERS): $(PAPER)/time-%:
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^)
+	$(call link)
 
 PAPER_TRACE := bench/paper/trace.c bench/paper/experiment.c bench/paper/lru.c \
 	bench/paper/watch.c
@@ -63,8 +61,7 @@ PAPER_TESTS := $(B)/tests/bench/test-paper-8 $(B)/tests/bench/test-paper-16
 PAPER_TEST := tests/bench/test-paper.c $(filter-out %/trace.c,$(PAPER_TRACE))
 
 $(PAPER_TESTS): $(B)/tests/bench/test-paper-%:
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $(filter %.o,$^) -lcmocka
+	$(call link,-lcmocka)
 
 $(B)/tests/bench/test-paper-8: $(call objects,paper8,$(PAPER_TEST)) \
 	$(call objects,paper8-watched,$(PAPER_HEAPS))
