@@ -9,10 +9,10 @@
 /* Slots checked by one call of timers_rewind(). */
 #define REWIND_STEPS		512U
 
-/* Compiled out only by `make bench-instruments`, which measures its cost. */
+/* Compiled out only by `make bench-histograms`, which measures its cost. */
 static void count_lateness(struct timers *timers, u64 late_ns)
 {
-#ifndef WITHOUT_INSTRUMENTS
+#ifndef NO_HISTOGRAMS
 	u32 bucket = fls64(late_ns);
 
 	if (bucket >= EXPIRY_LATENESS_BUCKETS)

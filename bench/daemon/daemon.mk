@@ -49,15 +49,15 @@ $(BENCH_DAEMON)/local-libevent: LIBS = -levent
 $(BENCH_DAEMON)/local-libev: LIBS = -lev -lm
 
 # The daemon without its histograms and what they read the clock for.
-$(B)/obj/bare/%.o: %.c VERSION
+$(B)/obj/no-histograms/%.o: %.c VERSION
 	@mkdir -p $(@D)
-	$(call say,CC,$< [no instruments])$(CC) $(CPPFLAGS) -DWITHOUT_INSTRUMENTS \
+	$(call say,CC,$< [no histograms])$(CC) $(CPPFLAGS) -DNO_HISTOGRAMS \
 		$(CFLAGS) -Wno-unused-parameter -MMD -MP -c -o $@ $<
 
-$(BENCH_DAEMON)/bare: $(call objects,bare,$(DAEMON) $(CORE))
+$(BENCH_DAEMON)/no-histograms: $(call objects,no-histograms,$(DAEMON) $(CORE))
 	$(call link,$(URING_LIBS) $(SYSTEMD_LIBS))
 
-.PHONY: bench bench-instructions bench-instruments bench-lateness bench-overload \
+.PHONY: bench bench-instructions bench-histograms bench-lateness bench-overload \
 	bench-connections bench-isolation bench-quick bench-threads
 bench-quick: all $(BENCH_DAEMON)/library $(B)/bench/heap/timers-core ## rates and memory, in about a minute
 	@bench/daemon/run quick
@@ -74,8 +74,8 @@ bench-isolation: all $(addprefix $(BENCH_DAEMON)/,victim abuser) ## a victim bes
 bench-instructions: $(B)/expiryd ## instructions of the daemon a request, counted by valgrind; BASE=COMMIT beside it
 	@bench/daemon/instructions $(if $(BASE),--base $(BASE))
 
-bench-instruments: all $(BENCH_DAEMON)/bare $(BENCH_DAEMON)/expiry ## what the histograms cost that are always on
-	@bench/daemon/run instruments
+bench-histograms: all $(BENCH_DAEMON)/no-histograms $(BENCH_DAEMON)/expiry ## what the histograms cost that are always on
+	@bench/daemon/run histograms
 
 bench-overload: all $(BENCH_DAEMON)/overload ## goodput and punctuality from half to ten times its capacity
 	@bench/daemon/run overload

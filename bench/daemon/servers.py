@@ -54,8 +54,8 @@ def redis(folder):
 
 
 def command(name, folder, socket, config):
-    if name in ("expiryd", "expiryd epoll", "bare"):
-        return [BUILD / name if name == "bare" else EXPIRYD, "--engine",
+    if name in ("expiryd", "expiryd epoll", "no-histograms"):
+        return [BUILD / name if name == "no-histograms" else EXPIRYD, "--engine",
                 os.environ.get("EXPIRY_ENGINE", "embedded"),
                 "--loop", "epoll" if name == "expiryd epoll" else
                 os.environ.get("EXPIRY_LOOP", "auto"),
@@ -132,7 +132,7 @@ class Driver:
 
     PROGRAMS = {
         "expiryd": ["expiry"], "expiryd epoll": ["expiry"],
-        "bare": ["expiry"], "echo": ["expiry", "--echo"],
+        "no-histograms": ["expiry"], "echo": ["expiry", "--echo"],
         "lateness": ["lateness"], "scaling": ["scaling"],
         "redis zset": ["redis"], "redis keys": ["redis", "--keys"],
         "library plain": ["library"], "library keyed": ["library", "--keyed"],

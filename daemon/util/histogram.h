@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Histograms by powers of two: always on, since an entry is one addition. Only
- * `make bench-instruments` compiles a daemon WITHOUT_INSTRUMENTS, to measure
+ * `make bench-histograms` compiles a daemon with NO_HISTOGRAMS, to measure
  * their cost.
  */
 #ifndef DAEMON_HISTOGRAM_H
@@ -19,7 +19,7 @@ struct histogram {
 	counter_t counts[EXPIRY_SERVER_BUCKETS];
 };
 
-#ifndef WITHOUT_INSTRUMENTS
+#ifndef NO_HISTOGRAMS
 
 /* Reads a time that only a histogram needs. */
 #define histogram_time(now_ns)	(now_ns)

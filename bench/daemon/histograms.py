@@ -18,7 +18,7 @@ EVENTS = "instructions:u", "instructions:k"
 # Requests of one measurement, by size of batch.
 REQUESTS = {1: 20000, 16: 320000, 512: 1024000}
 OPS = "refresh", "fire"
-WITH, WITHOUT = "expiryd", "bare"
+WITH, WITHOUT = "expiryd", "no-histograms"
 
 
 class Counter:
