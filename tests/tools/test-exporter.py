@@ -24,6 +24,8 @@ from support_golden import environment, run  # noqa: E402
 import manager  # noqa: E402
 
 PROGRAM = os.path.join(ROOT, "build", "expiry-exporter")
+# Python leaves SIGPIPE ignored.
+PLAIN = ["/usr/bin/env", "--default-signal=PIPE"]
 MEMORY = 16384      # bytes for the heads of a request and its answer
 CONNECTIONS = 16
 LIMIT = 10          # seconds for a request and its answer
@@ -49,7 +51,8 @@ class Exporter:
             fds = [other.fileno() for other in handed]
             self.process = subprocess.Popen(
                 [sys.executable, "-c", HAND_OVER, "metrics",
-                 ",".join(str(fd) for fd in fds), PROGRAM, "--socket", path, *options],
+                 ",".join(str(fd) for fd in fds), *PLAIN, PROGRAM, "--socket", path,
+                 *options],
                 stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True,
                 pass_fds=fds, env={**(variables or os.environ),
                                    "NOTIFY_SOCKET": self.manager.path})
@@ -369,6 +372,15 @@ def test_no_daemon():
         assert err == ("expiry-exporter: /nonexistent/socket: no daemon answers; "
                        "start it with: systemctl start expiryd, or name its "
                        "socket with --socket\n") * 2, err
+
+
+def test_no_reader_of_errors():
+    with Exporter("/nonexistent/socket") as server:
+        server.process.stderr.close()
+        for _ in range(2):
+            assert server.ask(GET)[0] == 503
+        server.process.terminate()
+        assert server.process.wait(WAIT) == 0
 
 
 def test_a_daemon_that_returns(daemon):

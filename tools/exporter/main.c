@@ -96,7 +96,7 @@ static int serve(struct ctl *ctl, const struct listeners *listeners)
 
 	if (!listeners->nr)
 		return ctl_usage("no socket to serve; start expiry-exporter.socket, or name an address with --listen");
-	/* A closed connection shall be an error of send(), not a signal. */
+	/* A closed connection or standard error shall be an errno, not a signal. */
 	signal(SIGPIPE, SIG_IGN);
 	stop_fd = stop_open();
 	if (stop_fd < 0)
