@@ -28,8 +28,8 @@
 #include "daemon/loop/buffer.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/queue.h"
+#include "daemon/util/list.h"
 #include "daemon/util/pool.h"
-#include "daemon/util/util.h"
 
 #define CLIENT_IOVECS	8
 

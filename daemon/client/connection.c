@@ -11,6 +11,7 @@
 #include "daemon/queue/directory.h"
 #include "daemon/queue/queue.h"
 #include "daemon/util/histogram.h"
+#include "daemon/util/list.h"
 #include "daemon/util/log.h"
 #include "daemon/util/util.h"
 

@@ -10,6 +10,7 @@
 #include <stdint.h>
 
 #include "daemon/client/client.h"
+#include "daemon/util/list.h"
 #include "daemon/util/log-entry.h"
 
 void connections_init(struct connections *connections, struct context *context,

@@ -167,7 +167,7 @@ static bool change_owner(struct queue *queue, const struct declaration *file)
 		       "queue %.*s was uid %u's and is uid %u's now: %s; timers in it: %" PRIu64,
 		       EXPIRY_NAME_MAX, file->name, (unsigned int)from,
 		       (unsigned int)file->uid, file->path,
-		       queue_count_timers(queue));
+		       charge_count_timers(queue));
 	return !r;
 }
 

@@ -27,7 +27,7 @@
 #include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/queue.h"
-#include "daemon/util/log.h"
+#include "daemon/util/list.h"
 #include "daemon/util/util.h"
 
 /* Returns whether expirations may be collected now. */

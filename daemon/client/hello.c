@@ -218,7 +218,7 @@ void client_hello(struct client *client, struct expiry_record *record)
 		return;
 	}
 	client->state = CLIENT_OPEN;
-	record->id = client->queue ? queue_count_timers(client->queue) : 0;
+	record->id = client->queue ? charge_count_timers(client->queue) : 0;
 	record->deadline_ns = loop_now(&context->loop, hello.clock_id);
 	record->cookie = context->config.records_in_flight;
 }

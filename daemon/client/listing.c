@@ -9,6 +9,7 @@
 #include "daemon/queue/access.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/queue.h"
+#include "daemon/util/list.h"
 #include "daemon/util/util.h"
 
 /* Indices of the pool checked for one reply. */

@@ -18,7 +18,7 @@
 #include <expiry/wire.h>
 
 #include "daemon/loop/mailbox.h"
-#include "daemon/util/util.h"
+#include "daemon/util/list.h"
 
 /* Most queues of one reply. */
 #define LISTING_QUEUES	24

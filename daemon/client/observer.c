@@ -9,6 +9,7 @@
 #include "daemon/client/output.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/queue.h"
+#include "daemon/util/list.h"
 #include "daemon/util/util.h"
 
 /* Bytes that may wait for an observer while clients that do not read hold half

@@ -11,6 +11,7 @@
 #include "daemon/queue/context.h"
 #include "daemon/queue/queue.h"
 #include "daemon/util/histogram.h"
+#include "daemon/util/list.h"
 #include "daemon/util/util.h"
 
 /* Least size of the memory in which a blocked client's replies are gathered. */

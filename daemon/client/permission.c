@@ -9,7 +9,9 @@
 #include "daemon/queue/context.h"
 #include "daemon/queue/declaration.h"
 #include "daemon/queue/queue.h"
+#include "daemon/util/list.h"
 #include "daemon/util/log.h"
+#include "daemon/util/util.h"
 
 bool permission_to_make(const struct client *client)
 {

@@ -10,6 +10,7 @@
 #include "daemon/engine/engine.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/queue.h"
+#include "daemon/util/histogram.h"
 #include "daemon/util/log.h"
 
 #define RECORD	((uint32_t)sizeof(struct expiry_record))

@@ -8,6 +8,7 @@
 #include "daemon/engine/engine.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/queue.h"
+#include "daemon/util/list.h"
 #include "daemon/util/util.h"
 
 /* With more queues in a thread the earliest deadline is not computed. */

@@ -11,7 +11,7 @@
 
 #include "daemon/loop/mailbox.h"
 #include "daemon/util/counter.h"
-#include "daemon/util/util.h"
+#include "daemon/util/list.h"
 
 struct client;
 struct context;

@@ -17,6 +17,7 @@
 #include "daemon/engine/alarm.h"
 #include "daemon/engine/arena.h"
 #include "daemon/engine/engine.h"
+#include "daemon/util/list.h"
 #include "daemon/util/util.h"
 
 /* One turn's share of deferred work. */

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/engine/engine.h"
+#include "daemon/util/list.h"
 #include "daemon/util/util.h"
 
 /* Empty reads of a readable queue: the page they need is not in memory. The

@@ -25,7 +25,6 @@
 
 #include "daemon/loop/loop.h"
 #include "daemon/loop/timeouts.h"
-#include "daemon/util/util.h"
 #include "expiry/wire.h"
 
 /* Events of a turn; others come in the next. */

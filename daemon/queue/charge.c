@@ -12,6 +12,7 @@
 #include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/queue.h"
+#include "daemon/util/list.h"
 #include "daemon/util/user.h"
 #include "daemon/util/util.h"
 
@@ -36,7 +37,7 @@ void charge_complete(struct queue *queue, uint32_t arms)
 }
 
 /* Returns whether a keyed queue has this timer: arming it then adds none. */
-static bool queue_has(struct queue *queue, uint64_t id)
+static bool charge_has_timer(struct queue *queue, uint64_t id)
 {
 	struct expiry_record record = { .op = EXPIRY_OP_QUERY, .id = id };
 	int r = queue->context->engine->ops->submit_now(queue->engine_queue,
@@ -45,15 +46,15 @@ static bool queue_has(struct queue *queue, uint64_t id)
 	return !r && !record.status;
 }
 
-static void queue_recount(struct queue *queue)
+static void charge_recount(struct queue *queue)
 {
 	if (!queue->context->engine->ops->recount(queue->engine_queue))
 		charge_update(queue);
 }
 
-uint64_t queue_count_timers(struct queue *queue)
+uint64_t charge_count_timers(struct queue *queue)
 {
-	queue_recount(queue);
+	charge_recount(queue);
 	return queue->engine_queue->timers;
 }
 
@@ -63,10 +64,10 @@ static void user_recount(struct user *user)
 
 	for (entry = user->queues.next; entry != &user->queues;
 	     entry = entry->next)
-		queue_recount(container_of(entry, struct queue, of_user));
+		charge_recount(container_of(entry, struct queue, of_user));
 }
 
-void users_recount(struct context *context, struct mail *mail)
+void charges_recount(struct context *context, struct mail *mail)
 {
 	uint64_t now_ns = loop_now_exactly(CLOCK_MONOTONIC);
 	struct list *bucket, *entry;
@@ -153,7 +154,7 @@ uint32_t charge_admit(struct queue *queue, const struct expiry_record *records,
 	*armsp = arms;
 	if (charge_take(queue, arms))
 		return count;
-	queue_recount(queue);
+	charge_recount(queue);
 	if (charge_take(queue, arms))
 		return count;
 	account_recount(queue->context, queue->user);
@@ -169,7 +170,7 @@ uint32_t charge_admit(struct queue *queue, const struct expiry_record *records,
 	if (i)
 		return i;
 	return queue->mode & EXPIRY_MODE_KEYED &&
-			       queue_has(queue, records[0].id) ?
+			       charge_has_timer(queue, records[0].id) ?
 		       1 :
 		       0;
 }

@@ -14,7 +14,7 @@ struct queue;
 void charge_update(struct queue *queue);
 
 /* Returns the number of timers in the queue; its engine counts them anew. */
-uint64_t queue_count_timers(struct queue *queue);
+uint64_t charge_count_timers(struct queue *queue);
 
 /* Returns how many of @count records of one run may go to the engine within the
  * owner's limit of timers; 0: refuse the first one. Near the limit timers are
@@ -27,6 +27,6 @@ uint32_t charge_admit(struct queue *queue, const struct expiry_record *records,
 void charge_complete(struct queue *queue, uint32_t arms);
 
 /* Recounts this thread's timers of a user at the limit. */
-void users_recount(struct context *context, struct mail *mail);
+void charges_recount(struct context *context, struct mail *mail);
 
 #endif /* DAEMON_CHARGE_H */

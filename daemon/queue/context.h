@@ -107,7 +107,7 @@ struct context_stat {
  * @declared: all threads' declared queues
  * @config: changed by worker_reconfigure() alone
  * @engine: const after start
- * @recount: posted by another thread, for users_recount()
+ * @recount: posted by another thread, for charges_recount()
  * @queues: its queues (const); likewise @connections, @listing, @summaries
  * @turn_ns: as in struct expiry_server_stat; likewise @batch, @request_ns
  */

@@ -5,6 +5,7 @@
 #include <string.h>
 
 #include "daemon/queue/directory.h"
+#include "daemon/util/list.h"
 #include "daemon/util/util.h"
 
 int directory_init(struct directory *directory, uint32_t nr_threads,

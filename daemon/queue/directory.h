@@ -11,9 +11,9 @@
 #include <expiry/wire.h>
 
 #include "daemon/util/config.h"
+#include "daemon/util/list.h"
 #include "daemon/util/name.h"
 #include "daemon/util/pool.h"
-#include "daemon/util/util.h"
 
 /**
  * struct directory_entry - where a queue is

@@ -7,6 +7,7 @@
 #include "daemon/queue/context.h"
 #include "daemon/queue/loss.h"
 #include "daemon/queue/queue.h"
+#include "daemon/util/list.h"
 #include "daemon/util/log.h"
 #include "daemon/util/util.h"
 
@@ -45,7 +46,7 @@ static void add_row(struct loss *loss, const char *name, uint64_t timers)
 
 static void count_queue(struct loss *loss, struct queue *queue)
 {
-	uint64_t timers = queue->stored ? 0 : queue_count_timers(queue);
+	uint64_t timers = queue->stored ? 0 : charge_count_timers(queue);
 
 	if (!timers)
 		return;

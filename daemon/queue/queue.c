@@ -8,6 +8,7 @@
 #include "daemon/queue/context.h"
 #include "daemon/queue/queue.h"
 #include "daemon/util/group.h"
+#include "daemon/util/list.h"
 #include "daemon/util/util.h"
 
 int queues_init(struct queues *queues, uint64_t nr_max)

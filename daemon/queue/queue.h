@@ -10,10 +10,10 @@
 
 #include "daemon/engine/engine.h"
 #include "daemon/queue/access.h"
+#include "daemon/util/list.h"
 #include "daemon/util/name.h"
 #include "daemon/util/pool.h"
 #include "daemon/util/user.h"
-#include "daemon/util/util.h"
 
 struct buffer;
 struct client;

@@ -16,6 +16,7 @@
 #include "daemon/queue/directory.h"
 #include "daemon/queue/queue.h"
 #include "daemon/queue/store.h"
+#include "daemon/util/list.h"
 #include "daemon/util/log.h"
 #include "daemon/util/name.h"
 #include "daemon/util/notify.h"

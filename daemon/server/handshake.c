@@ -8,6 +8,7 @@
 #include "daemon/queue/context.h"
 #include "daemon/queue/directory.h"
 #include "daemon/server/handshake.h"
+#include "daemon/util/list.h"
 #include "daemon/util/log.h"
 #include "daemon/util/util.h"
 

@@ -15,8 +15,8 @@
 #include "daemon/client/client.h"
 #include "daemon/loop/loop.h"
 #include "daemon/loop/mailbox.h"
+#include "daemon/util/list.h"
 #include "daemon/util/pool.h"
-#include "daemon/util/util.h"
 
 struct account;
 struct context;

@@ -226,7 +226,7 @@ static void server_deinit(struct server *server)
 }
 
 /* Logs the use of memory, once the embedded engine is chosen. */
-static void server_tell_memory(const struct shared *shared)
+static void server_log_memory(const struct shared *shared)
 {
 	const struct memory_plan *plan = &shared->plan;
 
@@ -250,7 +250,7 @@ static int server_start(struct server *server, struct worker *first,
 	handshakes_init(&server->handshakes, &first->context);
 	r = worker_init(first, shared, 0, config, first_turn_end);
 	if (!r)
-		server_tell_memory(shared);
+		server_log_memory(shared);
 	for (i = 1; !r && i < shared->nr; i++)
 		r = thread_start(server, i, config);
 	if (!r) {

@@ -310,7 +310,7 @@ void service_deinit(struct service *service)
 
 void service_turn(struct service *service)
 {
-	bool has_told = service->tick || service->answered;
+	bool is_reported = service->tick || service->answered;
 
 	service->answered = false;
 	service_conclude(service);
@@ -330,7 +330,7 @@ void service_turn(struct service *service)
 	 * only for the tick requests no other tick.
 	 */
 	if (!service->ticking &&
-	    (service->watchdog || service->behind || !has_told))
+	    (service->watchdog || service->behind || !is_reported))
 		service_wait_tick(service);
 }
 

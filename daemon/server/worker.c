@@ -29,8 +29,8 @@
 #include "daemon/queue/store.h"
 #include "daemon/server/worker.h"
 #include "daemon/util/histogram.h"
+#include "daemon/util/list.h"
 #include "daemon/util/log.h"
-#include "daemon/util/util.h"
 
 /* Opens the engine; in a further thread the kind that the first one chose. */
 static int worker_open_engine(struct context *context)
@@ -123,7 +123,7 @@ int worker_init(struct worker *worker, struct shared *shared, uint32_t number,
 			.number = number,
 			.config = *config,
 			.mailbox.fd = -1,
-			.recount.deliver = users_recount,
+			.recount.deliver = charges_recount,
 			.queues = &worker->queues,
 			.connections = &worker->connections,
 			.listing = &worker->listing,

@@ -12,10 +12,9 @@
 #include "daemon/client/client.h"
 #include "daemon/client/listing.h"
 #include "daemon/client/summary.h"
-#include "daemon/loop/clock.h"
+#include "daemon/loop/clock-watch.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/queue.h"
-#include "daemon/util/util.h"
 
 /**
  * struct worker - a worker

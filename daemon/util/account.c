@@ -3,6 +3,8 @@
 #include <unistd.h>
 
 #include "daemon/util/account.h"
+#include "daemon/util/list.h"
+#include "daemon/util/util.h"
 
 void accounts_init(struct accounts *accounts)
 {

@@ -11,8 +11,8 @@
 #include <sys/types.h>
 
 #include "daemon/util/counter.h"
+#include "daemon/util/list.h"
 #include "daemon/util/pool.h"
-#include "daemon/util/util.h"
 
 #define ACCOUNTS_BUCKETS	256
 

@@ -8,6 +8,7 @@
 
 #include <expiry/wire.h>
 
+#include "daemon/util/log-budget.h"
 #include "daemon/util/log-sink.h"
 #include "daemon/util/log.h"
 

@@ -16,7 +16,6 @@
 #include <stdint.h>
 #include <sys/types.h>
 
-#include "daemon/util/log-budget.h"
 #include "daemon/util/log-entry.h"
 
 /* The level of the log: lines up to this level are written. */

@@ -1,7 +1,9 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <assert.h>
 
+#include "daemon/util/list.h"
 #include "daemon/util/user.h"
+#include "daemon/util/util.h"
 
 void users_init(struct users *users, struct accounts *accounts,
 		uint64_t nr_max)

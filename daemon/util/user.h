@@ -11,8 +11,8 @@
 #include <sys/types.h>
 
 #include "daemon/util/account.h"
+#include "daemon/util/list.h"
 #include "daemon/util/pool.h"
-#include "daemon/util/util.h"
 
 #define USERS_BUCKETS	256
 

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "daemon/engine/engine.h"
+#include "daemon/util/list.h"
 #include "daemon/util/util.h"
 #include "tests/core/horrible.h"
 #include "tests/sim/sim.h"

@@ -10,6 +10,8 @@
 #include "daemon/queue/queue.h"
 #include "daemon/server/server.h"
 #include "daemon/server/worker.h"
+#include "daemon/util/list.h"
+#include "daemon/util/util.h"
 #include "tests/sim/sim.h"
 
 #define check(condition) \

@@ -5,6 +5,7 @@
 
 #include <liburing.h>
 
+#include "daemon/util/list.h"
 #include "daemon/util/util.h"
 #include "tests/sim/sim.h"
 

@@ -6,7 +6,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
-#include "daemon/loop/clock.h"
+#include "daemon/loop/clock-watch.h"
 #include "daemon/util/util.h"
 
 /* Later than any clock (the year 2262), yet a time the kernel can store. */
@@ -21,7 +21,8 @@ static int clock_watch(struct clock_watch *clock)
 	 */
 	if (timerfd_settime(clock->fd,
 			    TFD_TIMER_ABSTIME | TFD_TIMER_CANCEL_ON_SET, &far,
-			    NULL) < 0 && errno != ECANCELED)
+			    NULL) < 0 &&
+	    errno != ECANCELED)
 		return -errno;
 	sqe = loop_sqe(clock->loop, &clock->op);
 	io_uring_prep_poll_add(sqe, clock->fd, POLLIN);
