@@ -29,7 +29,7 @@
  * @path: the path in @address
  * @device: @address is a device
  * @queue: the queue's name, NULL if none was given
- * @clock_id: clock, as given; likewise @keyed, @ack
+ * @clock_id: clock, as given
  * @clock_given: --clock was given
  * @mode_given: EXPIRY_MODE_* that were given
  * @json: one JSON object a line
