@@ -70,15 +70,28 @@ $(B)/tests/lib/%: $(B)/obj/plain/tests/lib/%.o \
 
 PARSE_TIME := $(addprefix tools/input/,digits.c parse-span.c parse-time.c timestamp.c)
 
-# expiryctl's parsers take what anybody writes: under the sanitizers.
-$(B)/tests/tools/test-parse: $(call objects,p12,tests/tools/test-parse.c \
-		tools/input/lines.c tools/input/parse-line.c $(PARSE_TIME))
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
+# Unit tests of the daemon and of expiryctl: one program with a few sources of theirs,
+# under the sanitizers. $(call unit_program,NAME,SOURCES)
+define unit_program
+$$(B)/tests/$(1): $$(call objects,p12,tests/$(1).c $(2))
+	@mkdir -p $$(@D)
+	$$(call say,LINK,$$@)$$(CC) $$(CFLAGS) $$(SANITIZE) -o $$@ $$^ -lcmocka
+endef
 
-$(B)/tests/tools/test-span: $(call objects,p12,tests/tools/test-span.c $(PARSE_TIME))
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
+UTIL := daemon/util
+$(eval $(call unit_program,daemon/test-arena,daemon/engine/arena.c))
+$(eval $(call unit_program,daemon/test-defaults,$(UTIL)/config.c $(UTIL)/key-file.c \
+	$(UTIL)/socket-default.c))
+$(eval $(call unit_program,daemon/test-memory-limit,tests/fake-root.c \
+	$(UTIL)/memory-limit.c))
+$(eval $(call unit_program,daemon/test-name,$(UTIL)/name.c))
+$(eval $(call unit_program,tools/test-local-time,tools/input/local-time.c $(PARSE_TIME)))
+$(eval $(call unit_program,tools/test-module,tests/fake-root.c tools/module.c))
+$(eval $(call unit_program,tools/test-parse,tools/input/lines.c tools/input/parse-line.c \
+	$(PARSE_TIME)))
+$(eval $(call unit_program,tools/test-span,$(PARSE_TIME)))
+$(eval $(call unit_program,tools/test-span-text,tools/output/span.c $(PARSE_TIME)))
+$(eval $(call unit_program,tools/test-timestamp,tools/input/local-time.c $(PARSE_TIME)))
 
 # Preloaded into expiryctl where what it prints is compared whole.
 $(B)/tests/tools/fixed-time.so: tests/tools/fixed-time.c
@@ -104,41 +117,6 @@ $(B)/slow/expiryd: $(call objects,slow,daemon/engine/embedded.c) \
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(URING_LIBS) \
 		$(SYSTEMD_LIBS)
-
-$(B)/tests/tools/test-local-time $(B)/tests/tools/test-timestamp: \
-		$(B)/tests/tools/%: $(B)/obj/p12/tests/tools/%.o \
-		$(call objects,p12,tools/input/local-time.c $(PARSE_TIME))
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
-
-$(B)/tests/tools/test-span-text: $(call objects,p12,tests/tools/test-span-text.c \
-		tools/output/span.c $(PARSE_TIME))
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
-
-$(B)/tests/tools/test-module: $(call objects,p12,tests/tools/test-module.c \
-		tools/module.c)
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
-
-$(B)/tests/daemon/test-memory-limit: $(call objects,p12,\
-		tests/daemon/test-memory-limit.c daemon/util/memory-limit.c)
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
-
-$(B)/tests/daemon/test-defaults: $(call objects,p12,tests/daemon/test-defaults.c \
-		$(addprefix daemon/util/,config.c key-file.c socket-default.c))
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
-
-$(B)/tests/daemon/test-arena: $(call objects,p12,tests/daemon/test-arena.c daemon/engine/arena.c)
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
-
-$(B)/tests/daemon/test-name: $(call objects,p12,\
-		tests/daemon/test-name.c daemon/util/name.c)
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
 $(B)/tests/daemon/test-directory: $(call objects,tsan,\
 		tests/daemon/test-directory.c daemon/queue/directory.c daemon/util/pool.c)

@@ -13,34 +13,14 @@
 
 #include "daemon/util/config.h"
 #include "daemon/util/memory-limit.h"
+#include "tests/fake-root.h"
 
 #define MIB	(1ULL << 20)
-
-static char root[] = "/tmp/expiry-memory.XXXXXX";
-
-static void put(const char *path, const char *text)
-{
-	char command[1024];
-
-	snprintf(command, sizeof(command),
-		 "f=%s%s; install -D /dev/null $f && printf '%%b' '%s\\n' >$f",
-		 root, path, text);
-	assert_int_equal(system(command), 0);
-}
-
-static int clear(void **arg)
-{
-	char command[128];
-
-	(void)arg;
-	snprintf(command, sizeof(command), "rm -rf %s/*", root);
-	return system(command);
-}
 
 static uint64_t limit(void)
 {
 	bool is_group;
-	uint64_t bytes = memory_limit(root, &is_group);
+	uint64_t bytes = memory_limit(fake_root, &is_group);
 
 	/* No machine that this runs on has less. */
 	assert_int_equal(is_group, bytes < 512 * MIB);
@@ -53,60 +33,60 @@ static void without_groups_it_is_the_machines(void **arg)
 
 	(void)arg;
 	assert_true(machine >= 512 * MIB && machine < 1ULL << 48);
-	put("/proc/self/cgroup", "0::/a/b");
+	fake_root_put("/proc/self/cgroup", "0::/a/b");
 	assert_int_equal(limit(), machine);
-	put("/sys/fs/cgroup/a/b/memory.max", "max");
-	put("/sys/fs/cgroup/a/memory.max", "18446744073709551615");
+	fake_root_put("/sys/fs/cgroup/a/b/memory.max", "max");
+	fake_root_put("/sys/fs/cgroup/a/memory.max", "18446744073709551615");
 	assert_int_equal(limit(), machine);
-	put("/sys/fs/cgroup/a/b/memory.max", "");
-	put("/sys/fs/cgroup/a/memory.max", "garbage");
+	fake_root_put("/sys/fs/cgroup/a/b/memory.max", "");
+	fake_root_put("/sys/fs/cgroup/a/memory.max", "garbage");
 	assert_int_equal(limit(), machine);
 }
 
 static void least_of_all_groups_above(void **arg)
 {
 	(void)arg;
-	put("/proc/self/cgroup", "0::/a.slice/b.service");
-	put("/sys/fs/cgroup/a.slice/b.service/memory.max", "300000000");
+	fake_root_put("/proc/self/cgroup", "0::/a.slice/b.service");
+	fake_root_put("/sys/fs/cgroup/a.slice/b.service/memory.max", "300000000");
 	assert_int_equal(limit(), 300000000);
-	put("/sys/fs/cgroup/a.slice/memory.max", "200000000");
+	fake_root_put("/sys/fs/cgroup/a.slice/memory.max", "200000000");
 	assert_int_equal(limit(), 200000000);
-	put("/sys/fs/cgroup/memory.max", "100000000");
+	fake_root_put("/sys/fs/cgroup/memory.max", "100000000");
 	assert_int_equal(limit(), 100000000);
-	put("/sys/fs/cgroup/a.slice/b.service/memory.max", "50000000");
+	fake_root_put("/sys/fs/cgroup/a.slice/b.service/memory.max", "50000000");
 	assert_int_equal(limit(), 50000000);
 	/* Where the group is slowed down. */
-	put("/sys/fs/cgroup/a.slice/b.service/memory.high", "40000000");
+	fake_root_put("/sys/fs/cgroup/a.slice/b.service/memory.high", "40000000");
 	assert_int_equal(limit(), 40000000);
 	/* Another's does not matter. */
-	put("/sys/fs/cgroup/a.slice/b.service/c/memory.max", "1");
-	put("/sys/fs/cgroup/a.slice/d.service/memory.max", "1");
+	fake_root_put("/sys/fs/cgroup/a.slice/b.service/c/memory.max", "1");
+	fake_root_put("/sys/fs/cgroup/a.slice/d.service/memory.max", "1");
 	assert_int_equal(limit(), 40000000);
 }
 
 static void group_at_the_top(void **arg)
 {
 	(void)arg;
-	put("/proc/self/cgroup", "0::/");
-	put("/sys/fs/cgroup/memory.max", "70000000");
+	fake_root_put("/proc/self/cgroup", "0::/");
+	fake_root_put("/sys/fs/cgroup/memory.max", "70000000");
 	assert_int_equal(limit(), 70000000);
 }
 
 static void version_1_and_both(void **arg)
 {
 	(void)arg;
-	put("/proc/self/cgroup",
+	fake_root_put("/proc/self/cgroup",
 	    "4:memory:/x/y\\n3:cpu,cpuacct:/z\\n1:name=systemd:/s\\n0::/u");
-	put("/sys/fs/cgroup/memory/x/memory.limit_in_bytes", "200000000");
-	put("/sys/fs/cgroup/memory/x/y/memory.limit_in_bytes",
+	fake_root_put("/sys/fs/cgroup/memory/x/memory.limit_in_bytes", "200000000");
+	fake_root_put("/sys/fs/cgroup/memory/x/y/memory.limit_in_bytes",
 	    "9223372036854771712");
 	assert_int_equal(limit(), 200000000);
-	put("/sys/fs/cgroup/unified/u/memory.max", "150000000");
+	fake_root_put("/sys/fs/cgroup/unified/u/memory.max", "150000000");
 	assert_int_equal(limit(), 150000000);
-	put("/sys/fs/cgroup/memory/z/memory.limit_in_bytes", "1");
-	put("/sys/fs/cgroup/memory/s/memory.limit_in_bytes", "1");
+	fake_root_put("/sys/fs/cgroup/memory/z/memory.limit_in_bytes", "1");
+	fake_root_put("/sys/fs/cgroup/memory/s/memory.limit_in_bytes", "1");
 	assert_int_equal(limit(), 150000000);
-	put("/proc/self/cgroup", "4:hugetlb,memory:/x");
+	fake_root_put("/proc/self/cgroup", "4:hugetlb,memory:/x");
 	assert_int_equal(limit(), 200000000);
 }
 
@@ -115,14 +95,14 @@ static void strange_groups_are_passed_over(void **arg)
 	uint64_t machine = limit();
 
 	(void)arg;
-	put("/sys/fs/memory.max", "1");
-	put("/sys/fs/cgroup/x/memory.max", "1");
-	put("/proc/self/cgroup", "0::/../x");
+	fake_root_put("/sys/fs/memory.max", "1");
+	fake_root_put("/sys/fs/cgroup/x/memory.max", "1");
+	fake_root_put("/proc/self/cgroup", "0::/../x");
 	assert_int_equal(limit(), machine);
-	put("/proc/self/cgroup", "0:\\n0\\n\\nnonsense\\n:::\\n::");
+	fake_root_put("/proc/self/cgroup", "0:\\n0\\n\\nnonsense\\n:::\\n::");
 	assert_int_equal(limit(), machine);
-	put("/sys/fs/cgroup/memory.max", "90000000");
-	put("/proc/self/cgroup", "0:://");
+	fake_root_put("/sys/fs/cgroup/memory.max", "90000000");
+	fake_root_put("/proc/self/cgroup", "0:://");
 	assert_int_equal(limit(), 90000000);
 }
 
@@ -139,10 +119,10 @@ static struct memory_plan plan(uint64_t bytes, uint64_t memory,
 	struct memory_plan plan;
 	char text[32];
 
-	put("/proc/self/cgroup", "0::/g");
+	fake_root_put("/proc/self/cgroup", "0::/g");
 	snprintf(text, sizeof(text), "%llu", (unsigned long long)bytes);
-	put("/sys/fs/cgroup/g/memory.max", text);
-	memory_plan_init(&plan, &config, root);
+	fake_root_put("/sys/fs/cgroup/g/memory.max", text);
+	memory_plan_init(&plan, &config, fake_root);
 	assert_int_equal(plan.limit, bytes);
 	return plan;
 }
@@ -178,34 +158,19 @@ static void all_of_the_plan_fits(void **arg)
 			 16 * MIB);
 }
 
-static int prepare(void **arg)
-{
-	(void)arg;
-	return mkdtemp(root) ? 0 : -1;
-}
-
-static int finish(void **arg)
-{
-	char command[128];
-
-	(void)arg;
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	return system(command);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test_teardown(without_groups_it_is_the_machines,
-					  clear),
-		cmocka_unit_test_teardown(least_of_all_groups_above, clear),
-		cmocka_unit_test_teardown(group_at_the_top, clear),
-		cmocka_unit_test_teardown(version_1_and_both, clear),
+					  fake_root_clear),
+		cmocka_unit_test_teardown(least_of_all_groups_above, fake_root_clear),
+		cmocka_unit_test_teardown(group_at_the_top, fake_root_clear),
+		cmocka_unit_test_teardown(version_1_and_both, fake_root_clear),
 		cmocka_unit_test_teardown(strange_groups_are_passed_over,
-					  clear),
-		cmocka_unit_test_teardown(all_of_the_plan_fits, clear),
+					  fake_root_clear),
+		cmocka_unit_test_teardown(all_of_the_plan_fits, fake_root_clear),
 	};
 
 	cmocka_set_message_output(CM_OUTPUT_TAP);
-	return cmocka_run_group_tests(tests, prepare, finish);
+	return cmocka_run_group_tests(tests, fake_root_make, fake_root_remove);
 }

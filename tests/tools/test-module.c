@@ -11,32 +11,12 @@
 #include <stdlib.h>
 #include <cmocka.h>
 
+#include "tests/fake-root.h"
 #include "tools/module.h"
-
-static char root[] = "/tmp/expiry-module.XXXXXX";
-
-static void put(const char *path, const char *text)
-{
-	char command[512];
-
-	snprintf(command, sizeof(command),
-		 "f=%s%s; install -D /dev/null $f && echo '%s' >$f", root, path,
-		 text);
-	assert_int_equal(system(command), 0);
-}
 
 static enum module_state state(void)
 {
-	return module_state(root, "6.1.0-1");
-}
-
-static int clear(void **arg)
-{
-	char command[128];
-
-	(void)arg;
-	snprintf(command, sizeof(command), "rm -rf %s/*", root);
-	return system(command);
+	return module_state(fake_root, "6.1.0-1");
 }
 
 static void test_absent(void **arg)
@@ -44,38 +24,38 @@ static void test_absent(void **arg)
 	(void)arg;
 	assert_int_equal(state(), MODULE_ABSENT);
 	/* For another kernel only. */
-	put("/lib/modules/6.1.0-2/updates/dkms/expiry.ko", "");
-	put("/sys/kernel/security/lockdown", "none [integrity] confidentiality");
+	fake_root_put("/lib/modules/6.1.0-2/updates/dkms/expiry.ko", "");
+	fake_root_put("/sys/kernel/security/lockdown", "none [integrity] confidentiality");
 	assert_int_equal(state(), MODULE_ABSENT);
 }
 
 static void test_unloaded(void **arg)
 {
 	(void)arg;
-	put("/lib/modules/6.1.0-1/updates/dkms/expiry.ko.xz", "");
+	fake_root_put("/lib/modules/6.1.0-1/updates/dkms/expiry.ko.xz", "");
 	assert_int_equal(state(), MODULE_UNLOADED);
-	put("/sys/kernel/security/lockdown", "[none] integrity confidentiality");
-	put("/sys/module/module/parameters/sig_enforce", "N");
+	fake_root_put("/sys/kernel/security/lockdown", "[none] integrity confidentiality");
+	fake_root_put("/sys/module/module/parameters/sig_enforce", "N");
 	assert_int_equal(state(), MODULE_UNLOADED);
 }
 
 static void test_unsigned(void **arg)
 {
 	(void)arg;
-	put("/lib/modules/6.1.0-1/extra/expiry.ko", "");
-	put("/sys/kernel/security/lockdown", "none [integrity] confidentiality");
+	fake_root_put("/lib/modules/6.1.0-1/extra/expiry.ko", "");
+	fake_root_put("/sys/kernel/security/lockdown", "none [integrity] confidentiality");
 	assert_int_equal(state(), MODULE_UNSIGNED);
-	put("/sys/kernel/security/lockdown", "none integrity [confidentiality]");
+	fake_root_put("/sys/kernel/security/lockdown", "none integrity [confidentiality]");
 	assert_int_equal(state(), MODULE_UNSIGNED);
-	put("/sys/kernel/security/lockdown", "[none] integrity confidentiality");
-	put("/sys/module/module/parameters/sig_enforce", "Y");
+	fake_root_put("/sys/kernel/security/lockdown", "[none] integrity confidentiality");
+	fake_root_put("/sys/module/module/parameters/sig_enforce", "Y");
 	assert_int_equal(state(), MODULE_UNSIGNED);
 }
 
 static void test_loaded(void **arg)
 {
 	(void)arg;
-	put("/sys/module/expiry/refcnt", "0");
+	fake_root_put("/sys/module/expiry/refcnt", "0");
 	assert_int_equal(state(), MODULE_LOADED);
 }
 
@@ -94,18 +74,12 @@ static void test_words(void **arg)
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
-		cmocka_unit_test_setup(test_absent, clear),
-		cmocka_unit_test_setup(test_unloaded, clear),
-		cmocka_unit_test_setup(test_unsigned, clear),
-		cmocka_unit_test_setup(test_loaded, clear),
+		cmocka_unit_test_setup(test_absent, fake_root_clear),
+		cmocka_unit_test_setup(test_unloaded, fake_root_clear),
+		cmocka_unit_test_setup(test_unsigned, fake_root_clear),
+		cmocka_unit_test_setup(test_loaded, fake_root_clear),
 		cmocka_unit_test(test_words),
 	};
-	char command[128];
-	int ret;
 
-	if (!mkdtemp(root))
-		return 1;
-	ret = cmocka_run_group_tests(tests, NULL, NULL);
-	snprintf(command, sizeof(command), "rm -rf %s", root);
-	return system(command) || ret;
+	return cmocka_run_group_tests(tests, fake_root_make, fake_root_remove);
 }
