@@ -16,6 +16,13 @@ void *driver_map(uint64_t size)
 	return memory;
 }
 
+uint32_t driver_depth(const struct order *order)
+{
+	if (order->batch == 1 || order->connections >= TRAFFIC_DEPTH_MAX)
+		return 1;
+	return TRAFFIC_DEPTH_MAX / order->connections;
+}
+
 void driver_times(const char *name, const uint64_t *times_ns, uint32_t nr)
 {
 	uint32_t i;

@@ -54,6 +54,11 @@ int driver_main(struct driver *driver, int argc, char **argv);
 /* Prints @nr times as a member of an object, in microseconds. */
 void driver_times(const char *name, const uint64_t *times_ns, uint32_t nr);
 
+/* Returns how many batches a connection has in flight: one where each waits for
+ * its answer, else enough for server and client to work at the same time.
+ */
+uint32_t driver_depth(const struct order *order);
+
 /* Returns populated memory; ends the program if there is none. */
 void *driver_map(uint64_t size);
 

@@ -72,23 +72,13 @@ static uint32_t cut(uint32_t requests, uint32_t batch)
 	return nr;
 }
 
-/* Returns how many batches a connection has in flight: one where each waits for
- * its answer, else enough for daemon and client to work at the same time.
- */
-static uint32_t depth(const struct order *order)
-{
-	if (order->batch == 1 || order->connections >= TRAFFIC_DEPTH_MAX)
-		return 1;
-	return TRAFFIC_DEPTH_MAX / order->connections;
-}
-
 static struct traffic_cost run(const struct order *order, mix_make_t *make)
 {
 	bool fire = make == make_due;
 	struct traffic traffic = {
 		.streams = streams,
 		.nr_streams = order->connections,
-		.depth = depth(order),
+		.depth = driver_depth(order),
 		.batches = batches,
 		.side_fd = -1,
 	};

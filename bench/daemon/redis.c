@@ -216,9 +216,7 @@ static struct traffic_cost run(const struct order *order)
 	struct traffic traffic = {
 		.streams = streams,
 		.nr_streams = order->connections,
-		.depth = order->batch == 1 ||
-			 order->connections >= TRAFFIC_DEPTH_MAX ? 1 :
-			 TRAFFIC_DEPTH_MAX / order->connections,
+		.depth = driver_depth(order),
 		.parse = parse_lines,
 		.batches = batches,
 		.side_fd = -1,
