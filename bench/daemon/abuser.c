@@ -192,17 +192,12 @@ static void quota(void)
  */
 static void dies(void)
 {
-	struct expiry_record credit = {
-		.op = EXPIRY_OP_CREDIT,
-		.period_ms = 4096,
-	};
-
 	make(EXPIRY_OP_ARM, 0);
 	ready();
 	for (;;) {
 		int fd = wire_attach(path, "", EXPIRY_HELLO_CONSUME);
 
-		wire_send(fd, &credit, 1);
+		wire_credit(fd, 4096);
 		send(fd, records, BATCH_BYTES - 7, MSG_DONTWAIT | MSG_NOSIGNAL);
 		close(fd);
 	}

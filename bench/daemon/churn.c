@@ -20,22 +20,13 @@
 #include "bench/daemon/wire.h"
 
 #define HOUR_NS	(3600 * NSEC_PER_SEC)
+#define CREDIT	64U
 
 static void arm(int fd, uint64_t deadline_ns)
 {
 	wire_arm(fd, &(struct wire_arming) {
 		.nr = 1, .from_ns = deadline_ns, .within_ns = 1,
 	});
-}
-
-static void give_credit(int fd)
-{
-	struct expiry_record record = {
-		.op = EXPIRY_OP_CREDIT,
-		.period_ms = 64,
-	};
-
-	wire_send(fd, &record, 1);
 }
 
 static void ready(void)
@@ -53,7 +44,7 @@ static void hold(const char *path, uint32_t nr, int *fds)
 	for (i = 0; i < nr; i++) {
 		snprintf(name, sizeof(name), "idle-%u", i);
 		fds[i] = wire_attach(path, name, EXPIRY_HELLO_CONSUME);
-		give_credit(fds[i]);
+		wire_credit(fds[i], CREDIT);
 		arm(fds[i], bench_now() + HOUR_NS);
 	}
 	ready();
@@ -80,7 +71,7 @@ static void visit(const char *path, uint32_t nr, uint32_t rounds, int *fds)
 			fds[i] = wire_attach(path, "", consume ?
 					     EXPIRY_HELLO_CONSUME : 0);
 			if (consume)
-				give_credit(fds[i]);
+				wire_credit(fds[i], CREDIT);
 			if (consume)
 				arm(fds[i], bench_now());
 		}

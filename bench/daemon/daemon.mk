@@ -25,7 +25,8 @@ $(addprefix $(BENCH_DAEMON)/,expiry overload lateness victim abuser scaling \
 	churn): $(BENCH_DAEMON)/%: \
 	$(B)/obj/plain/bench/daemon/%.o $(call objects,plain, \
 	bench/daemon/wire.c bench/mix.c $(BENCH_DRIVER))
-$(BENCH_DAEMON)/overload: $(call objects,plain,bench/daemon/waiter.c)
+$(BENCH_DAEMON)/overload $(BENCH_DAEMON)/lateness: \
+	$(call objects,plain,bench/daemon/waiter.c)
 
 $(BENCH_DAEMON)/library: $(B)/obj/plain/bench/daemon/library.o \
 	$(call objects,plain,bench/mix.c $(BENCH_DRIVER)) $(B)/libexpiry.a

@@ -26,6 +26,7 @@
 #include "bench/bench.h"
 #include "bench/mix.h"
 #include "bench/daemon/driver.h"
+#include "bench/daemon/waiter.h"
 #include "bench/daemon/wire.h"
 
 #define QUEUE		"bench"
@@ -103,18 +104,10 @@ static uint64_t one_of_the_daemon(uint32_t number)
 static uint64_t one_of_a_timerfd(uint64_t deadline_ns)
 {
 	static int fd = -1;
-	struct itimerspec when = {
-		.it_value.tv_sec = deadline_ns / NSEC_PER_SEC,
-		.it_value.tv_nsec = deadline_ns % NSEC_PER_SEC,
-	};
-	uint64_t ticks;
 
 	if (fd < 0)
 		fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
-	if (timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL) < 0 ||
-	    read(fd, &ticks, sizeof(ticks)) != sizeof(ticks))
-		die("timerfd: %m");
-	return bench_now() - deadline_ns;
+	return waiter_late(fd, deadline_ns);
 }
 
 /* Runs the relay: returns each deadline it gets when it is due. */

@@ -35,6 +35,20 @@ static void wait_for_queue(struct consumer *consumer, const struct order *order)
 		consumer_take(consumer, note);
 }
 
+uint64_t waiter_late(int fd, uint64_t due_ns)
+{
+	struct itimerspec when = {
+		.it_value.tv_sec = due_ns / NSEC_PER_SEC,
+		.it_value.tv_nsec = due_ns % NSEC_PER_SEC,
+	};
+	uint64_t ticks;
+
+	if (timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL) < 0 ||
+	    read(fd, &ticks, sizeof(ticks)) != sizeof(ticks))
+		die("timerfd: %m");
+	return bench_now() - due_ns;
+}
+
 /* A deadline that passed before its wait began is late by all of that, as where
  * several expirations arrive together.
  */
@@ -42,18 +56,9 @@ static void wait_for_timerfd(int fd, const struct order *order)
 {
 	uint32_t i;
 
-	for (i = 0; i < order->nr; i++) {
-		uint64_t due_ns = order->first_ns + i * order->every_ns, ticks;
-		struct itimerspec when = {
-			.it_value.tv_sec = due_ns / NSEC_PER_SEC,
-			.it_value.tv_nsec = due_ns % NSEC_PER_SEC,
-		};
-
-		if (timerfd_settime(fd, TFD_TIMER_ABSTIME, &when, NULL) < 0 ||
-		    read(fd, &ticks, sizeof(ticks)) != sizeof(ticks))
-			die("timerfd: %m");
-		samples[nr_samples++] = bench_now() - due_ns;
-	}
+	for (i = 0; i < order->nr; i++)
+		samples[nr_samples++] = waiter_late(fd, order->first_ns +
+						    i * order->every_ns);
 }
 
 /* Waits at @path; NULL = for a timerfd. Never returns. */

@@ -32,6 +32,9 @@ void waiter_queue(struct waiter *waiter, const char *path, const char *name);
 /* Starts one that sets a timerfd for each timer. */
 void waiter_timerfd(struct waiter *waiter);
 
+/* Waits until @due_ns by the timerfd @fd. Returns how late it comes. */
+uint64_t waiter_late(int fd, uint64_t due_ns);
+
 /* Lets it wait for @nr timers, due every @every_ns from @first_ns on,
  * CLOCK_MONOTONIC; up to WAITER_SAMPLES. Returns at once.
  */

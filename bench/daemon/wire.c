@@ -122,14 +122,14 @@ void wire_arm(int fd, const struct wire_arming *arming)
 	}
 }
 
-static void give_credit(struct consumer *consumer, uint32_t credit)
+void wire_credit(int fd, uint32_t credit)
 {
 	struct expiry_record record = {
 		.op = EXPIRY_OP_CREDIT,
 		.period_ms = credit,
 	};
 
-	wire_send(consumer->fd, &record, 1);
+	wire_send(fd, &record, 1);
 }
 
 void consumer_attach(struct consumer *consumer, const char *path,
@@ -151,7 +151,7 @@ void consumer_attach_clock(struct consumer *consumer, const char *path,
 		die("no memory");
 	consumer->fd = wire_attach_clock(path, name, EXPIRY_HELLO_CONSUME,
 					 clock_id);
-	give_credit(consumer, window);
+	wire_credit(consumer->fd, window);
 }
 
 void wire_clocks_fill(const char *path)
@@ -216,7 +216,7 @@ uint32_t consumer_take(struct consumer *consumer,
 	consumer->got += nr;
 	consumer->owed += nr;
 	if (consumer->owed >= consumer->window / 2) {
-		give_credit(consumer, consumer->owed);
+		wire_credit(consumer->fd, consumer->owed);
 		consumer->owed = 0;
 	}
 	return nr;

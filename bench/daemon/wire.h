@@ -57,6 +57,9 @@ uint32_t consumer_take(struct consumer *consumer,
 		       void (*each)(const struct expiry_record *record,
 				    uint64_t now_ns));
 
+/* Gives a consumer's connection credit. */
+void wire_credit(int fd, uint32_t credit);
+
 /* Sends or receives whole records, blocking. */
 void wire_send(int fd, const struct expiry_record *records, uint32_t nr);
 void wire_receive(int fd, struct expiry_record *records, uint32_t nr);
