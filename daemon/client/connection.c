@@ -6,6 +6,7 @@
 
 #include "daemon/client/client.h"
 #include "daemon/client/connection.h"
+#include "daemon/client/input.h"
 #include "daemon/client/output.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/directory.h"
@@ -23,8 +24,6 @@
 
 static void client_received(struct loop_op *op, int result, uint32_t flags);
 static void client_sent(struct loop_op *op, int result, uint32_t flags);
-static bool client_detach_received(struct client *client);
-static void client_bound_in_flight(struct client *client);
 
 /* -------------------------------------------------------------- life, death */
 
@@ -226,7 +225,7 @@ static void client_received(struct loop_op *op, int result, uint32_t flags)
 		buffer->received_ns = loop_now(&context->loop, CLOCK_MONOTONIC);
 		buffer_push(&client->received, buffer);
 		client->nr_received++;
-		client_bound_in_flight(client);
+		input_bound(client);
 		client->more = (uint32_t)result == context->buffers.size;
 		if (!client->receiving && client->recv_once && !client->more)
 			client->recv_once = false;
@@ -314,92 +313,6 @@ void clients_sent(struct connections *connections)
 
 /* ------------------------------------------------------- what to do with it */
 
-static uint32_t client_ring_buffers(const struct client *client)
-{
-	const struct buffer *buffer;
-	uint32_t nr = 0;
-
-	for (buffer = client->received.first; buffer; buffer = buffer->next)
-		nr += buffer->kind == BUFFER_RING;
-	return nr;
-}
-
-/* Counts the ring's buffers that the client has while one is at the engine. */
-static void client_count_in_flight(struct client *client)
-{
-	uint32_t nr = client->io_pending ? client_ring_buffers(client) : 0;
-
-	client->context->buffers.nr_in_flight += nr - client->nr_in_flight;
-	client->nr_in_flight = nr;
-	assert(client->context->buffers.nr_in_flight <=
-	       client->context->buffers.nr_ring);
-}
-
-/* Copies unprocessed bytes of a stalled client to private memory, except those
- * at the engine. They must not hold shared memory either.
- */
-static bool client_detach_received(struct client *client)
-{
-	struct buffer_queue old = client->received;
-	struct buffer *busy = client->busy ? old.first : NULL, *buffer;
-	bool done = true;
-
-	client->received.first = NULL;
-	while ((buffer = buffer_pop(&old))) {
-		struct buffer *copy = NULL;
-
-		if (done && buffer != busy) {
-			copy = buffer_detach(&client->context->buffers, buffer);
-			done = copy;
-		}
-		buffer_push(&client->received, copy ? copy : buffer);
-	}
-	client_count_in_flight(client);
-	return done;
-}
-
-/* Moves what is behind a buffer in flight to private memory, if all clients have
- * too many of the ring's.
- */
-static void client_bound_in_flight(struct client *client)
-{
-	struct buffers *buffers = &client->context->buffers;
-
-	client_count_in_flight(client);
-	if (client->io_pending &&
-	    buffers->nr_in_flight + buffers_reserve(buffers) > buffers->nr_ring)
-		client_detach_received(client);
-}
-
-void client_io_begin(struct client *client)
-{
-	assert(!client->busy && client->received.first);
-	client->busy = true;
-	client->io_pending = true;
-	client->ops++;
-	client_bound_in_flight(client);
-}
-
-void client_io_end(struct client *client)
-{
-	assert(client->io_pending && client->ops);
-	client->io_pending = false;
-	client->ops--;
-	client_count_in_flight(client);
-}
-
-void client_park(struct client *client, struct list *waiting)
-{
-	client_io_begin(client);
-	list_add(waiting, &client->parked);
-}
-
-void client_unpark(struct client *client)
-{
-	client_io_end(client);
-	client->busy = false;
-}
-
 static struct list *client_list(struct client *client)
 {
 	struct buffer *buffer = client->received.first;
@@ -424,8 +337,7 @@ void client_update(struct client *client)
 			client_end(client);
 		return;
 	}
-	if (client->blocked && client_full(client) &&
-	    !client_detach_received(client)) {
+	if (client->blocked && client_full(client) && !input_detach(client)) {
 		client_fail(client, "no memory for its requests", 0);
 		return;
 	}

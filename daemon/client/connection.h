@@ -10,7 +10,6 @@
 #include <stdint.h>
 
 #include "daemon/client/client.h"
-#include "daemon/util/list.h"
 #include "daemon/util/log-entry.h"
 
 void connections_init(struct connections *connections, struct context *context,
@@ -39,19 +38,6 @@ void client_fail(struct client *client, const char *why, int error);
 /* Returns the fields of a log line about the client. */
 struct log_about client_about(const struct client *client, const char *id,
 			      int error);
-
-/* Lends the client's first buffer to an engine or to another thread. The client
- * is @busy, and stays until the buffer is returned, however the client ends.
- * After that it is @busy until processing of the buffer continues.
- */
-void client_io_begin(struct client *client);
-void client_io_end(struct client *client);
-
-/* Parks the client on the list @waiting, @busy, until other threads have
- * answered. client_unpark() then continues it.
- */
-void client_park(struct client *client, struct list *waiting);
-void client_unpark(struct client *client);
 
 /* Continues the client after a change: receives, processes or ends. */
 void client_update(struct client *client);

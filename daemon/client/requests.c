@@ -16,6 +16,7 @@
 #include "daemon/client/connection.h"
 #include "daemon/client/daemon-op.h"
 #include "daemon/client/hello.h"
+#include "daemon/client/input.h"
 #include "daemon/client/listing.h"
 #include "daemon/client/permission.h"
 #include "daemon/client/reply.h"

@@ -4,6 +4,7 @@
 
 #include "daemon/client/client.h"
 #include "daemon/client/connection.h"
+#include "daemon/client/input.h"
 #include "daemon/client/summary.h"
 #include "daemon/engine/engine.h"
 #include "daemon/queue/context.h"

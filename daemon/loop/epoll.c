@@ -23,6 +23,7 @@
 #include <sys/uio.h>
 #include <unistd.h>
 
+#include "daemon/loop/attempt.h"
 #include "daemon/loop/loop.h"
 #include "daemon/loop/timeouts.h"
 #include "expiry/wire.h"
@@ -40,7 +41,6 @@ static const clockid_t clocks[LOOP_CLOCKS] = {
 /**
  * struct epoll_loop - the loop
  * @readable: waits for all but sends; @writable: for those
- * @buffers: the ring of @nr_buffers; @next_buffer, modulo that, comes next
  * @linked: the request before, if it is pending and the next is its time limit
  * @completed: requests whose completion has to be run, in their order
  * @last: of them
@@ -48,9 +48,7 @@ static const clockid_t clocks[LOOP_CLOCKS] = {
 struct epoll_loop {
 	int readable;
 	int writable;
-	struct io_uring_buf_ring *buffers;
-	uint32_t nr_buffers;
-	uint16_t next_buffer;
+	struct provided provided;
 	struct timeouts timeouts[LOOP_CLOCKS];
 	struct loop_op *linked;
 	struct loop_op *completed;
@@ -168,75 +166,6 @@ static void run_completions(struct loop *loop)
 
 /* ----------------------------------------------------------------- requests */
 
-static struct io_uring_buf *first_buffer(const struct epoll_loop *epoll)
-{
-	struct io_uring_buf_ring *buffers = epoll->buffers;
-
-	if (epoll->next_buffer == buffers->tail)
-		return NULL;
-	return &buffers->bufs[epoll->next_buffer & (epoll->nr_buffers - 1)];
-}
-
-/* Receives, into the next buffer if @op has none of its own. */
-static int receive(struct epoll_loop *epoll, struct loop_op *op,
-		   uint32_t *flags)
-{
-	struct loop_request *request = &op->request;
-	int msg_flags = request->flags | MSG_DONTWAIT;
-	const struct io_uring_buf *buffer;
-	ssize_t r;
-
-	*flags = 0;
-	if (!request->select) {
-		r = recv(request->fd, (void *)(uintptr_t)request->addr,
-			 request->len, msg_flags);
-		return r < 0 ? -errno : r;
-	}
-	buffer = first_buffer(epoll);
-	if (!buffer)
-		return -ENOBUFS;
-	r = recv(request->fd, (void *)(uintptr_t)buffer->addr, buffer->len,
-		 msg_flags);
-	if (r <= 0)
-		return r < 0 ? -errno : 0;
-	*flags = IORING_CQE_F_BUFFER |
-		 (uint32_t)buffer->bid << IORING_CQE_BUFFER_SHIFT;
-	epoll->next_buffer++;
-	return r;
-}
-
-/* Tries a request without waiting. -EAGAIN: it has to wait. */
-static int attempt(struct epoll_loop *epoll, struct loop_op *op,
-		   uint32_t *flags)
-{
-	const struct loop_request *request = &op->request;
-	void *addr = (void *)(uintptr_t)request->addr;
-	ssize_t r;
-
-	*flags = 0;
-	switch (request->opcode) {
-	case IORING_OP_RECV:
-		return receive(epoll, op, flags);
-	case IORING_OP_SEND:
-		r = send(request->fd, addr, request->len,
-			 request->flags | MSG_DONTWAIT);
-		break;
-	case IORING_OP_SENDMSG:
-		r = sendmsg(request->fd, addr, request->flags | MSG_DONTWAIT);
-		break;
-	case IORING_OP_ACCEPT:
-		r = accept4(request->fd, NULL, NULL, request->flags);
-		break;
-	case IORING_OP_READ:
-		r = read(request->fd, addr, request->len);
-		break;
-	default:
-		r = EPOLLIN;
-		break;
-	}
-	return r < 0 ? -errno : r;
-}
-
 /* Handles that the file of a request is ready. */
 static void ready(struct epoll_loop *epoll, struct loop_op *op)
 {
@@ -247,7 +176,7 @@ static void ready(struct epoll_loop *epoll, struct loop_op *op)
 	/* A multishot's completion of an earlier turn has still to be run. */
 	if (request->completed)
 		return;
-	r = attempt(epoll, op, &flags);
+	r = attempt(&epoll->provided, &op->request, &flags);
 	if (r == -EAGAIN || r == -EINTR) {
 		if (!request->multishot)
 			watch(epoll, op);
@@ -273,23 +202,11 @@ static void start_receive(struct epoll_loop *epoll, struct loop_op *op,
 	op->request.select = sqe->flags & IOSQE_BUFFER_SELECT;
 	if (!op->request.multishot &&
 	    !(sqe->ioprio & IORING_RECVSEND_POLL_FIRST))
-		r = attempt(epoll, op, &flags);
+		r = attempt(&epoll->provided, &op->request, &flags);
 	if (r == -EAGAIN)
 		watch(epoll, op);
 	else
 		complete(epoll, op, r, flags);
-}
-
-static size_t send_len(const struct loop_request *request)
-{
-	const struct msghdr *msg = (void *)(uintptr_t)request->addr;
-	size_t i, len = 0;
-
-	if (request->opcode == IORING_OP_SEND)
-		return request->len;
-	for (i = 0; i < msg->msg_iovlen; i++)
-		len += msg->msg_iov[i].iov_len;
-	return len;
 }
 
 /* Success is skipped as the kernel does: not if MSG_WAITALL got only a part. */
@@ -297,7 +214,7 @@ static void start_send(struct epoll_loop *epoll, struct loop_op *op,
 		       const struct io_uring_sqe *sqe)
 {
 	uint32_t flags;
-	int r = attempt(epoll, op, &flags);
+	int r = attempt(&epoll->provided, &op->request, &flags);
 
 	if (r == -EAGAIN && !(sqe->msg_flags & MSG_DONTWAIT)) {
 		watch(epoll, op);
@@ -305,7 +222,7 @@ static void start_send(struct epoll_loop *epoll, struct loop_op *op,
 	}
 	if (sqe->flags & IOSQE_CQE_SKIP_SUCCESS && r >= 0 &&
 	    (!(sqe->msg_flags & MSG_WAITALL) ||
-	     (size_t)r == send_len(&op->request)))
+	     (size_t)r == attempt_send_len(&op->request)))
 		return;
 	complete(epoll, op, r, 0);
 }
@@ -599,8 +516,8 @@ static int epoll_init(struct loop *loop)
 static int epoll_provide(struct loop *loop, struct io_uring_buf_ring *buffers,
 			 uint32_t nr)
 {
-	loop->epoll->buffers = buffers;
-	loop->epoll->nr_buffers = nr;
+	loop->epoll->provided.ring = buffers;
+	loop->epoll->provided.nr = nr;
 	return 0;
 }
 

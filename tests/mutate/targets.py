@@ -41,6 +41,7 @@ LIKELY = {
     "daemon/server/handshake": ["test-hello.py", "test-hostile.py"],
     "daemon/loop/buffer": ["test-backlog.py", "test-credit.py", "test-hostile.py"],
     "daemon/client/connection": ["test-hello.py", "test-requests.py", "test-hostile.py"],
+    "daemon/client/input": ["test-backlog.py", "test-credit.py"],
     "daemon/client/output": ["test-credit.py", "test-backlog.py"],
     "daemon/loop/clock-watch": ["test-clock.py", "test-requests.py"],
     "daemon/util/config": ["test-limits.py", "test-service.py"],
