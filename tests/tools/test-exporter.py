@@ -347,6 +347,18 @@ def test_several_sockets(daemon):
             assert client.answer()[0] == 200, address
 
 
+def test_an_address_is_free_after_the_end(daemon):
+    """The exporter closes each connection first, so the port keeps a state."""
+    address = "127.0.0.1:0"
+    for _ in range(2):
+        with exporter(daemon, "--listen", address) as server:
+            address = server.process.stdout.readline().split()[-1]
+            client = Client(("127.0.0.1", int(address.rsplit(":", 1)[1])))
+            client.send(GET)
+            assert client.answer()[0] == 200
+            client.socket.close()
+
+
 def test_ipv6(daemon):
     try:
         socket.create_server(("::1", 0), family=socket.AF_INET6).close()
