@@ -79,12 +79,14 @@ $$(B)/tests/$(1): $$(call objects,p12,tests/$(1).c $(2))
 endef
 
 UTIL := daemon/util
+$(eval $(call unit_program,daemon/test-alarm,daemon/engine/alarm.c))
 $(eval $(call unit_program,daemon/test-arena,daemon/engine/arena.c))
 $(eval $(call unit_program,daemon/test-defaults,$(UTIL)/config.c $(UTIL)/key-file.c \
 	$(UTIL)/socket-default.c))
 $(eval $(call unit_program,daemon/test-memory-limit,tests/fake-root.c \
 	$(UTIL)/memory-limit.c))
 $(eval $(call unit_program,daemon/test-name,$(UTIL)/name.c))
+$(eval $(call unit_program,daemon/test-pool,$(UTIL)/pool.c))
 $(eval $(call unit_program,tools/test-local-time,tools/input/local-time.c $(PARSE_TIME)))
 $(eval $(call unit_program,tools/test-module,tests/fake-root.c tools/module.c))
 $(eval $(call unit_program,tools/test-parse,tools/input/lines.c tools/input/parse-line.c \

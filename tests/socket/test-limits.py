@@ -184,6 +184,18 @@ def test_timers_per_user():
             assert one.request(arm(HOUR)).status == -errno.EDQUOT
 
 
+def test_a_keyed_timer_is_armed_again_at_the_limit():
+    with Daemon("timers_per_user = 5\n") as daemon, \
+            attach(daemon.path, "keyed", KEYED) as queue:
+        for ident in range(1, 6):
+            assert queue.request(arm(HOUR, 0, id=ident)).status == 0
+        # That adds none, in a batch of its own and behind what is refused.
+        assert queue.request(arm(HOUR, 1, id=3)).status == 0
+        replies = queue.batch([arm(HOUR, 0, id=6), arm(HOUR, 0, id=2)])
+        assert [r.status for r in replies] == [-errno.EDQUOT, 0], replies
+        assert queue.stat().armed == 5
+
+
 def arm_some(path, count):
     with attach(path) as queue:
         return sum(r.status == 0

@@ -1,0 +1,133 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/* The alarms of one clock, against an array that is searched from end to end. */
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <stdlib.h>
+#include <cmocka.h>
+
+#include "daemon/engine/alarm.h"
+
+#define ALARMS	100
+#define STEPS	20000
+
+static struct alarm alarm_of[ALARMS];
+static uint64_t deadlines[ALARMS];	/* 0: not set */
+static uint64_t now_ns, last_ns;
+static uint32_t nr_rung;
+
+/* A loop that only has the time. */
+uint64_t loop_now(struct loop *loop, uint32_t clock_id)
+{
+	(void)loop;
+	(void)clock_id;
+	return now_ns;
+}
+
+struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op)
+{
+	static struct io_uring_sqe sqe;
+
+	(void)loop;
+	(void)op;
+	return &sqe;
+}
+
+void loop_fail(struct loop *loop, const char *what, int result)
+{
+	(void)loop;
+	(void)what;
+	(void)result;
+	fail();
+}
+
+int loop_clock(uint32_t clock_id)
+{
+	(void)clock_id;
+	return 0;
+}
+
+uint32_t loop_timeout_clock(uint32_t clock_id)
+{
+	(void)clock_id;
+	return 0;
+}
+
+struct __kernel_timespec loop_timespec(int64_t ns)
+{
+	return (struct __kernel_timespec) { .tv_nsec = ns };
+}
+
+static void ring(struct alarm *alarm)
+{
+	uint64_t deadline_ns = deadlines[alarm - alarm_of];
+
+	assert_true(deadline_ns && deadline_ns == alarm->deadline_ns);
+	assert_true(deadline_ns >= last_ns && deadline_ns <= now_ns);
+	assert_int_equal(alarm->position, 0);
+	last_ns = deadline_ns;
+	deadlines[alarm - alarm_of] = 0;
+	nr_rung++;
+}
+
+/* Due alarms ring, each once and in order; no other does. */
+static void turn(struct alarms *alarms)
+{
+	uint64_t first_ns = UINT64_MAX;
+	uint32_t nr = 0, i;
+
+	last_ns = 0;
+	alarms_turn(alarms);
+	for (i = 0; i < ALARMS; i++) {
+		if (!deadlines[i])
+			continue;
+		assert_true(deadlines[i] > now_ns);
+		if (deadlines[i] < first_ns)
+			first_ns = deadlines[i];
+		nr++;
+	}
+	assert_int_equal(alarms->nr, nr);
+	/* The timeout is for the first one, or earlier. */
+	assert_true(!nr || (alarms->armed_ns && alarms->armed_ns <= first_ns));
+}
+
+static void alarms_ring_once_and_in_order(void **state)
+{
+	struct loop loop = { 0 };
+	struct alarms alarms;
+	uint32_t step, i;
+
+	(void)state;
+	alarms_init(&alarms, &loop, 0, ring);
+	for (step = 0; step < STEPS; step++) {
+		i = rand() % ALARMS;
+		switch (rand() % 8) {
+		case 0:
+			now_ns += rand() % 100;
+			turn(&alarms);
+			break;
+		case 1:
+		case 2:
+			alarm_unset(&alarms, &alarm_of[i]);
+			deadlines[i] = 0;
+			break;
+		default:
+			deadlines[i] = now_ns + 1 + rand() % 1000;
+			assert_int_equal(alarms_reserve(&alarms, alarms.nr + 1),
+					 0);
+			alarm_set(&alarms, &alarm_of[i], deadlines[i]);
+		}
+	}
+	assert_true(nr_rung > STEPS / 20);
+	alarms_deinit(&alarms);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(alarms_ring_once_and_in_order),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
