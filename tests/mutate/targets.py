@@ -26,7 +26,7 @@ SECONDS = {
     "test-access.py": 4,
     "test-fairness.py": 2, "test-hostile.py": 9, "test-limits.py": 2,
     "test-manager.py": 18, "test-steady-state.py": 4, "test-service.py": 6,
-    "test-threads.py": 28, "test-exporter.py": 25, "test-metrics.py": 9,
+    "test-threads.py": 28, "test-exporter.py": 33, "test-metrics.py": 9,
     "test-refusals.py": 4, "test-restart.py": 2, "test-run.py": 6, "test-reconnect-server": 6,
     "test-replies": 2,
 }
