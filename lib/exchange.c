@@ -53,7 +53,7 @@ int exchange_make_room(struct expiry *h)
 int exchange_submit(struct expiry *h, struct expiry_record *records,
 		    uint32_t count)
 {
-	uint32_t sent = 0, done = 0, room;
+	uint32_t sent = 0, done = 0, awaited, room;
 	bool full;
 	int ret;
 
@@ -78,9 +78,12 @@ int exchange_submit(struct expiry *h, struct expiry_record *records,
 			full = ret;
 		}
 
-		/* Sort earlier records, then wait for more. */
+		/* Sort earlier records, then wait for more. Replies to posted
+		 * requests may have made room in the window instead.
+		 */
+		awaited = h->awaited;
 		ret = inbox_sort(h, records + done, sent - done);
-		if (!ret)
+		if (!ret && h->awaited == awaited)
 			ret = exchange_step(h, full && !h->stream.send_dead,
 					    records + done, sent - done);
 		if (ret < 0)
