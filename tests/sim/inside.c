@@ -21,6 +21,8 @@
 				 #condition); \
 	} while (0)
 
+#define LIST_MOST	1000000
+
 static struct shared *shared;
 
 static uint32_t list_length(const struct list *list)
@@ -32,7 +34,8 @@ static uint32_t list_length(const struct list *list)
 	for (entry = list->next; entry != list; entry = entry->next) {
 		check(entry->next->prev == entry);
 		check(entry->prev->next == entry);
-		nr++;
+		/* A corrupt list may have no end. */
+		check(++nr < LIST_MOST);
 	}
 	return nr;
 }
@@ -274,8 +277,11 @@ void inside_check_victim(const struct peer *peer)
 				victim = client;
 		}
 	}
+	if (!victim)
+		return;
+	check(victim->blocked);
 	/* The daemon may not yet know what it has read. */
-	if (!victim || !rings_use(victim->fd))
+	if (!rings_use(victim->fd))
 		return;
 	all = &victim->context->connections->clients;
 	for (entry = all->next; entry != all; entry = entry->next) {

@@ -135,6 +135,18 @@ static void check_order(struct program *p, const struct peer *peer,
 	}
 }
 
+static void check_window(struct program *p, const struct peer *peer)
+{
+	uint32_t i, nr = 1;
+
+	for (i = p->done; i < p->nr_calls; i++)
+		nr += !p->calls[i].is_done && !p->calls[i].is_answered &&
+		      p->calls[i].sent_on == peer;
+	if (p->options.window && nr > p->options.window)
+		fail(p, "%u requests are under way, and the window is %u", nr,
+		     p->options.window);
+}
+
 static void request_sent(struct program *p, struct peer *peer,
 			 const struct expiry_record *record)
 {
@@ -157,6 +169,7 @@ static void request_sent(struct program *p, struct peer *peer,
 		     number, record->op, record->flags,
 		     (unsigned long long)record->deadline_ns);
 	check_order(p, peer, call);
+	check_window(p, peer);
 	call->sent_on = peer;
 	call->nr_sent++;
 	call->is_doomed = false;

@@ -43,7 +43,9 @@ static bool is_allowed(const struct peer *peer,
 	case -EDQUOT:
 		return asked->op == EXPIRY_OP_ARM;
 	case -ENOENT:
-		return peer->is_dropped;
+		/* It asked for no queue. */
+		return peer->is_dropped || (!peer->hello.name[0] &&
+		       peer->hello.flags == EXPIRY_HELLO_EXISTING);
 	case -EIO:
 		return sim.broken;
 	case -ENOMEM:
@@ -238,12 +240,28 @@ static bool is_outgoing(const struct expiry_record *r)
 			      r->op == EXPIRY_OP_MISSED);
 }
 
+/* Checks that the counters in the body of STAT, or of a row of QUEUES, are the
+ * engine's.
+ */
+static void body_received(struct peer *peer, const struct expiry_record *r)
+{
+	const uint32_t units = sizeof(peer->body) / SIM_RECORD;
+
+	if (peer->program)
+		oracle_unit(peer, r);
+	if (peer->nr_body < units) {
+		peer->body[peer->nr_body++] = *r;
+		if (peer->nr_body == units && !engine_gave_stat((void *)peer->body))
+			peer_fail(peer, r, "counters that the engine did not give");
+	}
+	if (!--peer->skip)
+		peer->nr_body = 0;
+}
+
 static void received(struct peer *peer, const struct expiry_record *r)
 {
 	if (peer->skip) {
-		if (peer->program)
-			oracle_unit(peer, r);
-		peer->skip--;
+		body_received(peer, r);
 		return;
 	}
 	trace("client %u gets op %u status %d id %llx", peer->number, r->op,

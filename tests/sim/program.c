@@ -384,6 +384,15 @@ bool programs_drain(void)
 	return some;
 }
 
+void programs_fail(void)
+{
+	uint32_t i;
+
+	for (i = 0; i < nr_programs; i++)
+		if (!programs[i].has_ended && programs[i].action)
+			sim_fail("program %u hangs: %s", i, programs[i].action);
+}
+
 bool programs_close(void)
 {
 	bool all = true;

@@ -97,6 +97,8 @@ void programs_step(struct rng *rng);
 bool programs_drain(void);
 /* Ends each program. Returns whether all have ended. */
 bool programs_close(void);
+/* Fails, because a program waits for what does not come. */
+void programs_fail(void);
 /* Cuts a random program's connection. */
 void programs_cut(struct rng *rng);
 

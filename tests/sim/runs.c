@@ -222,7 +222,8 @@ int runs_do(const struct runs *runs)
 			    MAP_SHARED | MAP_ANONYMOUS, -1, 0);
 	if (all.file && !run_file(&all))
 		return 2;
-	while (runs->seconds ? time(NULL) < until : done < all.nr) {
+	while (!(runs->stops && nr_failed) &&
+	       (runs->seconds ? time(NULL) < until : done < all.nr)) {
 		run_row(&all, all.first + done,
 			runs->seconds ? BLOCK : all.nr - done);
 		done += BLOCK;

@@ -3,6 +3,7 @@
 #ifndef TESTS_SIM_RUNS_H
 #define TESTS_SIM_RUNS_H
 
+#include <stdbool.h>
 #include <stdint.h>
 
 /**
@@ -12,6 +13,7 @@
  * @seconds: with it, seeds from @first on until then
  * @jobs: processes at a time
  * @nr_shrunk: failed seeds to shrink
+ * @stops: after the first block with one
  */
 struct runs {
 	const char *file;
@@ -20,6 +22,7 @@ struct runs {
 	uint32_t seconds;
 	uint32_t jobs;
 	uint32_t nr_shrunk;
+	bool stops;
 };
 
 /* Runs the seeds and prints TAP. Returns the exit status. */

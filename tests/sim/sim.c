@@ -148,6 +148,7 @@ static const struct option options[] = {
 	{ "jobs", required_argument, NULL, 'j' },
 	{ "seconds", required_argument, NULL, 't' },
 	{ "shrink", required_argument, NULL, 'x' },
+	{ "stop", no_argument, NULL, 'e' },
 	{ "file", required_argument, NULL, 'f' },
 	{ "verbose", no_argument, NULL, 'v' },
 	{ 0 },
@@ -182,6 +183,9 @@ int main(int argc, char **argv)
 			break;
 		case 'x':
 			runs.nr_shrunk = strtoul(optarg, NULL, 10);
+			break;
+		case 'e':
+			runs.stops = true;
 			break;
 		case 'f':
 			runs.file = optarg;

@@ -289,6 +289,7 @@ struct topic {
  * @collected: expirations that the engine gave for it
  * @may_end: the daemon may end it
  * @partial: bytes of a record, @nr_partial of them; @skip: units of a body
+ * @body: the first @nr_body units of it, the counters of a queue
  * @program: which uses the library, NULL = none
  * @outgoing: bytes of the request that it is sending
  * @cut_up: bytes after which the connection is cut; @cut_down: likewise
@@ -330,6 +331,8 @@ struct peer {
 	char partial[sizeof(struct expiry_record)];
 	uint32_t nr_partial;
 	uint32_t skip;
+	uint32_t nr_body;
+	struct expiry_record body[sizeof(struct expiry_stat) / SIM_RECORD];
 
 	struct program *program;
 	char outgoing[sizeof(struct expiry_record)];
@@ -379,6 +382,8 @@ void make_request(const struct topic *topic, struct expiry_record *record,
 
 /* At an idle moment: nothing is due that a client gives credit for. */
 void engine_check_idle(void);
+/* Returns whether the daemon has these counters from the engine. */
+bool engine_gave_stat(const struct expiry_stat *stat);
 /* At the daemon's end: no queue is left. */
 void engine_check_ended(void);
 

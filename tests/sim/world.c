@@ -166,8 +166,11 @@ static void next_phase(void)
 		programs_close();
 		break;
 	case SIM_CLOSE:
-		if (!programs_close() && jump())
+		if (!programs_close()) {
+			if (!jump())
+				programs_fail();
 			return;
+		}
 		/* The engine ends its operations first. */
 		if (sim.io && jump())
 			return;
