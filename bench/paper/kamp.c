@@ -16,16 +16,11 @@
 #define NODES	BHEAP_NODES_PER_PAGE
 #define HALF	(NODES / 2)
 
-static inline struct bheap_node *nodes_of(const struct bheap *heap)
-{
-	return core_page_peek(heap->pages, 0);
-}
-
 /* Callers know the first without touching its page. */
-static inline void place(struct bheap *heap, u32 pos,
+static inline void place(struct bheap *heap, struct bheap_node *nodes, u32 pos,
 			 const struct bheap_node *node)
 {
-	nodes_of(heap)[pos] = *node;
+	nodes[pos] = *node;
 	if (pos == 1)
 		heap->first = *node;
 }
@@ -59,22 +54,22 @@ static inline u32 child_of(u32 pos, u32 *nr)
 
 static int kamp_push(struct bheap *heap, const struct bheap_node *node)
 {
-	struct bheap_node *nodes = nodes_of(heap);
+	struct bheap_node *nodes = core_page_peek(heap->pages, 0);
 	u32 hole = ++heap->nr, parent;
 
 	for (; hole > 1; hole = parent) {
 		parent = parent_of(hole);
 		if (nodes[parent].deadline <= node->deadline)
 			break;
-		place(heap, hole, &nodes[parent]);
+		place(heap, nodes, hole, &nodes[parent]);
 	}
-	place(heap, hole, node);
+	place(heap, nodes, hole, node);
 	return 0;
 }
 
 static int kamp_pop(struct bheap *heap)
 {
-	struct bheap_node *nodes = nodes_of(heap);
+	struct bheap_node *nodes = core_page_peek(heap->pages, 0);
 	u32 end = heap->nr--, hole = 1, child, nr;
 	struct bheap_node last = nodes[end];
 
@@ -84,9 +79,9 @@ static int kamp_pop(struct bheap *heap)
 			child++;
 		if (last.deadline <= nodes[child].deadline)
 			break;
-		place(heap, hole, &nodes[child]);
+		place(heap, nodes, hole, &nodes[child]);
 	}
-	place(heap, hole, &last);
+	place(heap, nodes, hole, &last);
 	return 0;
 }
 
