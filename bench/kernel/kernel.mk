@@ -49,4 +49,5 @@ $(BINARY_TESTS): $(B)/tests/bench/test-binary-%: $(B)/obj/binary/tests/core/test
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
-check-bench: $(BINARY_TESTS)
+BENCH_GROUP += $(BINARY_TESTS)
+check-bench check-programs check-user: $(BINARY_TESTS)
