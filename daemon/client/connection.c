@@ -385,12 +385,9 @@ void clients_bound(struct connections *connections)
 {
 	struct context *context = connections->context;
 	uint64_t size = counter_read(&context->buffers.private_size);
+	uint64_t most = context_backlog_max(context) / context->shared->nr;
 	struct list *entry;
-	uint64_t most;
 
-	if (!size)
-		return;
-	most = context_backlog_max(context) / context->shared->nr;
 	if (size <= most)
 		return;
 	for (entry = connections->dead.next; entry != &connections->dead;
@@ -413,7 +410,8 @@ void clients_turn(struct connections *connections)
 	uint32_t buffers = connections->context->buffers.nr_free;
 	struct list *entry;
 
-	clients_bound(connections);
+	if (counter_read(&connections->context->buffers.private_size))
+		clients_bound(connections);
 	outputs_write(connections);
 
 	/* First come, first served, while there are buffers. */

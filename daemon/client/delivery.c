@@ -220,7 +220,7 @@ static uint32_t delivery_run(struct queue *queue)
 	}
 	if (!delivery_has_work(queue))
 		return 0;
-	assert(!queue->reading && !queue->read_buffer);
+	assert(!queue->reading);
 	buffer = buffer_spare(&context->buffers);
 	if (!buffer) {
 		delivery_kick(queue);

@@ -51,9 +51,10 @@ void input_bound(struct client *client)
 {
 	struct buffers *buffers = &client->context->buffers;
 
+	if (!client->io_pending)
+		return;
 	input_count(client);
-	if (client->io_pending &&
-	    buffers->nr_in_flight + buffers_reserve(buffers) > buffers->nr_ring)
+	if (buffers->nr_in_flight + buffers_reserve(buffers) > buffers->nr_ring)
 		input_detach(client);
 }
 

@@ -26,7 +26,6 @@ void output_schedule(struct client *client)
 
 void output_push(struct client *client, struct buffer *buffer)
 {
-	assert(buffer->head <= buffer->tail);
 	buffer->reply = NULL;
 	buffer->reply_tail = NULL;
 	buffer_push(&client->replies, buffer);

@@ -116,7 +116,6 @@ struct buffer *buffer_spare(struct buffers *buffers)
 
 	if (!buffer)
 		return NULL;
-	assert(buffer->kind == BUFFER_SPARE);
 	buffers->spare = buffer->next;
 	buffer_reset(buffer, 0);
 	return buffer;
