@@ -37,11 +37,15 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 {
 	struct expiry_queue *queue =
 		container_of(timer, struct expiry_queue, timer);
+	/* Read both before the wake-up: a reader on another processor may set
+	 * the timer anew.
+	 */
+	ktime_t expires = hrtimer_get_softexpires(timer);
+	ktime_t now = hrtimer_cb_get_time(timer);
 
 	wake_readers(queue);
-	trace_expiry_fire(queue, ktime_to_ns(hrtimer_get_softexpires(timer)),
-			  ktime_to_ns(ktime_sub(hrtimer_cb_get_time(timer),
-						hrtimer_get_softexpires(timer))));
+	trace_expiry_fire(queue, ktime_to_ns(expires),
+			  ktime_to_ns(ktime_sub(now, expires)));
 	return HRTIMER_NORESTART;
 }
 

@@ -53,6 +53,7 @@
 #include <linux/printk.h>
 #include <linux/random.h>
 #include <linux/sched.h>
+#include <linux/sched/signal.h>
 
 #include "bheap.h"
 #include "clock.h"
@@ -354,6 +355,8 @@ int expiry_queue_rewind(struct expiry_queue *queue)
 		if (!ret)
 			queue->rewind = false;
 		expiry_queue_unlock(queue);
+		if (ret > 0 && fatal_signal_pending(current))
+			ret = -EINTR;
 		cond_resched();
 	} while (ret > 0);
 	return ret;
