@@ -8,7 +8,6 @@
 #include <linux/capability.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
-#include <linux/mutex.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
@@ -124,7 +123,7 @@ static u32 copy_in(struct expiry_record *records,
 /*
  * Processes up to one chunk of a batch from record @done on. Returns how many
  * were processed, or an error if none were. -EAGAIN: it would have to wait for
- * the lock or a page (@nowait), or an immediate retry may succeed.
+ * the lock or a page (@nowait).
  */
 static int submit_chunk(struct expiry_queue *queue,
 			const struct expiry_batch *batch, u32 done, bool nowait)
@@ -173,7 +172,7 @@ static int submit(struct expiry_queue *queue, const struct expiry_batch *batch,
 		ret = submit_chunk(queue, batch, *done, nowait);
 		if (ret > 0)
 			*done += ret;
-		else if (ret != -EAGAIN || nowait)
+		else
 			return ret;
 		cond_resched();
 	}
@@ -212,17 +211,11 @@ static int cmd_stat(struct expiry_queue *queue, void __user *arg)
 
 static int cmd_rewind(struct expiry_queue *queue)
 {
-	int err;
-
 	if (!expiry_queue_is_configured(queue))
 		return -ENOTCONN;
 	if (!(queue->timers.mode & EXPIRY_MODE_ACK))
 		return -EINVAL;
-	if (mutex_lock_killable(&queue->read_lock))
-		return -EINTR;
-	err = expiry_queue_rewind(queue);
-	mutex_unlock(&queue->read_lock);
-	return err;
+	return expiry_queue_rewind(queue);
 }
 
 /*
@@ -265,15 +258,13 @@ static int cmd_scan(struct expiry_queue *queue, void __user *arg)
 	do {
 		ret = scan_chunk(queue, user_records(scan.addr) + done,
 				 scan.count - done, &scan.cursor);
-		if (ret > 0)
-			done += ret;
-		else if (ret && ret != -EAGAIN)
+		if (ret < 0)
 			break;
+		done += ret;
 		cond_resched();
 		/* A signal ends the scan early, with the timers listed so far.
 		 */
-	} while (ret == -EAGAIN || (done < scan.count && scan.cursor &&
-				    !signal_pending(current)));
+	} while (done < scan.count && scan.cursor && !signal_pending(current));
 
 	if (ret < 0 && !done)
 		return ret;

@@ -112,8 +112,7 @@ void expiry_fire_update_locked(struct expiry_queue *queue)
 
 /*
  * Brings in the page that a caller could not wait for, and makes the top node a
- * live one. Returns 1 if done, 0 to continue, or a page error. -EAGAIN: records
- * are being copied to a reader, whose unlock will try again.
+ * live one. Returns 1 if done, 0 to continue, or a page error.
  */
 static int fetch_locked(struct expiry_queue *queue)
 {
@@ -142,9 +141,9 @@ static void fetch_work(struct work_struct *work)
 		 * The next reader gets the error. The top node may be stale
 		 * then, but is never later than the true one.
 		 */
-		if (ret < 0 && ret != -EAGAIN)
+		if (ret < 0)
 			queue->error = ret;
-		if (ret && ret != -EAGAIN)
+		if (ret)
 			program_locked(queue);
 		expiry_fire_trim_idle_locked(queue);
 		expiry_shrink_update_locked(queue);

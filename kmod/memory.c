@@ -195,7 +195,7 @@ u32 expiry_memory_unpin(struct expiry_memory *memory)
 	struct expiry_page_array *array;
 	u32 put;
 
-	if (!memory->file || memory->held)
+	if (!memory->file)
 		return 0;
 	while (memory->pinned) {
 		array = &memory->array[memory->hand_array];
@@ -218,12 +218,11 @@ u32 expiry_memory_unpin(struct expiry_memory *memory)
  *
  * A page was missing while others were pinned: unpin all of them, so that the
  * kernel can page them out. Returns whether to repeat the call; if it fails
- * again, it fails with -ENOMEM. If false and the caller may wait, records are
- * being copied to a reader, which is brief: unlock and try again.
+ * again, it fails with -ENOMEM. False only if the caller may not wait.
  */
 bool expiry_memory_reclaim(struct expiry_memory *memory)
 {
-	if (memory->nowait || memory->held || !can_reclaim(memory))
+	if (memory->nowait || !can_reclaim(memory))
 		return false;
 	while (expiry_memory_unpin(memory))
 		cond_resched();
@@ -287,8 +286,6 @@ bool expiry_memory_trim(struct expiry_memory *memory)
 	struct expiry_page_array *array;
 	u32 i, from;
 
-	if (memory->held)
-		return false;
 	for (i = 0; i < TIMERS_PAGES_NR; i++) {
 		array = &memory->array[i];
 		if (array->made <= keep_of(array))

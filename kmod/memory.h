@@ -49,7 +49,6 @@ struct expiry_page_array {
  * @file: contains the pages; NULL: plain pages (const)
  * @memcg: charged for the pages (const, referenced)
  * @nowait: page_in must not wait for I/O nor try hard for memory
- * @held: nothing may be unpinned or freed now
  * @reclaimed: all possible unpinning for this call is done
  * @pinned: pages in the directories
  * @wanted: the array of the page that @nowait refused last; NULL = none
@@ -57,15 +56,13 @@ struct expiry_page_array {
  * @hand_array: where unpinning continues
  * @hand_table: likewise, the table in the array's directory
  *
- * With a NULL @memcg the first toucher of a page is charged. With @held, calls
- * that need a page unpinned return -EAGAIN rather than fail.
+ * With a NULL @memcg the first toucher of a page is charged.
  */
 struct expiry_memory {
 	struct expiry_page_array array[TIMERS_PAGES_NR];
 	struct file *file;
 	struct mem_cgroup *memcg;
 	bool nowait;
-	bool held;
 	bool reclaimed;
 	u32 pinned;
 	struct expiry_page_array *wanted;

@@ -4,15 +4,10 @@
  *
  * Locking
  *
- * queue->read_lock (mutex) serializes readers and REWIND. It is held while
- *	expirations that have left the heap are copied to their reader. So
- *	REWIND does not touch records being copied, and the records of two
- *	readers do not mix. Held while waiting for user memory; never while
- *	waiting for a timer to become due.
- *
  * queue->lock (mutex) protects the timers and their pages: all of core/ is
  *	called under it. Held for a bounded number of heap steps, which may
- *	wait for a page from swap; never while user memory is accessed.
+ *	wait for a page from swap; never while user memory is faulted in: a
+ *	reader's records are copied with page faults disabled.
  *	expiry_queue_lock() takes it. Its nowait form waits neither for the
  *	lock nor, under it, for a page. expiry_queue_unlock() updates the
  *	hrtimer and @due before it releases the lock. So whenever the lock is
@@ -28,18 +23,13 @@
  * queue->wait.lock (spinlock) is the innermost. The hrtimer's interrupt takes
  *	it to wake readers, with no other lock held.
  *
- * Order: read_lock, lock, the list's spinlock. The shrinker runs inside of any
+ * Order: lock, the list's spinlock. The shrinker runs inside of any
  * memory allocation, under any of the mutexes. Its order is the reverse: under
  * the list's spinlock it tries lock.
  *
- * Contexts: system calls and io_uring's workers (both locks), the work items of
+ * Contexts: system calls and io_uring's workers (lock), the work items of
  * fire.c (lock), the shrinker (tries lock), the hrtimer's interrupt (sets @due
  * and wakes), poll (reads @due, takes nothing).
- *
- * While records are copied to a reader (memory.held) pages stay pinned: the
- * release or restore after the copy needs them. The copy does not fault, so it
- * is brief. A thread that needs memory which only unpinning could free unlocks
- * and tries again.
  *
  * Lifetime: a queue is its open file. Every caller holds the file, so release
  * comes last; the file holds the module. Release stops the hrtimer and the work
@@ -91,7 +81,6 @@ struct expiry_queue *expiry_queue_new(void)
 	queue->serial = atomic_inc_return(&serials);
 	queue->memcg = compat_memcg_get_current();
 	queue->layout = &bheap_sorted;
-	mutex_init(&queue->read_lock);
 	mutex_init(&queue->lock);
 	expiry_fire_open(queue);
 	expiry_registry_add(queue);
@@ -117,7 +106,6 @@ void expiry_queue_free(struct expiry_queue *queue)
 	expiry_user_uncharge(queue->owner);
 	pr_debug("queue %u: destroyed\n", queue->serial);
 	mutex_destroy(&queue->lock);
-	mutex_destroy(&queue->read_lock);
 	expiry_shrink_queue_free(queue);
 	expiry_registry_count_destroyed();
 }
@@ -211,18 +199,6 @@ int expiry_queue_configure(struct expiry_queue *queue,
 }
 
 /**
- * expiry_queue_relock - take the lock, waiting uninterruptibly
- * @queue: a configured one
- */
-void expiry_queue_relock(struct expiry_queue *queue)
-{
-	mutex_lock(&queue->lock);
-	queue->used = jiffies;
-	queue->memory.nowait = false;
-	queue->memory.reclaimed = false;
-}
-
-/**
  * expiry_queue_lock - take the lock to use the queue
  * @queue: a configured one
  * @nowait: wait neither for the lock nor for a page
@@ -263,7 +239,7 @@ static void unpin_some(struct expiry_queue *queue)
 
 /**
  * expiry_queue_unlock - end a use of the queue
- * @queue: locked by expiry_queue_lock() or _relock()
+ * @queue: locked by expiry_queue_lock()
  */
 void expiry_queue_unlock(struct expiry_queue *queue)
 {
@@ -287,7 +263,7 @@ void expiry_queue_unlock(struct expiry_queue *queue)
  * @count: how many
  *
  * Returns how many were processed: all, unless the queue was locked with
- * @nowait, or the caller should unlock and try again (memory.held).
+ * @nowait.
  */
 u32 expiry_queue_submit_locked(struct expiry_queue *queue,
 			       struct expiry_record *records, u32 count)
@@ -301,8 +277,7 @@ u32 expiry_queue_submit_locked(struct expiry_queue *queue,
 	while (done < count && expiry_memory_reclaim(&queue->memory))
 		done += timers_submit(&queue->timers, records + done,
 				      count - done, now_ns);
-	WARN_ON_ONCE(done < count && !queue->memory.nowait &&
-		     !queue->memory.held);
+	WARN_ON_ONCE(done < count && !queue->memory.nowait);
 	trace_expiry_submit(queue, count, done);
 	return done;
 }
@@ -314,7 +289,7 @@ u32 expiry_queue_submit_locked(struct expiry_queue *queue,
  * @count: how many
  * @cursor: where to continue
  *
- * As timers_scan(), also -EAGAIN: unlock and try again (memory.held).
+ * Returns as timers_scan().
  */
 int expiry_queue_scan_locked(struct expiry_queue *queue,
 			     struct expiry_record *records, u32 count,
@@ -332,7 +307,7 @@ int expiry_queue_scan_locked(struct expiry_queue *queue,
 
 /**
  * expiry_queue_rewind - make unacknowledged deliveries due again
- * @queue: a configured one; the caller holds @read_lock. May sleep.
+ * @queue: a configured one. May sleep.
  *
  * Returns 0, or -EINTR, -ENOMEM, -EIO when only a part could be done.
  */
@@ -340,8 +315,6 @@ int expiry_queue_rewind(struct expiry_queue *queue)
 {
 	u64 cursor = 0;
 	int ret;
-
-	lockdep_assert_held(&queue->read_lock);
 
 	do {
 		ret = expiry_queue_lock(queue, false);

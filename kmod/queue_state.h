@@ -37,7 +37,7 @@
  * @memory: the pages of @timers
  * @programmed_ns: what @timer was last set to
  * @error: a work item's page error, for the next reader
- * @rewind: the next reader must restore some timers
+ * @rewind: the next reader must restore some timers, from @rewind_cursor on
  * @listed: @lru is in its list
  * @swept: stale nodes swept, as far as traced
  * @used: jiffies of the last use of the queue
@@ -52,7 +52,6 @@
  * @reclaim_wanted: memory is short: leave nothing pinned at unlock
  *
  * With their own locking:
- * @read_lock: see queue.c
  * @wait: readers and pollers waiting for @due
  * @timer: the one hrtimer, set for the earliest deadline
  * @fetch: brings in pages that a caller could not wait for, see fire.c
@@ -70,12 +69,12 @@ struct expiry_queue {
 	clockid_t clock_id;
 	u64 slack_ns;
 
-	struct mutex read_lock;		/* taken before @lock */
 	struct mutex lock;		/* the fields down to @clock_sets */
 	struct timers timers;
 	struct expiry_memory memory;
 	u64 programmed_ns;
 	int error;
+	u64 rewind_cursor;
 	bool rewind;
 	bool clock_set;
 	bool listed;

@@ -2,15 +2,15 @@
 /*
  * Reading expirations.
  *
- * A chunk of records is taken out of the heap and held as delivered, not
- * acknowledged. It is copied to the reader without the queue's lock. Then the
- * records are released, or restored if the copy failed. So a bad buffer loses
- * no expiration, nor does a reader killed at any point.
+ * The reader's memory is faulted in without any lock. Then, under the queue's
+ * lock, a chunk of records is taken out of the heap, copied to the reader
+ * without faulting, and released; or restored where the copy failed, because a
+ * page has gone again. So a bad buffer loses no expiration, nor does a reader
+ * killed at any point, and no thread waits for another's page fault.
  */
 #include <linux/errno.h>
 #include <linux/fs.h>
 #include <linux/lockdep.h>
-#include <linux/mutex.h>
 #include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/uaccess.h>
@@ -23,6 +23,23 @@
 
 /* Retries after a page just faulted in is gone again, before -EFAULT. */
 #define COPY_TRIES	8
+
+/*
+ * Restores some of what end_read_locked() could not. Returns 0 when all is
+ * restored, 1 if there is more, or an error.
+ */
+static int rewind_locked(struct expiry_queue *queue)
+{
+	int ret;
+
+	do {
+		ret = timers_rewind(&queue->timers, &queue->rewind_cursor,
+				    expiry_clock_now(queue));
+	} while (ret == -EAGAIN && expiry_memory_reclaim(&queue->memory));
+	if (!ret)
+		queue->rewind = false;
+	return ret;
+}
 
 /*
  * Takes up to @room records for the reader; the first may be a CLOCK_SET.
@@ -41,6 +58,11 @@ static int take_locked(struct expiry_queue *queue,
 		ret = queue->error;
 		queue->error = 0;
 		return ret;
+	}
+	if (unlikely(queue->rewind)) {
+		ret = rewind_locked(queue);
+		if (ret)
+			return ret < 0 ? ret : 0;
 	}
 	expiry_clock_check_locked(queue);
 	now_ns = expiry_clock_now(queue);
@@ -66,20 +88,20 @@ static void end_read_locked(struct expiry_queue *queue,
 	lockdep_assert_held(&queue->lock);
 
 	if (records->op == EXPIRY_OP_CLOCK_SET) {
-		if (!given)
-			queue->clock_set = true;
-		else
+		if (given) {
+			queue->clock_set = false;
 			given--;
+		}
 		records++;
 		nr--;
 	}
 	if (given < nr &&
-	    timers_restore(&queue->timers, records + given, nr - given))
+	    timers_restore(&queue->timers, records + given, nr - given)) {
 		queue->rewind = true;
-	/* Cannot fail: its pages were touched before and have been held since.
-	 */
-	timers_release(&queue->timers, records, given);
-	queue->memory.held = false;
+		queue->rewind_cursor = 0;
+	}
+	/* Cannot fail: the delivery touched its pages, under the same lock. */
+	WARN_ON_ONCE(timers_release(&queue->timers, records, given));
 }
 
 /* Copies whole records without faulting; returns how many. */
@@ -123,9 +145,9 @@ static int read_chunk(struct expiry_queue *queue, struct iov_iter *to,
 		return err;
 	nr = take_locked(queue, records, room);
 	if (nr > 0) {
-		queue->memory.held = true;
-		if (records->op == EXPIRY_OP_CLOCK_SET)
-			queue->clock_set = false;
+		given = copy_records(records, nr, to);
+		end_read_locked(queue, records, nr, given);
+		trace_expiry_deliver(queue, records, nr, given);
 	}
 	expiry_queue_unlock(queue);
 	/* A timer is due, but too many stale nodes were above it. */
@@ -133,13 +155,6 @@ static int read_chunk(struct expiry_queue *queue, struct iov_iter *to,
 		return READ_ONCE(queue->due) ? 0 : -EAGAIN;
 	if (nr < 0)
 		return nr;
-
-	given = copy_records(records, nr, to);
-
-	expiry_queue_relock(queue);
-	end_read_locked(queue, records, nr, given);
-	trace_expiry_deliver(queue, records, nr, given);
-	expiry_queue_unlock(queue);
 	return given ?: -EFAULT;
 }
 
@@ -167,27 +182,6 @@ static ssize_t read_due(struct expiry_queue *queue, struct iov_iter *to,
 	return done ?: ret;
 }
 
-/* Calls read_due() under @read_lock. */
-static ssize_t read_in_turn(struct expiry_queue *queue, struct iov_iter *to,
-			    bool nowait)
-{
-	ssize_t ret = 0;
-
-	if (nowait) {
-		if (!mutex_trylock(&queue->read_lock))
-			return -EAGAIN;
-	} else if (mutex_lock_interruptible(&queue->read_lock)) {
-		return -ERESTARTSYS;
-	}
-	/* Some records could not be restored: see end_read_locked(). */
-	if (unlikely(READ_ONCE(queue->rewind)))
-		ret = expiry_queue_rewind(queue);
-	if (!ret)
-		ret = read_due(queue, to, nowait);
-	mutex_unlock(&queue->read_lock);
-	return ret;
-}
-
 /**
  * expiry_read - read due records
  * @queue: a configured one
@@ -207,7 +201,7 @@ ssize_t expiry_read(struct expiry_queue *queue, struct iov_iter *to,
 	if (iov_iter_count(to) < sizeof(struct expiry_record))
 		return -EINVAL;
 	for (;;) {
-		ret = read_in_turn(queue, to, nowait);
+		ret = read_due(queue, to, nowait);
 		if (ret != -EAGAIN || nonblock || nowait)
 			return ret;
 		ret = wait_event_interruptible(queue->wait,

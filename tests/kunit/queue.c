@@ -220,26 +220,6 @@ static void too_many_pins_are_let_go(struct kunit *test)
 	expiry_queue_free(queue);
 }
 
-static void held_pages_stay_pinned(struct kunit *test)
-{
-	struct expiry_queue *queue = queue_new(test);
-	u32 pinned;
-
-	arm_many(test, queue);
-	use(test, queue);
-	pinned = queue->memory.pinned;
-	queue->memory.held = true;
-	KUNIT_EXPECT_EQ(test, expiry_memory_unpin(&queue->memory), 0);
-	KUNIT_EXPECT_FALSE(test, expiry_memory_trim(&queue->memory));
-	KUNIT_EXPECT_FALSE(test, expiry_memory_reclaim(&queue->memory));
-	KUNIT_EXPECT_EQ(test, queue->memory.pinned, pinned);
-	queue->memory.held = false;
-	KUNIT_EXPECT_TRUE(test, expiry_memory_reclaim(&queue->memory));
-	KUNIT_EXPECT_EQ(test, queue->memory.pinned, 0);
-	expiry_queue_unlock(queue);
-	expiry_queue_free(queue);
-}
-
 static void what_is_cleared_is_given_back(struct kunit *test)
 {
 	struct expiry_queue *queue = queue_new(test);
@@ -359,7 +339,6 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(the_hrtimer_goes_with_the_queue),
 	KUNIT_CASE(unpinned_pages_keep_their_timers),
 	KUNIT_CASE(too_many_pins_are_let_go),
-	KUNIT_CASE(held_pages_stay_pinned),
 	KUNIT_CASE(what_is_cleared_is_given_back),
 	KUNIT_CASE(plain_pages_are_always_pinned),
 	KUNIT_CASE(the_scan_lists_what_is_armed),
