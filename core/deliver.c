@@ -44,6 +44,17 @@ static void count_delivery(struct timers *timers,
 	}
 }
 
+/* Brings in the pages by which timers_release() finds a periodic timer: it cannot
+ * wait. Returns 0 or a page error.
+ */
+static int prepare_release(struct timers *timers, u32 nr,
+			   const struct slot *slot, bool keep)
+{
+	if (!keep || is_acking(timers))
+		return 0;
+	return timer_prepare_end(timers, nr, timer_hash(timers, slot->id));
+}
+
 /* Takes the live node at the top, which is due. */
 static int deliver_first(struct timers *timers, struct expiry_record *record,
 			 struct slot *slot, bool keep)
@@ -64,7 +75,9 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 		node.deadline = slot_is_behind(slot) ? slot->deadline :
 				add_saturating(slot->deadline,
 					       slot_period_ns(slot));
-		err = bheap_replace(&timers->heap, &node);
+		err = prepare_release(timers, nr, slot, keep);
+		if (!err)
+			err = bheap_replace(&timers->heap, &node);
 		if (err)
 			return err;
 		slot->deadline = node.deadline;
@@ -74,9 +87,7 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 			timers->unacked++;
 		}
 	} else {
-		/* Needed by timers_release() too: fetch it now, so that it need
-		 * not wait.
-		 */
+		/* Needed by timers_release() too, which cannot wait. */
 		hash = timer_hash(timers, slot->id);
 		err = timer_prepare_end(timers, nr, hash);
 		if (!err)

@@ -209,6 +209,43 @@ static void faults_in_release(void **state)
 	}
 }
 
+/* A release that follows its delivery needs no page that is not there. The module
+ * relies on it: it cannot retry.
+ */
+static void release_needs_no_page(void **state)
+{
+	struct expiry_record records[32];
+	struct test_queue queue;
+	u64 random = test_seed;
+	u32 mode, round, i, nr, held;
+
+	(void)state;
+	for (mode = 0; mode < 2; mode++) {
+		for (round = 0; round < 200; round++) {
+			nr = 1 + test_below(&random, 600);
+			test_queue_init(&queue, mode ? KEYED : 0, nr,
+					test_random(&random));
+			for (i = 1; i <= nr; i++)
+				test_arm(&queue, mode ? i : 0,
+					 test_below(&random, 2 * SECOND), 0,
+					 test_one_in(&random, 4) ? 700 : 0);
+			test_queue_evict_all(&queue);
+			held = timers_deliver(&queue.timers, records,
+					      1 + test_below(&random, 32),
+					      SECOND, true);
+			queue.faults.fail_in = 1;
+			queue.faults.for_good = true;
+			queue.faults.error = -ENOMEM;
+			assert_int_equal(timers_release(&queue.timers, records,
+							held), 0);
+			assert_int_equal(queue.timers.unacked, 0);
+			queue.faults.fail_in = 0;
+			assert_int_equal(timers_validate(&queue.timers), 0);
+			test_queue_free(&queue);
+		}
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -216,6 +253,7 @@ int main(int argc, char **argv)
 		test_with_layouts(faults_in_deliveries),
 		test_with_layouts(faults_in_drop_stale),
 		test_with_layouts(faults_in_release),
+		test_with_layouts(release_needs_no_page),
 	};
 
 	test_arguments(argc, argv, 0);
