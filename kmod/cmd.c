@@ -201,7 +201,7 @@ static int cmd_stat(struct expiry_queue *queue, void __user *arg)
 
 	if (!expiry_queue_is_configured(queue))
 		return -ENOTCONN;
-	err = expiry_queue_lock(queue, false);
+	err = expiry_queue_lock_to_look(queue);
 	if (err)
 		return err;
 	expiry_queue_stat_locked(queue, &stat);

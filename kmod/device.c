@@ -77,7 +77,7 @@ static void device_show_fdinfo(struct seq_file *m, struct file *file)
 	seq_printf(m, "expiry-queue:\t%u\n", queue->serial);
 	if (!expiry_queue_is_configured(queue))
 		return;
-	if (expiry_queue_lock(queue, false))
+	if (expiry_queue_lock_to_look(queue))
 		return;
 	expiry_queue_stat_locked(queue, &stat);
 	pinned = queue->memory.pinned;

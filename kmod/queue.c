@@ -221,6 +221,20 @@ int expiry_queue_lock(struct expiry_queue *queue, bool nowait)
 	return 0;
 }
 
+/**
+ * expiry_queue_lock_to_look - take the lock only to look at the queue
+ * @queue: a configured one
+ *
+ * A look is no use of the queue: pages of a queue that is only looked at are
+ * unpinned like those of an idle one.
+ *
+ * Returns 0 or -EINTR (killed while waiting).
+ */
+int expiry_queue_lock_to_look(struct expiry_queue *queue)
+{
+	return mutex_lock_killable(&queue->lock);
+}
+
 /* Unpins some of the pages above the limit. */
 static void unpin_some(struct expiry_queue *queue)
 {
@@ -239,7 +253,7 @@ static void unpin_some(struct expiry_queue *queue)
 
 /**
  * expiry_queue_unlock - end a use of the queue
- * @queue: locked by expiry_queue_lock()
+ * @queue: locked by expiry_queue_lock() or _lock_to_look()
  */
 void expiry_queue_unlock(struct expiry_queue *queue)
 {

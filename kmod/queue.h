@@ -16,7 +16,7 @@ int expiry_queue_configure(struct expiry_queue *queue,
 			   const struct expiry_config *config);
 
 int expiry_queue_lock(struct expiry_queue *queue, bool nowait);
-void expiry_queue_relock(struct expiry_queue *queue);
+int expiry_queue_lock_to_look(struct expiry_queue *queue);
 void expiry_queue_unlock(struct expiry_queue *queue);
 
 u32 expiry_queue_submit_locked(struct expiry_queue *queue,

@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /* Views of a queue: EXPIRY_IOC_SCAN, EXPIRY_IOC_STAT, fdinfo. */
 #include "device.h"
+#include "files.h"
 
 FIXTURE(seen) {
 	int fd;
@@ -327,6 +328,70 @@ TEST_F(seen, fdinfo_tells_the_number_of_timers)
 		TH_LOG("%s", text);
 	}
 	close(info);
+}
+
+#define UNPIN_MS	"/sys/module/expiry/parameters/unpin_ms"
+
+/* Returns the number behind @name in fdinfo, or -1. */
+static long long fdinfo_number(int fd, const char *name)
+{
+	char path[64], line[128];
+	long long number = -1;
+	FILE *file;
+
+	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
+	file = fopen(path, "r");
+	if (!file)
+		return -1;
+	while (number < 0 && fgets(line, sizeof(line), file))
+		if (!strncmp(line, name, strlen(name)))
+			number = atoll(line + strlen(name));
+	fclose(file);
+	return number;
+}
+
+/* Returns the pinned pages after the queue has been looked at every 30 ms until
+ * none are pinned, for five seconds at most; by STAT, too, if @by_stat.
+ */
+static long long pinned_after_looks(int fd, bool by_stat)
+{
+	struct expiry_stat stat;
+	long long pinned = -1;
+	unsigned int i;
+
+	for (i = 0; i < 170 && pinned; i++) {
+		if (by_stat && queue_stat(fd, &stat))
+			return -1;
+		pinned = fdinfo_number(fd, "pages-pinned:");
+		sleep_ms(30);
+	}
+	return pinned;
+}
+
+/* A monitor must not keep the pages of an idle queue in memory. */
+TEST_F(seen, looks_do_not_keep_pages_pinned)
+{
+	enum { COUNT = 1000 };
+	static struct expiry_record records[COUNT];
+	char before[16] = "";
+	int i, by_stat;
+	FILE *file;
+
+	file = fopen(UNPIN_MS, "r");
+	if (file) {
+		ASSERT_NE(NULL, fgets(before, sizeof(before), file));
+		fclose(file);
+	}
+	if (!file || write_text(UNPIN_MS, "100"))
+		SKIP(return, "no module parameter unpin_ms");
+	for (by_stat = 0; by_stat < 2; by_stat++) {
+		for (i = 0; i < COUNT; i++)
+			records[i] = arm_one(variant->mode, i);
+		EXPECT_EQ(COUNT, submit(self->fd, records, COUNT));
+		EXPECT_LT(0, fdinfo_number(self->fd, "pages-pinned:"));
+		EXPECT_EQ(0, pinned_after_looks(self->fd, by_stat));
+	}
+	EXPECT_EQ(0, write_text(UNPIN_MS, before));
 }
 
 TEST_HARNESS_MAIN
