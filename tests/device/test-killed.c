@@ -11,6 +11,7 @@
 #include <pthread.h>
 #include <sched.h>
 #include <sys/mman.h>
+#include <sys/time.h>
 #include <sys/syscall.h>
 #include <linux/userfaultfd.h>
 
@@ -453,6 +454,58 @@ TEST_F(killed, rewind_loses_nothing)
 	EXPECT_TRUE(still_works(self->fd, variant->mode));
 }
 
+/* In the victim: a signal ends it @ms from now, wherever it is then. */
+static void die_in(unsigned int ms)
+{
+	struct itimerval timer = {
+		.it_value.tv_sec = ms / 1000,
+		.it_value.tv_usec = ms % 1000 * 1000,
+	};
+
+	setitimer(ITIMER_REAL, &timer, NULL);
+}
+
+/* A fatal signal ends REWIND after a step: it is done in part. */
+TEST_F(killed, rewind_ends_by_a_signal)
+{
+	enum { BATCHES = 8 };
+	struct expiry_stat stat;
+	unsigned int i, ms = 0;
+	__u64 all;
+	pid_t pid;
+
+	if (!(variant->mode & EXPIRY_MODE_ACK))
+		SKIP(return, "the queue does not acknowledge");
+	for (i = 0; i < BATCHES; i++) {
+		fill(self->shared->records, BATCH, variant->mode, 0);
+		ASSERT_EQ(BATCH, submit(self->fd, self->shared->records, BATCH));
+	}
+	for (i = 0; i < BATCHES; i++)
+		ASSERT_EQ(BATCH, receive(self->fd, self->shared->read, BATCH));
+	ASSERT_EQ(0, queue_stat(self->fd, &stat));
+	all = stat.unacked;
+	ASSERT_EQ(BATCHES * BATCH, all);
+
+	/* Later and later, until it does not come before REWIND begins. */
+	do {
+		pid = fork();
+		if (!pid) {
+			die_in(ms + 1);
+			ioctl(self->fd, EXPIRY_IOC_REWIND);
+			pause();
+		}
+		ms++;
+		ASSERT_EQ(-1, child_status(pid));
+		ASSERT_EQ(0, queue_stat(self->fd, &stat));
+	} while (stat.unacked == all);
+	EXPECT_LT(0, stat.unacked);
+	EXPECT_EQ(all, stat.unacked + stat.armed);
+	/* Done in part: repeating it does the rest. */
+	ASSERT_EQ(0, ioctl(self->fd, EXPIRY_IOC_REWIND));
+	EXPECT_EQ(all, queue_armed(self->fd));
+	EXPECT_TRUE(still_works(self->fd, variant->mode));
+}
+
 /* Waiting for a page of its own memory that never comes */
 
 static int userfaultfd(void)
@@ -577,7 +630,9 @@ TEST_F(killed, read_ends_where_its_memory_does_not_come)
 {
 	struct expiry_record *records = self->shared->records;
 	struct expiry_record *read = self->shared->read;
+	bool acks = variant->mode & EXPIRY_MODE_ACK;
 	unsigned int count = 3 * A_PAGE;
+	struct expiry_record one;
 	pid_t pid;
 
 	if (no_userfaultfd())
@@ -592,14 +647,22 @@ TEST_F(killed, read_ends_where_its_memory_does_not_come)
 	}
 	ASSERT_TRUE(UNTIL(__atomic_load_n(&self->shared->stuck,
 					  __ATOMIC_ACQUIRE)));
-	/* Only other readers have to wait for it. */
+	/* Nobody has to wait for it, neither another reader nor REWIND. */
 	EXPECT_EQ(POLLIN, queue_poll(self->fd, 0));
 	EXPECT_EQ(count - A_PAGE, queue_armed(self->fd));
+	ASSERT_EQ(1, receive(self->fd, &one, 1));
+	EXPECT_EQ(A_PAGE, one.cookie);
+	if (acks)
+		EXPECT_EQ(0, ioctl(self->fd, EXPIRY_IOC_REWIND));
 	ASSERT_TRUE(end(pid));
 
 	EXPECT_EQ(A_PAGE, given_of(read, A_PAGE));
-	meet(self->times, read, A_PAGE);
-	EXPECT_EQ(count - A_PAGE, drain(self->fd, self->times));
+	if (!acks) {
+		meet(self->times, read, A_PAGE);
+		meet(self->times, &one, 1);
+	}
+	EXPECT_EQ(acks ? count : count - A_PAGE - 1,
+		  drain(self->fd, self->times));
 	EXPECT_TRUE(met_once(self->times, count));
 	EXPECT_TRUE(still_works(self->fd, variant->mode));
 }

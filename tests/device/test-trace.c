@@ -5,6 +5,9 @@
  */
 #include "device.h"
 
+#include <pthread.h>
+#include <sys/epoll.h>
+
 #define QUEUES	"/sys/kernel/debug/expiry/queues"
 #define TRACING	"/sys/kernel/tracing/"
 
@@ -148,6 +151,68 @@ TEST_F(seen, tracepoints_follow_a_timer)
 		 self->serial);
 	EXPECT_NE(NULL, find_line(TRACING "trace", what));
 	free(records);
+}
+
+struct racer {
+	int fd;
+	bool stop;
+};
+
+/* Reads each timer at once, which sets the queue's hrtimer for the next. */
+static void *read_at_once(void *arg)
+{
+	struct racer *racer = arg;
+	struct expiry_record record;
+
+	while (!__atomic_load_n(&racer->stop, __ATOMIC_RELAXED))
+		receive(racer->fd, &record, 1);
+	return NULL;
+}
+
+/*
+ * The lateness is that of the timer which fired, though a reader on another
+ * processor sets the next one, an hour later, while the interrupt still wakes
+ * the pollers.
+ */
+TEST_F(seen, lateness_is_that_of_the_timer_that_fired)
+{
+	enum { POLLERS = 200, TIMES = 300 };
+	struct epoll_event event = { .events = EPOLLIN | EPOLLET };
+	struct expiry_record record = arm_in(HOUR_NS, 1);
+	struct racer racer = { .fd = self->fd };
+	int pollers[POLLERS], i;
+	pthread_t thread;
+	__u64 end_ns;
+
+	if (sysconf(_SC_NPROCESSORS_ONLN) < 2)
+		SKIP(return, "one processor");
+	if (write_file(TRACING "events/expiry/expiry_fire/enable", "1"))
+		SKIP(return, "no " TRACING);
+	EXPECT_EQ(0, write_file(TRACING "trace", ""));
+	ASSERT_EQ(0, queue_config(self->fd, CLOCK_MONOTONIC, 0, 0));
+	ASSERT_EQ(0, request(self->fd, &record));
+	for (i = 0; i < POLLERS; i++) {
+		pollers[i] = epoll_create1(EPOLL_CLOEXEC);
+		ASSERT_LE(0, pollers[i]);
+		ASSERT_EQ(0, epoll_ctl(pollers[i], EPOLL_CTL_ADD, self->fd,
+				       &event));
+	}
+	ASSERT_EQ(0, pthread_create(&thread, NULL, read_at_once, &racer));
+	for (i = 0; i < TIMES; i++) {
+		record = arm_in(NSEC_PER_MSEC, 2);
+		ASSERT_EQ(0, request(self->fd, &record));
+		end_ns = record.deadline_ns + NSEC_PER_MSEC;
+		while (clock_ns(CLOCK_MONOTONIC) < end_ns)
+			;
+	}
+	__atomic_store_n(&racer.stop, true, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	EXPECT_EQ(0, write_file(TRACING "events/expiry/expiry_fire/enable",
+				"0"));
+	EXPECT_NE(NULL, find_line(TRACING "trace", "expiry_fire: "));
+	EXPECT_EQ(NULL, find_line(TRACING "trace", "late_ns=-"));
+	for (i = 0; i < POLLERS; i++)
+		close(pollers[i]);
 }
 
 TEST_HARNESS_MAIN
