@@ -6,6 +6,7 @@
 #include "debugfs.h"
 #include "device.h"
 #include "fire.h"
+#include "memory.h"
 #include "shrink.h"
 
 static struct miscdevice expiry_device = {
@@ -22,9 +23,12 @@ static int __init expiry_init(void)
 	err = expiry_fire_init();
 	if (err)
 		return err;
-	err = expiry_shrink_init();
+	err = expiry_memory_mount();
 	if (err)
 		goto out_fire;
+	err = expiry_shrink_init();
+	if (err)
+		goto out_mount;
 	err = misc_register(&expiry_device);
 	if (err)
 		goto out_shrink;
@@ -33,6 +37,8 @@ static int __init expiry_init(void)
 
 out_shrink:
 	expiry_shrink_exit();
+out_mount:
+	expiry_memory_unmount();
 out_fire:
 	expiry_fire_exit();
 	return err;
@@ -44,6 +50,7 @@ static void __exit expiry_exit(void)
 	expiry_debugfs_exit();
 	misc_deregister(&expiry_device);
 	expiry_shrink_exit();
+	expiry_memory_unmount();
 	expiry_fire_exit();
 }
 

@@ -7,6 +7,7 @@
 #include <linux/fs.h>
 #include <linux/gfp.h>
 #include <linux/mm.h>
+#include <linux/mount.h>
 #include <linux/pagemap.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
@@ -22,6 +23,13 @@
  */
 #define SPARE_PAGES	4U
 #define SPARE_SHARE	8U
+
+/*
+ * A tmpfs of the module's own, for the files of all queues. The kernel's own
+ * mount makes huge pages where shmem_enabled says so: a queue of two timers
+ * would take 6 MiB, and trimming it would have to split them.
+ */
+static struct vfsmount *mount;
 
 /* Leaks pages and tables on purpose: `make check-debug` must detect it. */
 #define FORGETFUL	IS_ENABLED(CONFIG_EXPIRY_CANARY)
@@ -394,7 +402,8 @@ int expiry_memory_init(struct expiry_memory *memory,
 		}
 	}
 	if (pageable) {
-		file = compat_shmem_file("expiry", (loff_t)offset << PAGE_SHIFT);
+		file = compat_shmem_file(mount, "expiry",
+					 (loff_t)offset << PAGE_SHIFT);
 		if (IS_ERR(file)) {
 			/* shmem returns -ENOSPC if it has no memory for the
 			 * inode.
@@ -409,4 +418,30 @@ int expiry_memory_init(struct expiry_memory *memory,
 out_destroy:
 	expiry_memory_destroy(memory);
 	return err;
+}
+
+/**
+ * expiry_memory_mount - mount the tmpfs of the queues when the module is loaded
+ *
+ * Returns 0, -ENOMEM, -ENODEV (no tmpfs).
+ */
+int expiry_memory_mount(void)
+{
+	static char options[] = "huge=never";
+	struct file_system_type *type = get_fs_type("tmpfs");
+
+	if (!type)
+		return -ENODEV;
+	mount = vfs_kern_mount(type, SB_KERNMOUNT, type->name,
+			       IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE) ?
+			       options : NULL);
+	return PTR_ERR_OR_ZERO(mount);
+}
+
+/**
+ * expiry_memory_unmount - unmount it at unloading, when there are no queues
+ */
+void expiry_memory_unmount(void)
+{
+	mntput(mount);
 }

@@ -76,6 +76,9 @@ int expiry_memory_init(struct expiry_memory *memory,
 		       struct mem_cgroup *memcg, bool pageable);
 void expiry_memory_destroy(struct expiry_memory *memory);
 
+int expiry_memory_mount(void);
+void expiry_memory_unmount(void);
+
 int expiry_memory_fetch(struct expiry_memory *memory);
 bool expiry_memory_reclaim(struct expiry_memory *memory);
 u32 expiry_memory_unpin(struct expiry_memory *memory);

@@ -38,7 +38,8 @@ static unsigned long count_pages(struct shrinker *unused,
  * Unpins pages of one queue, under the list's spinlock, which keeps the queue
  * from being freed. Runs in any allocation, so also under the lock of a queue:
  * tries the lock and never waits for it. The lock's holder may itself wait for
- * memory: ask it to unpin at unlock.
+ * memory: ask it to unpin at unlock. Each queue visited goes to the end of the
+ * list, locked or not: one that is locked for long does not hide the others.
  */
 static enum lru_status unpin_queue(struct list_head *item,
 				   struct list_lru_one *list,
@@ -49,9 +50,8 @@ static enum lru_status unpin_queue(struct list_head *item,
 	enum lru_status status = LRU_ROTATE;
 
 	if (!mutex_trylock(&queue->lock)) {
-		/* The lock's holder may itself be waiting for memory. */
 		WRITE_ONCE(queue->reclaim_wanted, true);
-		return LRU_SKIP;
+		return status;
 	}
 	*(unsigned long *)unpinned += expiry_memory_unpin(&queue->memory);
 	if (!queue->memory.pinned) {
@@ -71,7 +71,8 @@ static unsigned long unpin_queues(struct shrinker *unused,
 
 	list_lru_walk_one(&queues_lru, sc->nid, sc->memcg, unpin_queue,
 			  &unpinned, &nr);
-	return unpinned ?: SHRINK_STOP;
+	/* 0 is no reason to stop: the next queue may not be locked. */
+	return unpinned;
 }
 
 /**

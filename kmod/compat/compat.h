@@ -94,13 +94,15 @@ compat_hrtimer_setup(struct hrtimer *timer,
 #endif
 }
 
-/* Makes a file of pageable memory, charged page by page. */
-static inline struct file *compat_shmem_file(const char *name, loff_t size)
+/* Makes a file of pageable memory on a mount, charged page by page. */
+static inline struct file *compat_shmem_file(struct vfsmount *mount,
+					     const char *name, loff_t size)
 {
 #ifdef EXPIRY_HAVE_VMA_FLAGS
-	return shmem_file_setup(name, size, mk_vma_flags(VMA_NORESERVE_BIT));
+	return shmem_file_setup_with_mnt(mount, name, size,
+					 mk_vma_flags(VMA_NORESERVE_BIT));
 #else
-	return shmem_file_setup(name, size, VM_NORESERVE);
+	return shmem_file_setup_with_mnt(mount, name, size, VM_NORESERVE);
 #endif
 }
 

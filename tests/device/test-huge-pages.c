@@ -1,0 +1,71 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Small queues stay small where the kernel makes huge pages for shared memory.
+ * Needs root and a kernel with transparent huge pages; elsewhere it is skipped.
+ */
+#include "device.h"
+#include "files.h"
+
+#define ENABLED	"/sys/kernel/mm/transparent_hugepage/shmem_enabled"
+
+/* Returns the machine's shared memory in KiB, or -1. */
+static long shmem_kib(void)
+{
+	char line[128];
+	long kib = -1;
+	FILE *file = fopen("/proc/meminfo", "r");
+
+	if (!file)
+		return -1;
+	while (kib < 0 && fgets(line, sizeof(line), file))
+		if (!strncmp(line, "Shmem:", 6))
+			kib = atol(line + 6);
+	fclose(file);
+	return kib;
+}
+
+/* Copies the word in brackets, the setting in force, to @word. */
+static int setting(char *word, size_t size)
+{
+	char line[128] = "", *start, *end;
+	FILE *file = fopen(ENABLED, "r");
+
+	if (!file)
+		return -errno;
+	start = fgets(line, sizeof(line), file) ? strchr(line, '[') : NULL;
+	end = start ? strchr(start, ']') : NULL;
+	fclose(file);
+	if (!end)
+		return -EIO;
+	*end = '\0';
+	snprintf(word, size, "%s", start + 1);
+	return 0;
+}
+
+TEST(queues_of_two_timers_take_no_huge_pages)
+{
+	enum { QUEUES = 50, MOST_KIB = 10 << 10 };
+	struct expiry_record record;
+	int fds[QUEUES], i, id;
+	char before[32];
+	long kib;
+
+	if (setting(before, sizeof(before)) || write_text(ENABLED, "always"))
+		SKIP(return, "no transparent huge pages for shared memory");
+	kib = shmem_kib();
+	for (i = 0; i < QUEUES; i++) {
+		fds[i] = queue_new(EXPIRY_MODE_KEYED);
+		EXPECT_LE(0, fds[i]);
+		for (id = 1; id <= 2; id++) {
+			record = arm_in(HOUR_NS, 0);
+			record.id = id;
+			EXPECT_EQ(0, request(fds[i], &record));
+		}
+	}
+	EXPECT_GT(MOST_KIB, shmem_kib() - kib);
+	for (i = 0; i < QUEUES; i++)
+		close(fds[i]);
+	EXPECT_EQ(0, write_text(ENABLED, before));
+}
+
+TEST_HARNESS_MAIN
