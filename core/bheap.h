@@ -75,7 +75,8 @@ struct bheap {
 };
 
 /* Returns whether a node is stale: no longer the node of its timer. Returns
- * false if a missing page prevents the check.
+ * false if a missing page prevents the check. The caller drops a stale node; if
+ * that fails, asks again later.
  */
 typedef bool bheap_stale_t(void *context, const struct bheap_node *node);
 

@@ -99,6 +99,7 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 			slot->tag = SLOT_UNACKED | (slot->tag & SLOT_PAST);
 			timers->unacked++;
 		} else {
+			slot->tag = 0;
 			timer_free(timers, nr, slot, hash);
 		}
 	}
@@ -132,7 +133,10 @@ static int drop_stale_step(struct timers *timers, struct slot **slotp)
 		err = bheap_replace(heap, &node);
 		break;
 	default:
+		node = heap->first;
 		err = bheap_pop(heap);
+		if (!err)
+			slot_forget_node(*slotp, &node);
 		break;
 	}
 	if (err)

@@ -11,11 +11,18 @@
  *				is corrected or dropped when it reaches the top
  *   refresh to earlier		pushes a node with a new stamp; the old one is
  *				stale
+ *   arm			takes the slot freed last. If that has kept its last
+ *				node, and the new deadline is no earlier than the
+ *				old one, the node stands for the new timer, as
+ *				after a refresh to later. Else pushes a node.
  *
  * and the heap never has to find a node. Stamps come from one counter a queue,
  * which wraps around after 2^28 pushes. A reused stamp can only make a stale
  * node look live, and that is harmless. Nothing is delivered before the slot's
  * own deadline. Nor is it delivered twice: the first delivery disarms the slot.
+ * A free slot's stamp is cleared when a node that has it leaves the heap, so
+ * that no slot keeps a node that is gone. It may then be cleared too soon, which
+ * costs a push.
  *
  * The sweep removes stale nodes in proportion to the work done. So the nodes
  * stay within twice the limit, and soon return to within twice the armed
@@ -77,6 +84,11 @@ int timer_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
 	}
 	if (slot->tag & SLOT_UNACKED)
 		timers->unacked--;
+	/* Keep no node of a timer that is not armed. The node of a delivery to
+	 * be repeated may be later than the slot's deadline: keep none either.
+	 */
+	if (!(slot->tag & SLOT_ARMED) || slot_is_behind(slot))
+		slot->tag = 0;
 	timer_free(timers, nr, slot, hash);
 	return 0;
 }
@@ -125,17 +137,20 @@ enum node_state timer_node_state(const struct bheap_node *node,
 }
 
 /* Computes timer_node_state() == NODE_STALE without branches: a sweep meets
- * stale nodes in random order.
+ * stale nodes in random order. The sweep then drops the node.
  */
 static bool node_is_stale(void *context, const struct bheap_node *node)
 {
 	struct timers *timers = context;
-	const struct slot *slot = slots_get(&timers->slots, node->slot);
+	struct slot *slot = slots_get(&timers->slots, node->slot);
 
-	return slot && (((slot->tag & SLOT_ARMED) == 0) |
-			(slot->tag >> SLOT_STAMP_SHIFT != node->stamp) |
-			((node->deadline > slot->deadline) &
-			 ((slot->tag & SLOT_REDELIVER) == 0)));
+	if (!slot)
+		return false;
+	slot_forget_node(slot, node);
+	return ((slot->tag & SLOT_ARMED) == 0) |
+	       (slot->tag >> SLOT_STAMP_SHIFT != node->stamp) |
+	       ((node->deadline > slot->deadline) &
+		((slot->tag & SLOT_REDELIVER) == 0));
 }
 
 void timer_ahead(void *context, const struct bheap_node *node,

@@ -65,6 +65,24 @@ static inline bool slot_is_behind(const struct slot *slot)
 	return slot->tag & SLOT_REDELIVER && slot->period_ms;
 }
 
+/* Returns whether a slot, not in use yet, keeps a node that can stand for a
+ * timer due at @deadline.
+ */
+static inline bool slot_has_node(const struct slot *slot, u64 deadline)
+{
+	return slot->tag && deadline >= slot->deadline;
+}
+
+/* Notes that @node, which was stale, leaves the heap: a free slot that keeps it
+ * no longer does.
+ */
+static inline void slot_forget_node(struct slot *slot,
+				    const struct bheap_node *node)
+{
+	if (slot->tag == node->stamp << SLOT_STAMP_SHIFT)
+		slot->tag = 0;
+}
+
 /* Returns an id's hash on a keyed queue, undefined on a plain one. Passed to
  * the functions below, so that none computes it again.
  */
@@ -129,7 +147,9 @@ int timer_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp);
 /* Gets the pages for freeing the slot: 0 or a page error. */
 int timer_prepare_end(struct timers *timers, u32 nr, u32 hash);
 
-/* Frees the slot; the caller has updated @armed and @unacked. */
+/* Frees the slot; the caller has updated @armed and @unacked. Unless its tag is
+ * 0, the slot keeps the node with that stamp.
+ */
 void timer_free(struct timers *timers, u32 nr, struct slot *slot, u32 hash);
 
 /* Ends a timer: 0 or a page error. */

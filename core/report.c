@@ -63,9 +63,18 @@ void timers_stat(const struct timers *timers, struct expiry_stat *stat)
 	memcpy(stat->lateness, timers->stat.lateness, sizeof(stat->lateness));
 }
 
+/**
+ * struct live - counts of nodes that are some slot's
+ * @timers: whose heap is walked
+ * @nr: nodes of armed timers
+ * @kept: nodes that free slots keep
+ * @is_late: a free slot's deadline is earlier than its node's
+ */
 struct live {
 	struct timers *timers;
 	u64 nr;
+	u64 kept;
+	bool is_late;
 };
 
 static void count_live(void *context, const struct bheap_node *node)
@@ -73,13 +82,19 @@ static void count_live(void *context, const struct bheap_node *node)
 	struct live *live = context;
 	const struct slot *slot = slots_get(&live->timers->slots, node->slot);
 
-	live->nr += slot && timer_node_state(node, slot) != NODE_STALE;
+	if (!slot)
+		return;
+	live->nr += timer_node_state(node, slot) != NODE_STALE;
+	if (!slot->tag || slot->tag != node->stamp << SLOT_STAMP_SHIFT)
+		return;
+	live->kept++;
+	live->is_late |= node->deadline > slot->deadline;
 }
 
 int timers_validate(struct timers *timers)
 {
 	struct live live = { .timers = timers };
-	u64 armed = 0, unacked = 0, used = 0;
+	u64 armed = 0, unacked = 0, used = 0, kept = 0;
 	struct slot *slot;
 	u32 nr;
 	int err;
@@ -91,6 +106,7 @@ int timers_validate(struct timers *timers)
 		armed += !!(slot->tag & SLOT_ARMED);
 		unacked += !!(slot->tag & SLOT_UNACKED);
 		used += !!(slot->tag & SLOT_STATE);
+		kept += slot->tag && !(slot->tag & SLOT_STATE);
 		if (!(slot->tag & SLOT_STATE) != !slot->id)
 			return -EIO;
 	}
@@ -109,7 +125,8 @@ int timers_validate(struct timers *timers)
 	if (err)
 		return err;
 	/* Every armed timer has one live node, and there are no other live
-	 * nodes.
+	 * nodes. Every node that a free slot keeps is there.
 	 */
-	return live.nr == armed ? 0 : -EIO;
+	return live.nr == armed && live.kept == kept && !live.is_late ? 0 :
+	       -EIO;
 }

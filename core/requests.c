@@ -112,9 +112,13 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 		if (err)
 			return err;
 	}
-	err = timer_push(timers, nr, deadline, &tag);
-	if (err)
-		return err;
+	if (slot_has_node(slot, deadline)) {
+		tag = slot->tag;
+	} else {
+		err = timer_push(timers, nr, deadline, &tag);
+		if (err)
+			return err;
+	}
 
 	slots_commit(&timers->slots, nr, slot);
 	if (timers_is_keyed(timers))

@@ -39,6 +39,7 @@ u32 slots_reserve(struct slots *slots, struct slot **slotp)
 	if (unlikely(!page))
 		return 0;
 	*slotp = page + nr % SLOTS_PER_PAGE;
+	(*slotp)->tag = 0;
 	return nr + 1;
 }
 
@@ -54,7 +55,7 @@ static void prefetch_next_free(const struct slots *slots)
 void slots_commit(struct slots *slots, u32 nr, struct slot *slot)
 {
 	if (nr == slots->free) {
-		slots->free = slot->deadline;
+		slots->free = slot->period_ms;
 		prefetch_next_free(slots);
 	} else {
 		slots->nr = nr;
@@ -66,8 +67,8 @@ void slots_commit(struct slots *slots, u32 nr, struct slot *slot)
 void slots_put(struct slots *slots, u32 nr, struct slot *slot)
 {
 	slot->id = 0;
-	slot->tag = 0;
-	slot->deadline = slots->free;
+	slot->tag &= ~SLOT_FLAGS;
+	slot->period_ms = slots->free;
 	slots->free = nr;
 	slots->used--;
 }

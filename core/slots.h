@@ -17,6 +17,7 @@
 /* Not a state: the deadline had passed when it was set. */
 #define SLOT_PAST		0x8U
 #define SLOT_STAMP_SHIFT	4
+#define SLOT_FLAGS		((1U << SLOT_STAMP_SHIFT) - 1)
 
 /**
  * struct slot - one timer
@@ -27,8 +28,11 @@
  * @tag: stamp of its live node << SLOT_STAMP_SHIFT | SLOT_PAST | state
  *
  * While a periodic timer's delivery is to be repeated, @deadline is the next
- * time after it. In a free slot it is the number of the next free one; 0 =
- * none.
+ * time after it.
+ *
+ * In a free slot @period_ms is the number of the next free one; 0 = none. If
+ * @tag is not 0, its stamp is that of a node still in the heap, and @deadline is
+ * no earlier than the node's.
  */
 struct slot {
 	u64 deadline;
@@ -93,13 +97,13 @@ static inline void slots_prefetch_dir(const struct slots *slots, u32 nr)
 		core_page_prefetch_dir(slots->pages, (nr - 1) / SLOTS_PER_PAGE);
 }
 
-/* Returns a free slot's number, or 0 with pages->error set. slots_commit() then
- * cannot fail.
+/* Returns a free slot's number, or 0 with pages->error set: the slot freed last,
+ * or a new one without a node. slots_commit() then cannot fail.
  */
 u32 slots_reserve(struct slots *slots, struct slot **slotp);
 void slots_commit(struct slots *slots, u32 nr, struct slot *slot);
 
-/* Frees a slot. */
+/* Frees a slot; the stamp in its tag stays. */
 void slots_put(struct slots *slots, u32 nr, struct slot *slot);
 
 #endif /* CORE_SLOTS_H */

@@ -219,12 +219,14 @@ static void deliveries_sweep_too(void **state)
 	free(ids);
 }
 
-/* Arms and cancels for ever: slots, nodes and entries are reused. */
+/* Arms and cancels for ever: slots, nodes and entries are reused. Half of the
+ * new deadlines are later than all before, half are earlier.
+ */
 static void churn_uses_no_more_pages(void **state)
 {
 	u32 mode, i, n = 500, pages, slot;
 	struct test_queue queue;
-	u64 *ids, random = test_seed;
+	u64 *ids, random = test_seed, due;
 
 	(void)state;
 	for (mode = 0; mode < 2; mode++) {
@@ -236,8 +238,9 @@ static void churn_uses_no_more_pages(void **state)
 			test_op(&queue, EXPIRY_OP_CANCEL, ids[slot]);
 			if (test_modes[mode] & KEYED)
 				ids[slot] = test_random(&random) | 1;
+			due = i / 1000 % 2 ? FAR + i : FAR - i;
 			ids[slot] = test_arm(&queue, test_modes[mode] & KEYED ?
-					     ids[slot] : 0, FAR + i, 0, 0).id;
+					     ids[slot] : 0, due, 0, 0).id;
 			assert_true(ids[slot] != 0);
 			nodes_are_bounded(&queue);
 			if (i == 50000)

@@ -214,7 +214,7 @@ static void swept_after_restore(void **state)
 	id = restored_later_than_refreshed(&queue, 10000);
 	for (i = 0; i < 5000; i++)
 		test_op(&queue, EXPIRY_OP_CANCEL,
-			test_arm(&queue, 0, SECOND + i, 0, 0).id);
+			test_arm(&queue, 0, 2 * SECOND - i, 0, 0).id);
 	assert_true(queue.timers.stat.swept > 0);
 	both_come(&queue, id);
 	test_queue_free(&queue);

@@ -29,7 +29,8 @@ HEAP = ["test-bheap-sweep", "test-bheap"]
 FIRST = {
     "index": ["test-index", "test-index-faults"],
     "siphash": ["test-siphash"],
-    "slots": ["test-slots", "test-model"],
+    "slots": ["test-slots", "test-timers-kept", "test-model"],
+    "lifecycle": ["test-timers-kept", "test-model"],
     "deliver": ["test-timers-deliver", "test-timers-redelivery",
                 "test-timers-lateness", "test-timers-held", "test-model"],
     "requests": ["test-timers-requests", "test-model"],
