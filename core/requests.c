@@ -5,7 +5,7 @@
 static_assert(sizeof(struct expiry_record) == 32, "one record, one half line");
 
 /* How many records ahead memory is prefetched. */
-#define AHEAD			8U
+#define AHEAD			32U
 
 static u64 absolute_ns(const struct expiry_record *record, u64 now_ns)
 {
