@@ -164,7 +164,7 @@ static void prefetching_stays_inside(void **state)
 /* A batch has the same bound on nodes for each record as single requests. */
 static void a_batch_sweeps_in_proportion(void **state)
 {
-	u32 i, n = 20000, cancelled = 9000, nr = 320;
+	u32 i, n = 20000 + 8 * NODES, cancelled = n / 2, nr = 320;
 	struct expiry_record *batch = calloc(nr, sizeof(*batch));
 	struct test_queue queue;
 	u64 *ids, swept;
