@@ -427,7 +427,7 @@ out_destroy:
  */
 int expiry_memory_mount(void)
 {
-	static char options[] = "huge=never";
+	char options[] = "huge=never";	/* changed by the parser */
 	struct file_system_type *type = get_fs_type("tmpfs");
 
 	if (!type)
