@@ -423,16 +423,13 @@ out_destroy:
 /**
  * expiry_memory_mount - mount the tmpfs of the queues when the module is loaded
  *
- * Returns 0, -ENOMEM, -ENODEV (no tmpfs).
+ * Returns 0, -ENOMEM, -EINVAL (the kernel has no tmpfs).
  */
 int expiry_memory_mount(void)
 {
 	char options[] = "huge=never";	/* changed by the parser */
-	struct file_system_type *type = get_fs_type("tmpfs");
 
-	if (!type)
-		return -ENODEV;
-	mount = vfs_kern_mount(type, SB_KERNMOUNT, type->name,
+	mount = vfs_kern_mount(get_fs_type("tmpfs"), SB_KERNMOUNT, "tmpfs",
 			       IS_ENABLED(CONFIG_TRANSPARENT_HUGEPAGE) ?
 			       options : NULL);
 	return PTR_ERR_OR_ZERO(mount);
