@@ -25,30 +25,13 @@
 #define PRESSURE_ZRAM	"/sys/block/zram0/"
 #define PRESSURE_SWAP	"/dev/zram0"
 
-/* Returns the number after @key at a line's beginning, or -1. */
-static inline long long pressure_read(const char *path, const char *key)
-{
-	char line[256];
-	long long number = -1;
-	size_t length = strlen(key);
-	FILE *file = fopen(path, "r");
-
-	if (!file)
-		return -1;
-	while (number < 0 && fgets(line, sizeof(line), file))
-		if (!strncmp(line, key, length))
-			number = atoll(line + length);
-	fclose(file);
-	return number;
-}
-
-/* Reads it from the group's file @name, e.g. ("memory.stat", "shmem "). */
+/* Reads a number from the group's file @name, e.g. ("memory.stat", "shmem "). */
 static inline long long group_read(const char *name, const char *key)
 {
 	char path[128];
 
 	snprintf(path, sizeof(path), PRESSURE_GROUP "%s", name);
-	return pressure_read(path, key);
+	return read_number(path, key);
 }
 
 static inline int group_write(const char *name, const char *text)
@@ -130,7 +113,7 @@ static inline const char *swap_begin(unsigned int mib)
 
 	if (access(PRESSURE_ZRAM, F_OK) && system("modprobe zram 2>/dev/null"))
 		return "no zram";
-	if (pressure_read(PRESSURE_ZRAM "disksize", "") != 0)
+	if (read_number(PRESSURE_ZRAM "disksize", "") != 0)
 		return "zram0 is in use";
 	snprintf(size, sizeof(size), "%uM", mib);
 	if (write_text(PRESSURE_ZRAM "disksize", size) ||

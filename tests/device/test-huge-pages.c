@@ -8,22 +8,6 @@
 
 #define ENABLED	"/sys/kernel/mm/transparent_hugepage/shmem_enabled"
 
-/* Returns the machine's shared memory in KiB, or -1. */
-static long shmem_kib(void)
-{
-	char line[128];
-	long kib = -1;
-	FILE *file = fopen("/proc/meminfo", "r");
-
-	if (!file)
-		return -1;
-	while (kib < 0 && fgets(line, sizeof(line), file))
-		if (!strncmp(line, "Shmem:", 6))
-			kib = atol(line + 6);
-	fclose(file);
-	return kib;
-}
-
 /* Copies the word in brackets, the setting in force, to @word. */
 static int setting(char *word, size_t size)
 {
@@ -48,11 +32,11 @@ TEST(queues_of_two_timers_take_no_huge_pages)
 	struct expiry_record record;
 	int fds[QUEUES], i, id;
 	char before[32];
-	long kib;
+	long long kib;
 
 	if (setting(before, sizeof(before)) || write_text(ENABLED, "always"))
 		SKIP(return, "no transparent huge pages for shared memory");
-	kib = shmem_kib();
+	kib = read_number("/proc/meminfo", "Shmem:");
 	for (i = 0; i < QUEUES; i++) {
 		fds[i] = queue_new(EXPIRY_MODE_KEYED);
 		EXPECT_LE(0, fds[i]);
@@ -62,7 +46,7 @@ TEST(queues_of_two_timers_take_no_huge_pages)
 			EXPECT_EQ(0, request(fds[i], &record));
 		}
 	}
-	EXPECT_GT(MOST_KIB, shmem_kib() - kib);
+	EXPECT_GT(MOST_KIB, read_number("/proc/meminfo", "Shmem:") - kib);
 	for (i = 0; i < QUEUES; i++)
 		close(fds[i]);
 	EXPECT_EQ(0, write_text(ENABLED, before));

@@ -20,19 +20,6 @@
 #define PARAMETERS	"/sys/module/expiry/parameters/"
 #define QUEUES		"/sys/kernel/debug/expiry/queues"
 
-static __u64 read_number(const char *path)
-{
-	unsigned long long number = 0;
-	FILE *file = fopen(path, "re");
-
-	if (file) {
-		if (fscanf(file, "%llu", &number) != 1)
-			number = 0;
-		fclose(file);
-	}
-	return number;
-}
-
 /*
  * Time namespaces
  */
@@ -234,21 +221,22 @@ TEST_F(time_namespace, realtime_is_the_same_everywhere)
 #define SOMEBODY_ELSE	54322
 
 FIXTURE(user_namespace) {
-	__u64 queues_per_user;
+	long long queues_per_user;
 };
 
 FIXTURE_SETUP(user_namespace)
 {
-	self->queues_per_user = read_number(PARAMETERS "queues_per_user");
+	self->queues_per_user = read_number(PARAMETERS "queues_per_user",
+					    "");
 }
 
 FIXTURE_TEARDOWN(user_namespace)
 {
 	char text[32];
 
-	if (!self->queues_per_user)
+	if (self->queues_per_user < 0)
 		return;
-	snprintf(text, sizeof(text), "%llu", self->queues_per_user);
+	snprintf(text, sizeof(text), "%lld", self->queues_per_user);
 	write_text(PARAMETERS "queues_per_user", text);
 }
 
@@ -327,7 +315,7 @@ TEST_F(user_namespace, its_root_may_open_the_device_no_sooner)
 
 TEST_F(user_namespace, its_root_has_no_higher_limit_of_timers)
 {
-	__u64 maximum = read_number(PARAMETERS "timers_max");
+	long long maximum = read_number(PARAMETERS "timers_max", "");
 	pid_t pid;
 	int fd;
 

@@ -332,24 +332,6 @@ TEST_F(seen, fdinfo_tells_the_number_of_timers)
 
 #define UNPIN_MS	"/sys/module/expiry/parameters/unpin_ms"
 
-/* Returns the number behind @name in fdinfo, or -1. */
-static long long fdinfo_number(int fd, const char *name)
-{
-	char path[64], line[128];
-	long long number = -1;
-	FILE *file;
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	file = fopen(path, "r");
-	if (!file)
-		return -1;
-	while (number < 0 && fgets(line, sizeof(line), file))
-		if (!strncmp(line, name, strlen(name)))
-			number = atoll(line + strlen(name));
-	fclose(file);
-	return number;
-}
-
 /* Returns the pinned pages after the queue has been looked at every 30 ms until
  * none are pinned, for five seconds at most; by STAT, too, if @by_stat.
  */

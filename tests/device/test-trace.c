@@ -4,6 +4,7 @@
  * tracepoints.
  */
 #include "device.h"
+#include "files.h"
 
 #include <pthread.h>
 #include <sys/epoll.h>
@@ -38,17 +39,6 @@ static const char *find_line(const char *path, const char *what)
 	return found ? found + strlen(what) : NULL;
 }
 
-/* Returns a number in fdinfo, or -1. */
-static long long fdinfo_number(int fd, const char *name)
-{
-	const char *value;
-	char path[64];
-
-	snprintf(path, sizeof(path), "/proc/self/fdinfo/%d", fd);
-	value = find_line(path, name);
-	return value ? strtoll(value, NULL, 10) : -1;
-}
-
 FIXTURE(seen) {
 	int fd;
 	unsigned int serial;
@@ -58,7 +48,7 @@ FIXTURE_SETUP(seen)
 {
 	self->fd = queue_open(O_NONBLOCK);
 	ASSERT_LE(0, self->fd);
-	self->serial = fdinfo_number(self->fd, "expiry-queue:\t");
+	self->serial = fdinfo_number(self->fd, "expiry-queue:");
 	ASSERT_LT(0, self->serial);
 }
 
@@ -73,13 +63,13 @@ TEST_F(seen, fdinfo_tells_what_is_armed)
 		arm_in(HOUR_NS, 1), arm_in(HOUR_NS, 2), arm_in(0, 3),
 	};
 
-	EXPECT_EQ(-1, fdinfo_number(self->fd, "armed:\t"));
+	EXPECT_EQ(-1, fdinfo_number(self->fd, "armed:"));
 	ASSERT_EQ(0, queue_config(self->fd, CLOCK_BOOTTIME, 0, 77));
 	ASSERT_EQ(3, submit(self->fd, records, 3));
 	ASSERT_EQ(1, receive_wait(self->fd, records, 1));
-	EXPECT_EQ(2, fdinfo_number(self->fd, "armed:\t"));
-	EXPECT_EQ(77, fdinfo_number(self->fd, "limit:\t"));
-	EXPECT_EQ(1, fdinfo_number(self->fd, "delivered:\t"));
+	EXPECT_EQ(2, fdinfo_number(self->fd, "armed:"));
+	EXPECT_EQ(77, fdinfo_number(self->fd, "limit:"));
+	EXPECT_EQ(1, fdinfo_number(self->fd, "delivered:"));
 }
 
 TEST_F(seen, list_of_all_queues_has_it_as_long_as_it_is_open)
