@@ -320,8 +320,31 @@ int expiry_queue_scan_locked(struct expiry_queue *queue,
 }
 
 /**
+ * expiry_queue_rewind_locked - do a bounded part of a rewind
+ * @queue: a configured one
+ * @cursor: where to continue, 0 at first
+ *
+ * Returns 1 if there is more to do, 0 at the end, or a page error.
+ */
+int expiry_queue_rewind_locked(struct expiry_queue *queue, u64 *cursor)
+{
+	int ret;
+
+	lockdep_assert_held(&queue->lock);
+
+	do {
+		ret = timers_rewind(&queue->timers, cursor,
+				    expiry_clock_now(queue));
+	} while (ret == -EAGAIN && expiry_memory_reclaim(&queue->memory));
+	return ret;
+}
+
+/**
  * expiry_queue_rewind - make unacknowledged deliveries due again
  * @queue: a configured one. May sleep.
+ *
+ * Leaves @queue->rewind to the readers: records that a reader could not restore
+ * since this began may be behind it.
  *
  * Returns 0, or -EINTR, -ENOMEM, -EIO when only a part could be done.
  */
@@ -334,13 +357,7 @@ int expiry_queue_rewind(struct expiry_queue *queue)
 		ret = expiry_queue_lock(queue, false);
 		if (ret)
 			return ret;
-		do {
-			ret = timers_rewind(&queue->timers, &cursor,
-					    expiry_clock_now(queue));
-		} while (ret == -EAGAIN &&
-			 expiry_memory_reclaim(&queue->memory));
-		if (!ret)
-			queue->rewind = false;
+		ret = expiry_queue_rewind_locked(queue, &cursor);
 		expiry_queue_unlock(queue);
 		if (ret > 0 && fatal_signal_pending(current))
 			ret = -EINTR;

@@ -21,6 +21,7 @@ void expiry_queue_unlock(struct expiry_queue *queue);
 
 u32 expiry_queue_submit_locked(struct expiry_queue *queue,
 			       struct expiry_record *records, u32 count);
+int expiry_queue_rewind_locked(struct expiry_queue *queue, u64 *cursor);
 int expiry_queue_rewind(struct expiry_queue *queue);
 int expiry_queue_scan_locked(struct expiry_queue *queue,
 			     struct expiry_record *records, u32 count,

@@ -25,23 +25,6 @@
 #define COPY_TRIES	8
 
 /*
- * Restores some of what end_read_locked() could not. Returns 0 when all is
- * restored, 1 if there is more, or an error.
- */
-static int rewind_locked(struct expiry_queue *queue)
-{
-	int ret;
-
-	do {
-		ret = timers_rewind(&queue->timers, &queue->rewind_cursor,
-				    expiry_clock_now(queue));
-	} while (ret == -EAGAIN && expiry_memory_reclaim(&queue->memory));
-	if (!ret)
-		queue->rewind = false;
-	return ret;
-}
-
-/*
  * Takes up to @room records for the reader; the first may be a CLOCK_SET.
  * Returns their number, possibly 0 although a timer is due, or an error.
  */
@@ -59,10 +42,12 @@ static int take_locked(struct expiry_queue *queue,
 		queue->error = 0;
 		return ret;
 	}
+	/* Records that end_read_locked() could not restore come first. */
 	if (unlikely(queue->rewind)) {
-		ret = rewind_locked(queue);
+		ret = expiry_queue_rewind_locked(queue, &queue->rewind_cursor);
 		if (ret)
 			return ret < 0 ? ret : 0;
+		queue->rewind = false;
 	}
 	expiry_clock_check_locked(queue);
 	now_ns = expiry_clock_now(queue);

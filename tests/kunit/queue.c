@@ -12,6 +12,7 @@
 
 #include "clock.h"
 #include "fire.h"
+#include "memory.h"
 #include "params.h"
 #include "queue.h"
 #include "shrink.h"
@@ -244,6 +245,31 @@ static void what_is_cleared_is_given_back(struct kunit *test)
 	expiry_queue_free(queue);
 }
 
+/* A reader that could not restore a record sets the flag: REWIND may be past that
+ * record, so only a reader's own pass clears it.
+ */
+static void a_rewind_leaves_the_readers_flag(struct kunit *test)
+{
+	struct expiry_config acking = config;
+	struct expiry_queue *queue = expiry_queue_new();
+	u32 i;
+
+	KUNIT_ASSERT_NOT_ERR_OR_NULL(test, queue);
+	acking.mode = EXPIRY_MODE_ACK;
+	KUNIT_ASSERT_EQ(test, expiry_queue_configure(queue, &acking), 0);
+	arm_many(test, queue);
+	for (i = 0; i < TIMERS; i++)
+		deliver(test, queue);
+	KUNIT_EXPECT_EQ(test, queue->timers.unacked, TIMERS);
+
+	queue->rewind = true;
+	KUNIT_EXPECT_EQ(test, expiry_queue_rewind(queue), 0);
+	KUNIT_EXPECT_EQ(test, queue->timers.unacked, 0);
+	KUNIT_EXPECT_TRUE(test, queue->rewind);
+	queue->rewind = false;
+	expiry_queue_free(queue);
+}
+
 static void plain_pages_are_always_pinned(struct kunit *test)
 {
 	struct expiry_queue *queue;
@@ -317,9 +343,18 @@ static int suite_init(struct kunit_suite *suite)
 
 	if (err)
 		return err;
+	err = expiry_memory_mount();
+	if (err)
+		goto out_fire;
 	err = expiry_shrink_init();
 	if (err)
-		expiry_fire_exit();
+		goto out_mount;
+	return 0;
+
+out_mount:
+	expiry_memory_unmount();
+out_fire:
+	expiry_fire_exit();
 	return err;
 }
 
@@ -327,6 +362,7 @@ static int suite_init(struct kunit_suite *suite)
 static void suite_exit(struct kunit_suite *suite)
 {
 	expiry_shrink_exit();
+	expiry_memory_unmount();
 	expiry_fire_exit();
 }
 
@@ -341,6 +377,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(too_many_pins_are_let_go),
 	KUNIT_CASE(what_is_cleared_is_given_back),
 	KUNIT_CASE(plain_pages_are_always_pinned),
+	KUNIT_CASE(a_rewind_leaves_the_readers_flag),
 	KUNIT_CASE(the_scan_lists_what_is_armed),
 	KUNIT_CASE(queues_have_names_of_their_own),
 	{ }
