@@ -19,7 +19,7 @@ import reach
 
 BUILD = "build/mutate"
 CACHE = BUILD + "/verdicts"
-LEFT_OUT = (".git", "build", "seeds", "__pycache__")
+LEFT_OUT = (".git", "build", "__pycache__")
 
 # The limits of a program's silence and duration: this many times those without a
 # mutation, and at least this many seconds.

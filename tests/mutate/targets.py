@@ -11,7 +11,8 @@ PLAIN = ["OPTIMIZE=-O1"]
 SOCKET = ["build/expiryd", "build/slow/expiryd"]
 LIBRARY = ["build/libexpiry.so.0", "build/libexpiry.a", "build/expiryctl"]
 
-# Programs with sources of tools and daemon, under the sanitizers.
+SIMULATION = "tests/sim/test-seeds"
+SIMULATOR = "build/tests/sim/sim"
 
 # Libraries that programs are preloaded with.
 PRELOADED = ["build/tests/socket/count-calls.so",
@@ -28,7 +29,7 @@ SECONDS = {
     "test-manager.py": 18, "test-steady-state.py": 4, "test-service.py": 6,
     "test-threads.py": 28, "test-exporter.py": 33, "test-metrics.py": 9,
     "test-refusals.py": 4, "test-restart.py": 2, "test-run.py": 6, "test-reconnect-server": 6,
-    "test-replies": 2,
+    "test-replies": 2, "test-seeds": 4,
 }
 
 # Programs that are likely to notice, by the first matching start of a path.
@@ -127,22 +128,24 @@ class Target:
     records = True          # which program reaches which line
 
     def __init__(self, name, goals, first, then):
-        self.name, self.goals = name, goals
-        self.products = goals
+        self.name, self.products = name, goals
+        self.goals = [*goals, *([SIMULATOR] if SIMULATION in first else [])]
         self.paths = {os.path.basename(path): path for path in [*first, *then]}
         programs = [path for path in self.paths.values()
                     if path.startswith("build/")]
-        self.base = sorted({*SOCKET, *LIBRARY, *goals, *programs, *PRELOADED})
+        self.base = sorted({*SOCKET, *LIBRARY, *self.goals, *programs, *PRELOADED})
 
     def programs(self):
         return list(self.paths)
 
     def command(self, name):
-        return [self.paths[name]]
+        # A mutant's seed need not be shrunk.
+        first = ["env", "SHRINK=0"] if self.paths[name] == SIMULATION else []
+        return [*first, self.paths[name]]
 
     def is_sanitized(self, name):
         return self.paths[name].startswith(("build/tests/daemon/",
-                                            "build/tests/tools/"))
+                                            "build/tests/tools/", SIMULATION))
 
     def seconds(self, name):
         return SECONDS.get(name, 1)
@@ -159,10 +162,13 @@ class Target:
 
     def sources(self, name):
         """Returns the files that a program's result depends on."""
+        if self.paths[name] == SIMULATION:
+            return glob.glob("tests/sim/*")
         return [self.source(name)]
 
     def all_sources(self):
-        return [path for folder in ("daemon", "socket", "lib", "tools", "packaging")
+        return [path for folder in ("daemon", "sim", "socket", "lib", "tools",
+                               "packaging")
                 for path in glob.glob(f"tests/{folder}/*")]
 
 
@@ -178,13 +184,14 @@ def scripts(*folders, ends=("py", "sh")):
 
 def daemon():
     own = programs_of("daemon")
-    return Target("daemon", [*SOCKET, *own], scripts("socket"),
+    return Target("daemon", [*SOCKET, *own],
+                  [SIMULATION, *scripts("socket")],
                   [*own, *programs_of("lib"),
                    *scripts("lib", "tools", "packaging", ends=["py"])])
 
 
 def lib():
-    return Target("lib", LIBRARY, programs_of("lib"),
+    return Target("lib", LIBRARY, [SIMULATION, *programs_of("lib")],
                   scripts("lib", "tools", "packaging"))
 
 
