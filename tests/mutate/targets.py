@@ -17,8 +17,15 @@ SIMULATOR = "build/tests/sim/sim"
 # Libraries that programs are preloaded with.
 PRELOADED = ["build/tests/socket/count-calls.so",
              "build/tests/socket/fail-calls.so",
+             "build/tests/socket/refuse-uring.so",
              "build/tests/socket/step-clock.so",
              "build/tests/tools/fixed-time.so"]
+
+# Programs that also run on the second loop.
+ON_EPOLL = " on epoll"
+EPOLL = [f"tests/socket/test-{name}.py{ON_EPOLL}" for name in
+         ("backlog", "clock", "credit", "half-close", "hello", "hostile",
+          "requests", "steady-state", "threads")]
 
 # Duration of programs above one second: quick programs run first.
 SECONDS = {
@@ -61,6 +68,7 @@ LIKELY = {
     "daemon/util/log": ["test-journal.py", "test-service.py"],
     "daemon/loop/loop": ["test-hello.py", "test-steady-state.py"],
     "daemon/loop/uring": ["test-hello.py", "test-steady-state.py"],
+    "daemon/loop/epoll": ["test-hello.py on epoll", "test-requests.py on epoll"],
     "daemon/queue/loss": ["test-loss.py"],
     "daemon/loop/mailbox": ["test-threads.py"],
     "daemon/main": ["test-service.py"],
@@ -139,9 +147,11 @@ class Target:
         return list(self.paths)
 
     def command(self, name):
+        path, *loop = self.paths[name].split(ON_EPOLL)
         # A mutant's seed need not be shrunk.
-        first = ["env", "SHRINK=0"] if self.paths[name] == SIMULATION else []
-        return [*first, self.paths[name]]
+        first = ["env", "SHRINK=0"] if path == SIMULATION else \
+            ["env", "EXPIRY_LOOP=epoll"] if loop else []
+        return [*first, path]
 
     def is_sanitized(self, name):
         return self.paths[name].startswith(("build/tests/daemon/",
@@ -157,7 +167,7 @@ class Target:
         return []
 
     def source(self, name):
-        path = self.paths[name]
+        path = self.paths[name].split(ON_EPOLL)[0]
         return path[len("build/"):] + ".c" if path.startswith("build/") else path
 
     def sources(self, name):
@@ -185,7 +195,7 @@ def scripts(*folders, ends=("py", "sh")):
 def daemon():
     own = programs_of("daemon")
     return Target("daemon", [*SOCKET, *own],
-                  [SIMULATION, *scripts("socket")],
+                  [SIMULATION, *scripts("socket"), *EPOLL],
                   [*own, *programs_of("lib"),
                    *scripts("lib", "tools", "packaging", ends=["py"])])
 

@@ -300,6 +300,20 @@ def test_nothing_is_said_of_what_has_not_changed():
             assert not re.search(r"queue one", daemon.log()), daemon.log()
 
 
+def test_a_reload_leaves_no_descriptor_open():
+    with files() as at:
+        at.write("good", mode=700)
+        at.write("wrong", clock="none")
+        os.symlink("/dev/null", at.path("masked"))
+        os.mkfifo(at.path("pipe"))
+        with Daemon(at.config()) as daemon:
+            held = "/proc/%d/fd" % daemon.process.pid
+            before = len(os.listdir(held))
+            for _ in range(3):
+                daemon.reload()
+            assert len(os.listdir(held)) == before
+
+
 def test_what_cannot_change_waits_for_drop():
     with files() as at:
         at.write("one", clock="monotonic", limit=10)
