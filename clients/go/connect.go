@@ -1,0 +1,249 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+package expiry
+
+import (
+	"context"
+	"errors"
+	"net"
+	"syscall"
+	"time"
+)
+
+// handshakeTime is how long a server may be silent in the handshake of each
+// connection but the first, which Open's context limits.
+const handshakeTime = 10 * time.Second
+
+// restoreBatch is how many restored timers are sent at a time.
+const restoreBatch = 512
+
+// life is what a Queue knows of its queue from one connection to the next, so that
+// it notices when another one has taken its place.
+type life struct {
+	attached uint64 // previous attach, on CLOCK_BOOTTIME
+	arms     uint64 // least number of timers that the queue has counted
+	isKnown  bool
+	isEmpty  bool // and is to be restored
+}
+
+// greeting is what a handshake yields.
+type greeting struct {
+	timers uint64
+	window uint32
+	steps  []Record // of the clock
+}
+
+// connect opens a connection and attaches to the queue. It returns when everything
+// is restored. A context that is done ends it.
+// A server that is silent for longer than limit, which may be 0 for ever, does, too.
+func (q *Queue) connect(ctx context.Context, limit time.Duration) (*stream, *greeting, error) {
+	var dialer net.Dialer
+
+	conn, err := dialer.DialContext(ctx, "unix", q.set.socket)
+	if err != nil {
+		return nil, nil, err
+	}
+	stop := make(chan struct{})
+	stopped := make(chan struct{})
+	go func() {
+		defer close(stopped)
+		select {
+		case <-ctx.Done():
+			conn.SetDeadline(time.Unix(1, 0))
+		case <-stop:
+		}
+	}()
+	s := newStream(conn)
+	s.before = func() error {
+		if limit > 0 {
+			conn.SetDeadline(time.Now().Add(limit))
+		}
+		// What ends the context from here on sets the deadline later.
+		return ctx.Err()
+	}
+	greeted, err := q.handshake(ctx, s)
+	close(stop)
+	<-stopped
+	s.before = nil
+	if err == nil {
+		err = conn.SetDeadline(time.Time{})
+	}
+	if err != nil {
+		conn.Close()
+		if ctx.Err() != nil {
+			err = ctx.Err()
+		}
+		return nil, nil, err
+	}
+	return s, greeted, nil
+}
+
+// handshake sends HELLO, checks that the queue is the one of before, and restores.
+func (q *Queue) handshake(ctx context.Context, s *stream) (*greeting, error) {
+	request := q.set.hello()
+	if q.life.isKnown {
+		request = append(request, Record{Op: OpStat})
+	}
+	// A server above its limits answers and does not read.
+	_, writeErr := s.conn.Write(wire(request))
+	greeted, err := q.takeHello(s)
+	if err != nil {
+		return nil, err
+	}
+	if writeErr != nil {
+		return nil, lostConnection(writeErr)
+	}
+	if q.life.isKnown {
+		err = q.checkQueue(s, greeted)
+		var lost *Lost
+		if errors.As(err, &lost) && q.set.restore != nil {
+			q.life.isEmpty = true
+			err = nil
+		}
+		if err != nil {
+			return nil, err
+		}
+	} else {
+		// Each was armed once. A periodic one may count twice: it is armed
+		// and not acknowledged.
+		q.life = life{clockNow(Boottime), greeted.timers / 2, true, false}
+	}
+	q.life.isEmpty = q.life.isEmpty || greeted.timers == 0
+	if q.life.isEmpty && q.set.restore != nil {
+		if err := q.restoreAll(ctx, s, greeted); err != nil {
+			return nil, err
+		}
+	}
+	q.life.isEmpty = false
+	return greeted, nil
+}
+
+func (q *Queue) takeHello(s *stream) (*greeting, error) {
+	records, err := s.next()
+	if err != nil {
+		return nil, err
+	}
+	r := records[0]
+	s.skip(1)
+	if r.Op != OpHello || r.Status > 0 {
+		return nil, &ProtocolError{"the answer to HELLO is none: not expiryd"}
+	}
+	errno := syscall.Errno(-r.Status)
+	if errno == syscall.ENOENT && q.life.isKnown {
+		return nil, &Lost{"it was dropped"}
+	}
+	if errno == syscall.EPROTO {
+		return nil, &ProtocolError{"the server found HELLO malformed"}
+	}
+	if errno != 0 {
+		return nil, &Refused{Op: OpHello, Errno: errno}
+	}
+	if r.Cookie == 0 {
+		return nil, &ProtocolError{"HELLO without a window"}
+	}
+	g := &greeting{timers: r.ID, window: q.set.window}
+	if r.Cookie < uint64(g.window) {
+		g.window = uint32(r.Cookie)
+	}
+	return g, nil
+}
+
+// await takes the replies to a call that was sent and stands alone.
+func (g *greeting) await(s *stream, c *call) error {
+	c.sent = c.total
+	row := callRow{head: c, tail: c, inFlight: uint32(c.total)}
+	for row.head != nil {
+		records, err := s.next()
+		if err != nil {
+			return err
+		}
+		n, err := row.answer(records)
+		if err != nil {
+			return err
+		}
+		if n < len(records) && row.head != nil {
+			if records[n].Op != OpClockSet {
+				return &ProtocolError{"an expiration without credit"}
+			}
+			g.steps = append(g.steps[:0], records[n])
+			n++
+		}
+		s.skip(n)
+	}
+	<-c.done
+	return nil
+}
+
+// checkQueue takes the reply to STAT. With the embedded engine a queue is at most as
+// old as its daemon. With the kernel's, it has counted at least as many timers,
+// unless other clients made up the difference.
+func (q *Queue) checkQueue(s *stream, g *greeting) error {
+	c := getCall()
+	defer c.put()
+	c.one[0] = Record{Op: OpStat}
+	c.records, c.total = c.one[:], 1
+	c.listing = &listing{op: OpStat, max: 1}
+	if err := g.await(s, c); err != nil {
+		return err
+	}
+	if c.listing.errno != 0 {
+		return &Refused{Op: OpStat, Errno: c.listing.errno}
+	}
+	stat, server := decodeStat(c.listing.units)
+	now := clockNow(Boottime)
+	before := q.life
+	q.life = life{now, stat.Arms, true, before.isEmpty}
+	if server.Engine == engineEmbedded && server.UptimeNS < now-before.attached {
+		return &Lost{"the daemon was started anew"}
+	}
+	if stat.Arms < before.arms {
+		return &Lost{"another one has its name"}
+	}
+	return nil
+}
+
+// restoreAll arms what the program's function yields.
+func (q *Queue) restoreAll(ctx context.Context, s *stream, g *greeting) error {
+	var failed error
+
+	size := restoreBatch
+	if int(g.window) < size {
+		size = int(g.window)
+	}
+	batch := make([]Record, 0, size)
+	flush := func() bool {
+		if len(batch) > 0 {
+			failed = q.restoreSome(s, g, batch)
+		}
+		batch = batch[:0]
+		return failed == nil
+	}
+	err := q.set.restore(ctx, func(id, deadline, cookie uint64) bool {
+		if failed == nil {
+			batch = append(batch, Record{Op: OpArm, ID: id, Deadline: deadline,
+				Cookie: cookie})
+		}
+		return failed == nil && (len(batch) < cap(batch) || flush())
+	})
+	if failed == nil && err == nil {
+		flush()
+	}
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+func (q *Queue) restoreSome(s *stream, g *greeting, batch []Record) error {
+	c := getCall()
+	defer c.put()
+	c.records, c.total = batch, len(batch)
+	if _, err := s.conn.Write(wire(batch)); err != nil {
+		return lostConnection(err)
+	}
+	if err := g.await(s, c); err != nil {
+		return err
+	}
+	q.life.arms += uint64(len(batch))
+	return Check(batch)
+}

@@ -1,0 +1,18 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The Go client: Go 1.19 or later, no other module, no network.
+
+GO ?= $(shell command -v go)
+GO_ENV = GOFLAGS= GOPROXY=off GOTOOLCHAIN=local GOWORK=off GOCACHE=$(CURDIR)/$(B)/clients/go
+
+ifneq ($(GO),)
+CLIENT_AGENTS += $(CLIENTS)/agent-go
+CLIENT_TESTS += tests/clients/test-go.sh
+
+$(CLIENTS)/agent-go: clients/go/go.mod \
+		$(wildcard clients/go/*.go clients/go/internal/agent/*.go)
+	@mkdir -p $(@D)
+	$(call say,GO,$@)cd clients/go && $(GO_ENV) $(GO) build -o $(CURDIR)/$@ ./internal/agent
+else
+CLIENTS_MISSING += go
+endif

@@ -1,0 +1,3 @@
+module expiry.example/clients/go
+
+go 1.19

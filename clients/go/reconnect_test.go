@@ -1,0 +1,128 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+package expiry
+
+import (
+	"context"
+	"errors"
+	"net"
+	"sync/atomic"
+	"syscall"
+	"testing"
+	"time"
+)
+
+func TestALostQueueEndsTheHandle(t *testing.T) {
+	leftovers(t)
+	ctx := soon(t)
+	d := startDaemon(t)
+	q := d.open("lost", Keyed(), Reconnect())
+	if err := q.Arm(ctx, 1, time.Hour); err != nil {
+		t.Fatal(err)
+	}
+	d.kill()
+	d.start()
+	if err := q.Arm(ctx, 2, time.Hour); !errors.Is(err, syscall.ESTALE) {
+		t.Errorf("%v", err)
+	}
+	q.Close()
+	d.kill()
+}
+
+func TestALostQueueIsRestored(t *testing.T) {
+	const timers = 3000
+	leftovers(t)
+	ctx := soon(t)
+	d := startDaemon(t)
+	var calls int32
+	restore := func(_ context.Context, yield func(id, deadline, cookie uint64) bool) error {
+		atomic.AddInt32(&calls, 1)
+		for id := uint64(1); id <= timers; id++ {
+			if !yield(id, 0, ^id) {
+				break
+			}
+		}
+		return nil
+	}
+	q := d.open("restored", Keyed(), Ack(), Consume(), Reconnect(), Restore(restore))
+	for life := int32(1); life <= 2; life++ {
+		seen := map[uint64]bool{}
+		due := make([]Record, 100)
+		for len(seen) < timers {
+			n, err := q.Receive(ctx, due)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range due[:n] {
+				if seen[r.ID] || r.Cookie != ^r.ID {
+					t.Fatalf("life %d: %+v", life, r)
+				}
+				seen[r.ID] = true
+			}
+		}
+		if nr := atomic.LoadInt32(&calls); nr != life {
+			t.Errorf("life %d: restored %d times", life, nr)
+		}
+		d.kill()
+		d.start()
+		// What is asked meanwhile waits.
+		if err := q.Arm(ctx, timers+1, time.Hour); err != nil {
+			t.Fatal(err)
+		}
+	}
+	q.Close()
+	d.kill()
+}
+
+// What was sent and is not idempotent is reported, the rest is sent again, in order,
+// and credit comes last.
+func TestWhatIsSentAgain(t *testing.T) {
+	again := make(chan []Record, 1)
+	path := fake(t, func(conn net.Conn) {
+		greet(conn)
+		get(conn, 1+4) // credit, and the batch
+	}, func(conn net.Conn) {
+		get(conn, 2)
+		put(conn, Record{Op: OpHello, Cookie: 4096}, Record{Op: OpStat, PeriodMS: 16})
+		put(conn, make([]Record, 16)...)
+		requests := get(conn, 3)
+		again <- requests
+		put(conn, requests[:2]...)
+		get(conn, 1)
+	})
+	ctx := soon(t)
+	q, err := Open(ctx, "q", Keyed(), Ack(), Consume(), Reconnect(), Socket(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	// Have the credit sent alone and first.
+	waitFor(t, "credit", func() bool {
+		q.mu.Lock()
+		defer q.mu.Unlock()
+		return q.inbox.due == 0
+	})
+	begun := q.Now()
+	records := []Record{
+		{Op: OpArm, ID: 1},
+		{Op: OpArm, ID: 2, Flags: New},
+		{Op: OpArm, ID: 3, Flags: Relative, Deadline: uint64(time.Hour)},
+		{Op: OpCancel, ID: 4},
+	}
+	if err := q.Submit(ctx, records); err != nil {
+		t.Fatal(err)
+	}
+	reset := -int16(syscall.ECONNRESET)
+	for i, status := range []int16{reset, reset, 0, 0} {
+		if records[i].Status != status {
+			t.Errorf("%+v", records[i])
+		}
+	}
+	requests := <-again
+	late := requests[0].Deadline - begun - uint64(time.Hour)
+	if requests[0].ID != 3 || requests[0].Flags != 0 || late > uint64(time.Minute) ||
+		requests[1] != (Record{Op: OpCancel, ID: 4}) ||
+		requests[2] != (Record{Op: OpCredit, PeriodMS: defaultCredit}) {
+		t.Errorf("%+v", requests)
+	}
+}
