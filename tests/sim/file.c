@@ -271,7 +271,7 @@ int __wrap_close(int fd)
 	if (fd < FILE_FIRST && fd != LISTENER)
 		return __real_close(fd);
 	file = file_of(fd);
-	if (sim.phase < SIM_STOP && rings_use(fd))
+	if (sim.phase < SIM_STOP && rings_use(fd, false))
 		sim_fail("descriptor %d is closed while the ring uses it", fd);
 	if (thread_is_program())
 		call_close(fd);

@@ -280,8 +280,8 @@ void inside_check_victim(const struct peer *peer)
 	if (!victim)
 		return;
 	check(victim->blocked);
-	/* The daemon may not yet know what it has read. */
-	if (!rings_use(victim->fd))
+	/* A send that has completed is news that the daemon has not yet seen. */
+	if (victim->sending && !rings_use(victim->fd, true))
 		return;
 	all = &victim->context->connections->clients;
 	for (entry = all->next; entry != all; entry = entry->next) {

@@ -215,7 +215,7 @@ uint64_t rings_next_ns(void)
 	return next_ns;
 }
 
-bool rings_use(int fd)
+bool rings_use(int fd, bool sends)
 {
 	struct ring *r;
 	struct op *op;
@@ -223,7 +223,9 @@ bool rings_use(int fd)
 	for_each_ring(r) {
 		for_each_op(op, r) {
 			if (op->sqe.fd == fd && !op_is_timeout(op) &&
-			    op->sqe.opcode != IORING_OP_POLL_ADD)
+			    op->sqe.opcode != IORING_OP_POLL_ADD &&
+			    (!sends || op->sqe.opcode == IORING_OP_SEND ||
+			     op->sqe.opcode == IORING_OP_SENDMSG))
 				return true;
 		}
 	}

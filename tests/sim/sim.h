@@ -193,8 +193,8 @@ uint64_t rings_next_ns(void);
 /* Buffers that the kernel has, and those in completions not yet seen. */
 uint32_t ring_nr_buffers(const struct io_uring *ring);
 uint32_t ring_nr_unseen(const struct io_uring *ring);
-/* Returns whether an operation on the descriptor is under way. */
-bool rings_use(int fd);
+/* Returns whether an operation on the descriptor is under way; @sends: a send. */
+bool rings_use(int fd, bool sends);
 
 /* -------------------------------------------------------------------- file.c */
 
