@@ -171,6 +171,7 @@ struct connection_ops {
  * @clients: all, by their @all
  * @ready: clients with records to process, by their @ready
  * @ready_small: those with few records, likewise
+ * @no_spare: those whose reply found no spare buffer, likewise
  * @writers: clients with something to send, by their @writer
  * @sent: clients whose send skips its CQE, by their @sent
  * @starved: clients that found no receive buffer, by their @starved
@@ -189,6 +190,7 @@ struct connections {
 	struct list clients;
 	struct list ready;
 	struct list ready_small;
+	struct list no_spare;
 	struct list writers;
 	struct list sent;
 	struct list starved;

@@ -36,6 +36,7 @@ void connections_init(struct connections *connections, struct context *context,
 	list_init(&connections->clients);
 	list_init(&connections->ready);
 	list_init(&connections->ready_small);
+	list_init(&connections->no_spare);
 	list_init(&connections->writers);
 	list_init(&connections->sent);
 	list_init(&connections->starved);

@@ -184,6 +184,14 @@ static bool delivery_tell_clock(struct queue *queue)
 	return true;
 }
 
+/* Puts the queue aside until a spare buffer is returned. */
+static void delivery_await_spare(struct queue *queue)
+{
+	assert(queue->consumer && list_empty(&queue->due));
+	list_add(&queue->context->queues->no_spare, &queue->due);
+	queue->context->buffers.spare_wanted = true;
+}
+
 /* Makes unacknowledged deliveries due again. Returns false while there is more
  * to do.
  */
@@ -215,7 +223,7 @@ static uint32_t delivery_run(struct queue *queue)
 	if (!queue->consumer || !client_takes(queue->consumer))
 		return 0;
 	if (queue->clock_set && !delivery_tell_clock(queue)) {
-		delivery_kick(queue);
+		delivery_await_spare(queue);
 		return 0;
 	}
 	if (!delivery_has_work(queue))
@@ -223,7 +231,7 @@ static uint32_t delivery_run(struct queue *queue)
 	assert(!queue->reading);
 	buffer = buffer_spare(&context->buffers);
 	if (!buffer) {
-		delivery_kick(queue);
+		delivery_await_spare(queue);
 		return 0;
 	}
 	queue->read_buffer = buffer;

@@ -245,6 +245,14 @@ static void send_replies(struct client *client, struct buffer *buffer)
 		client_send(client, buffer);
 }
 
+/* Puts the client aside until a spare buffer for its reply is returned. */
+static void requests_await_spare(struct client *client)
+{
+	assert(!client->busy && list_empty(&client->ready));
+	list_add(&client->context->connections->no_spare, &client->ready);
+	client->context->buffers.spare_wanted = true;
+}
+
 /* Processes the records of @buffer, the client's first; before @start all are
  * done. Returns their cost in units of an ordinary request.
  */
@@ -276,15 +284,14 @@ static uint32_t requests_process(struct client *client, struct buffer *buffer,
 		} else {
 			uint32_t cost = daemon_op_cost(record);
 
-			/* Try again next turn; an overdue request is refused
-			 * instead.
-			 */
-			if (daemon_op(client, buffer))
+			if (daemon_op(client, buffer)) {
 				more += cost;
-			else if (overdue)
+			} else if (overdue) {
 				refuse_busy(client, buffer);
-			else
+			} else {
+				requests_await_spare(client);
 				break;
+			}
 		}
 	}
 	records = (buffer->head - start) / RECORD;

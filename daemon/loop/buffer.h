@@ -84,6 +84,7 @@ static inline struct buffer *buffer_pop(struct buffer_queue *queue)
  * @memory: data of all buffers
  * @all: the first @nr_ring are the ring's, others spare
  * @spare: unused spare buffers
+ * @spare_wanted: a queue or a client waits for one
  * @size: data bytes of each buffer
  * @nr_ring: number in the ring, a power of two
  * @nr_free: of these, available to the kernel
@@ -99,6 +100,7 @@ struct buffers {
 	char *memory;
 	struct buffer *all;
 	struct buffer *spare;
+	bool spare_wanted;
 	uint32_t size;
 	uint32_t nr_ring;
 	uint32_t nr_spare;
@@ -124,7 +126,9 @@ void buffers_deinit(struct buffers *buffers);
 struct buffer *buffer_received(struct buffers *buffers, uint32_t flags,
 			       uint32_t len);
 
-/* Returns an empty spare buffer, or NULL: some are free next turn. */
+/* Returns an empty spare buffer, or NULL: sends or the engine have all of them.
+ * Who waits for one sets @spare_wanted.
+ */
 struct buffer *buffer_spare(struct buffers *buffers);
 
 /* Returns an empty private buffer, or NULL: no memory. */

@@ -18,6 +18,7 @@ int queues_init(struct queues *queues, uint64_t nr_max)
 
 	pool_init(&queues->pool, sizeof(struct queue), nr_max);
 	list_init(&queues->due);
+	list_init(&queues->no_spare);
 	r = name_key_init(&queues->key);
 	if (r < 0)
 		return r;

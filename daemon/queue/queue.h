@@ -98,6 +98,7 @@ struct queue {
  * @buckets: by the hash of the name, @mask + 1 of them
  * @made: number of queues ever made
  * @due: queues with work for deliveries_run(), by their @due
+ * @no_spare: those that found no spare buffer, likewise
  *
  * One more bucket, the last one, has the anonymous queues.
  */
@@ -108,6 +109,7 @@ struct queues {
 	uint32_t mask;
 	uint64_t made;
 	struct list due;
+	struct list no_spare;
 };
 
 /* Initializes the queues. Returns 0 or -ENOMEM. */

@@ -233,6 +233,19 @@ static void worker_work(struct worker *worker)
 		deliveries_run(&worker->context, left);
 }
 
+/* Lets the queues and clients go on that found no spare buffer. Until there was
+ * one they would have kept the thread busy: an engine that works later, or sends
+ * in progress, may have all of them.
+ */
+static void worker_resume(struct worker *worker)
+{
+	struct connections *connections = &worker->connections;
+
+	worker->context.buffers.spare_wanted = false;
+	list_splice(&worker->queues.due, &worker->queues.no_spare);
+	list_splice(&connections->ready, &connections->no_spare);
+}
+
 /* Returns whether nothing is left to do before the next completion. */
 static bool worker_is_idle(const struct worker *worker)
 {
@@ -268,8 +281,11 @@ int worker_run(struct worker *worker)
 		/* Do not wait before sends that skip their CQE are complete. */
 		wait = list_empty(&connections->sent);
 		clients_turn(connections);
-		/* A client without a buffer gets one that was just sent. */
-		if (!list_empty(&connections->starved) &&
+		if (context->buffers.spare_wanted && context->buffers.spare)
+			worker_resume(worker);
+		/* A buffer that was just sent is for those that wait for one. */
+		if ((!list_empty(&connections->starved) ||
+		     context->buffers.spare_wanted) &&
 		    !list_empty(&connections->sent))
 			wait = false;
 		wait = !(ops->turn && ops->turn(engine)) && wait &&

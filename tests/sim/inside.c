@@ -149,11 +149,13 @@ static void check_clients(const struct context *context, struct holdings *sum)
 	check(connections == context->connections->pool.nr);
 	list_length(&context->connections->ready);
 	list_length(&context->connections->ready_small);
+	list_length(&context->connections->no_spare);
 	list_length(&context->connections->writers);
 	list_length(&context->connections->sent);
 	list_length(&context->connections->starved);
 	list_length(&context->connections->blocked_lru);
 	list_length(&context->queues->due);
+	list_length(&context->queues->no_spare);
 }
 
 static void check_queues(const struct context *context, struct holdings *sum)

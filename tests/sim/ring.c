@@ -11,6 +11,9 @@
 
 #define RINGS		8
 
+/* Turns in a row without news, a request or a wait: the thread spins. */
+#define IDLE_MOST	200
+
 /* A completion that waits for room in the queue. */
 struct completion {
 	struct list all;
@@ -336,12 +339,25 @@ int io_uring_submit(struct io_uring *ring)
 	return nr;
 }
 
+/* Checks that a thread without news or a request waits for some. */
+static void check_wait(struct io_uring *ring, const struct io_uring *wait)
+{
+	struct ring *r = ring_of(ring);
+
+	if (wait || ring_has_completion(ring) || r->sq_head != ring->sq.sqe_tail)
+		r->nr_idle = 0;
+	else if (++r->nr_idle > IDLE_MOST)
+		sim_fail("%u turns without news, and the daemon does not wait",
+			 r->nr_idle);
+}
+
 /* Ends a turn: the world goes on. */
 static int enter(struct io_uring *ring, struct io_uring *wait)
 {
 	int r;
 
 	inside_check(ring);
+	check_wait(ring, wait);
 	sim.turns++;
 	r = io_uring_submit(ring);
 	if (r >= 0 && wait && sim.phase == SIM_RUN &&

@@ -31,6 +31,7 @@ struct op {
  * @ops: requests under way; @overflow: completions beyond the queue
  * @bufs: provided buffers, taken up to @head and looked at up to @seen
  * @provided: by number: the kernel has it
+ * @nr_idle: turns in a row that neither waited nor asked for anything
  */
 struct ring {
 	struct io_uring *ring;
@@ -48,6 +49,7 @@ struct ring {
 	uint16_t head;
 	uint16_t seen;
 	bool *provided;
+	uint32_t nr_idle;
 };
 
 #define for_each_op(pos, r) \

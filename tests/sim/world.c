@@ -21,9 +21,6 @@
 /* The age of the daemon at the first step. */
 #define OLD_NS		(3600 * SIM_S)
 
-/* Turns in which the engine works for a millisecond. */
-#define WORK_TURNS	16
-
 /* Turns without any news after which the daemon has hung. */
 #define BUSY_MOST	100000
 
@@ -192,11 +189,6 @@ static void run(void)
 			next_phase();
 		else if (++busy > BUSY_MOST)
 			sim_fail("the daemon does not sleep");
-		if (sim.io && !(busy % WORK_TURNS)) {
-			/* It may wait for a buffer that the engine fills. */
-			sim.mono_ns += SIM_MS;
-			rings_progress(rng, true);
-		}
 		return;
 	}
 	switch (rng_below(rng, 4)) {
