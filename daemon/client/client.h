@@ -151,7 +151,7 @@ struct client {
 /**
  * struct connection_ops - calls of the modules above the connection
  * @consumer_changed: a queue's consumer may take more, or less
- * @copies_missed: a send is complete, and copies were dropped before
+ * @copies_missed: copies were dropped; a send is complete, or memory was short
  * @ended: the client is not served any more
  * @freed: the connection is closed; its memory goes next
  */
@@ -173,6 +173,7 @@ struct connection_ops {
  * @ready_small: those with few records, likewise
  * @no_spare: those whose reply found no spare buffer, likewise
  * @writers: clients with something to send, by their @writer
+ * @no_memory: observers that a MISSED is owed to, by their @writer
  * @sent: clients whose send skips its CQE, by their @sent
  * @starved: clients that found no receive buffer, by their @starved
  * @blocked_lru: blocked clients, by their @blocked_lru
@@ -192,6 +193,7 @@ struct connections {
 	struct list ready_small;
 	struct list no_spare;
 	struct list writers;
+	struct list no_memory;
 	struct list sent;
 	struct list starved;
 	struct list blocked_lru;

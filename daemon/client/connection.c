@@ -38,6 +38,7 @@ void connections_init(struct connections *connections, struct context *context,
 	list_init(&connections->ready_small);
 	list_init(&connections->no_spare);
 	list_init(&connections->writers);
+	list_init(&connections->no_memory);
 	list_init(&connections->sent);
 	list_init(&connections->starved);
 	list_init(&connections->blocked_lru);
@@ -406,10 +407,31 @@ void clients_bound(struct connections *connections)
 	}
 }
 
+/* Tries to tell observers again what they missed. */
+static void clients_tell_missed(struct connections *connections)
+{
+	struct list now, *entry;
+
+	list_init(&now);
+	list_splice(&now, &connections->no_memory);
+	while ((entry = list_pop(&now))) {
+		struct client *client =
+			container_of(entry, struct client, writer);
+
+		connections->ops->copies_missed(client);
+		/* A reply may have come meanwhile. */
+		if (client->replies.first)
+			output_schedule(client);
+	}
+}
+
 void clients_turn(struct connections *connections)
 {
 	uint32_t buffers = connections->context->buffers.nr_free;
 	struct list *entry;
+
+	if (!list_empty(&connections->no_memory))
+		clients_tell_missed(connections);
 
 	if (counter_read(&connections->context->buffers.private_size))
 		clients_bound(connections);

@@ -64,6 +64,14 @@ static bool observer_listens(const struct client *client)
 	return client->state == CLIENT_OPEN && !client->eof;
 }
 
+/* Tries again next turn, if no send is in progress that MISSED would follow. */
+static void observer_await_memory(struct client *client)
+{
+	if (!client->replies.first && list_empty(&client->writer))
+		list_add(&client->context->connections->no_memory,
+			 &client->writer);
+}
+
 bool observer_tell_missed(struct client *client)
 {
 	const struct expiry_record record = {
@@ -77,8 +85,10 @@ bool observer_tell_missed(struct client *client)
 	if (!observer_listens(client) || !observer_room(client))
 		return false;
 	room = output_room(client, sizeof(record));
-	if (!room)
+	if (!room) {
+		observer_await_memory(client);
 		return false;
+	}
 	memcpy(room, &record, sizeof(record));
 	client->missed = 0;
 	return true;
@@ -96,10 +106,12 @@ static void observer_copy(struct client *client,
 		nr = min_u64(count, observer_room(client));
 	if (nr) {
 		room = output_room(client, nr * RECORD);
-		if (room)
+		if (room) {
 			memcpy(room, records, nr * RECORD);
-		else
+		} else {
 			nr = 0;
+			observer_await_memory(client);
+		}
 	}
 	client->missed += count - nr;
 	counter_add(&client->context->stat.copies_missed, count - nr);

@@ -34,7 +34,8 @@ void observers_copy(struct queue *queue, const struct expiry_record *records,
 		    uint32_t count);
 
 /* Puts a MISSED for dropped copies into the stream, if there is room for it
- * now. Returns whether none are left to report.
+ * now; without memory it is tried again next turn. Returns whether none are left
+ * to report.
  */
 bool observer_tell_missed(struct client *client);
 

@@ -151,6 +151,7 @@ static void check_clients(const struct context *context, struct holdings *sum)
 	list_length(&context->connections->ready_small);
 	list_length(&context->connections->no_spare);
 	list_length(&context->connections->writers);
+	list_length(&context->connections->no_memory);
 	list_length(&context->connections->sent);
 	list_length(&context->connections->starved);
 	list_length(&context->connections->blocked_lru);
