@@ -24,6 +24,7 @@
 
 static void client_received(struct loop_op *op, int result, uint32_t flags);
 static void client_sent(struct loop_op *op, int result, uint32_t flags);
+static bool client_continue(struct client *client);
 
 /* -------------------------------------------------------------- life, death */
 
@@ -244,7 +245,8 @@ static void client_received(struct loop_op *op, int result, uint32_t flags)
 		client_end(client);
 		return;
 	}
-	client_update(client);
+	/* Its queue delivers no more than before. */
+	client_continue(client);
 }
 
 /* ----------------------------------------------------------------- sending */
@@ -326,22 +328,23 @@ static struct list *client_list(struct client *client)
 		       &client->context->connections->ready;
 }
 
-void client_update(struct client *client)
+/* Receives, processes or ends. Returns whether the client is served further. */
+static bool client_continue(struct client *client)
 {
 	struct context *context = client->context;
 
 	if (client->state == CLIENT_DEAD)
-		return;
+		return false;
 	if (client->state == CLIENT_LEAVING && !client->busy) {
 		buffer_put_all(&context->buffers, &client->received);
 		client->nr_received = 0;
 		if (!client->replies.first || client->blocked)
 			client_end(client);
-		return;
+		return false;
 	}
 	if (client->blocked && client_full(client) && !input_detach(client)) {
 		client_fail(client, "no memory for its requests", 0);
-		return;
+		return false;
 	}
 
 	if (client->receiving && !client->recv_ending &&
@@ -363,14 +366,19 @@ void client_update(struct client *client)
 				    0);
 		}
 		client_end(client);
-		return;
+		return false;
 	}
 
 	if (!client->receiving && !client->eof && !client->no_buffer &&
 	    !client->received.first && !client_full(client))
 		client_receive(client);
-	if (client_consumes(client))
-		context->connections->ops->consumer_changed(client);
+	return true;
+}
+
+void client_update(struct client *client)
+{
+	if (client_continue(client) && client_consumes(client))
+		client->context->connections->ops->consumer_changed(client);
 }
 
 static uint64_t client_private(const struct client *client)
