@@ -58,8 +58,7 @@ u64 subject_slots_bytes(const struct subject *subject)
 
 u64 subject_index_bytes(const struct subject *subject)
 {
-	return run_bytes(subject, TIMERS_PAGES_INDEX_0) +
-	       run_bytes(subject, TIMERS_PAGES_INDEX_1);
+	return run_bytes(subject, TIMERS_PAGES_INDEX);
 }
 
 u64 subject_bytes(const struct subject *subject)

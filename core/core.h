@@ -60,6 +60,12 @@ static inline int fls64(u64 x)
 	return x ? 64 - __builtin_clzll(x) : 0;
 }
 
+/* Returns the least significant bit set, counted from 0; one must be set. */
+static inline unsigned long __ffs64(u64 x)
+{
+	return __builtin_ctzll(x);
+}
+
 static inline bool core_broken_at(bool broken)
 {
 	assert(!broken);

@@ -2,289 +2,422 @@
 /*
  * The index of a keyed queue: see index.h.
  *
- * The top bits of an entry's hash give its home. So a table of twice the size
- * keeps the order, and a walk from end to end moves it. Probing is linear and
- * wraps around. The current table removes entries by shifting back, so its
- * probes end at the first empty entry. The old table only marks removed
- * entries, since it is about to be freed.
+ * A change of size has two phases, with a step at each change of the table.
+ * First a growing table gets its pages, one a step. Then the entries of MOVE
+ * lines a step are placed by the new size. A growing table is passed from its
+ * last line to the first, and a shrinking one from its first to the last: so
+ * entries move away from those that are still to be moved, and there is room for
+ * them. A line's entries move together, so a hash tells by which size it was
+ * placed. INDEX_SIDE says the same in the entry: a moved one may come to lie in a
+ * line that is still being read.
  *
- * Growth has two phases, with a step at each change. Clearing: the other
- * table's pages are emptied one by one while this one serves alone. Moving: the
- * new table takes additions, and the old one's entries follow. A step moves
- * MOVE entries or clears CLEAR pages. So an old table of S entries is empty
- * after S / MOVE changes, and a new one cleared after S / 512 at 4 KiB pages.
- * Both come long before the limits below are reached again.
+ * A table of S lines is left behind after S / MOVE changes. It had five entries a
+ * line then, and has five and a half at the end, of seven. A table that shrinks
+ * has at most four.
  */
 #include "index.h"
-#include "siphash.h"
 
-static_assert(sizeof(struct index_entry) == 8, "eight entries a cache line");
+static_assert(sizeof(struct index_line) == 64, "a cache line");
 
-#define BITS_MIN	(CORE_PAGE_SHIFT - 3)	/* a table of one page */
-#define BITS_MAX	31
-#define MOVE		8U
-#define CLEAR		2U
+/* Grow at this many entries a line. */
+#define CROWDED		5U
+
+/* Lines that a step moves. */
+#define MOVE		2U
 
 /* Steps that one change may catch up after pages were missing. */
 #define CATCH_UP	64U
 
-/* Grow when three quarters are in use, halve at an eighth. */
-static inline bool table_crowded(const struct index_table *table)
-{
-	return table->nr >= (u64)3 << (table->bits - 2);
-}
-
-static inline bool table_sparse(const struct index_table *table)
-{
-	return table->bits > BITS_MIN && table->nr < 1U << (table->bits - 3);
-}
-
-static inline u32 table_mask(const struct index_table *table)
-{
-	return (1U << table->bits) - 1;
-}
-
-static inline u32 table_home(const struct index_table *table, u32 hash)
-{
-	return hash >> (32 - table->bits);
-}
-
-static inline u32 table_pages(const struct index_table *table)
-{
-	return 1U << (table->bits - BITS_MIN);
-}
-
-static inline struct index_entry *table_entry(struct index_table *table, u32 pos)
-{
-	struct index_entry *page = core_page(table->pages, pos / INDEX_PER_PAGE);
-
-	return likely(page) ? page + pos % INDEX_PER_PAGE : NULL;
-}
-
-static inline struct index_table *current_table(struct index *index)
-{
-	return &index->table[index->cur];
-}
-
-static inline struct index_table *other_table(struct index *index)
-{
-	return &index->table[!index->cur];
-}
-
-/*
- * Refuses additions when 15 of 16 entries are taken, counting entries still to
- * be moved into the table. Happens only if pages for a larger table were
- * missing. At least one entry stays empty: probes end there.
+/* A table's last line is home to no hash but takes what has no place before it,
+ * unless pages are so small.
  */
-static bool current_full(struct index *index)
-{
-	u32 size = 1U << current_table(index)->bits;
-	u32 nr = current_table(index)->nr;
+#define SPARE		(INDEX_LINES_PER_PAGE > 1 ? 1U : 0U)
 
-	if (index->phase == INDEX_MOVING)
-		nr += other_table(index)->nr;
-	return nr >= size - size / 16 - 1;
+/* More lines at the table's end, for what has no place before them. */
+#define BEYOND		8U
+
+static inline u32 lines_of(u32 pages)
+{
+	return pages * INDEX_LINES_PER_PAGE - SPARE;
 }
 
-/* Returns the bits of a table that holds @limit without being crowded. */
-static u32 bits_for(u64 limit)
+static inline u32 pages_of(u32 lines)
 {
-	u32 bits = BITS_MIN;
+	return (lines + SPARE) / INDEX_LINES_PER_PAGE;
+}
 
-	while (bits < BITS_MAX && limit >= (u64)3 << (bits - 2))
-		bits++;
-	return bits;
+/* Each undoes the other: 1, 2, 3, 4, 6, 9, 13, 19, ... */
+static inline u32 grown(u32 pages)
+{
+	return pages + (pages > 1 ? pages / 2 : 1);
+}
+
+static inline u32 shrunk(u32 pages)
+{
+	return pages - (pages > 2 ? pages / 3 : 1);
+}
+
+static inline u32 beyond_pages(void)
+{
+	return (BEYOND + INDEX_LINES_PER_PAGE - 1) / INDEX_LINES_PER_PAGE;
+}
+
+/* Returns the entries with which a table of @pages is to grow. */
+static inline u32 grow_at(u32 pages)
+{
+	return lines_of(pages) * CROWDED;
 }
 
 u32 index_pages_max(u64 limit)
 {
-	return 1U << (bits_for(limit) - BITS_MIN);
+	u32 pages = 1;
+
+	while (limit > grow_at(pages))
+		pages = grown(pages);
+	return pages + beyond_pages();
 }
 
-void index_init(struct index *index, struct core_pages *pages0,
-		struct core_pages *pages1, const u64 seed[2])
+/* Returns the entries with which it takes no other: 15 of 16 places. */
+static u32 full_at(u32 lines)
 {
-	index->table[0].pages = pages0;
-	index->table[1].pages = pages1;
+	return lines * INDEX_LINE_ENTRIES - lines * INDEX_LINE_ENTRIES / 16;
+}
+
+/* Notes that the table has @lines from now on, or none. */
+static void set_size(struct index *index, u32 lines)
+{
+	u32 pages = pages_of(lines);
+
+	index->lines = lines;
+	index->to = lines;
+	index->shrink_below = 0;
+	index->grow_at = ~0U;
+	index->full_at = full_at(lines);
+	if (lines && grown(pages) + beyond_pages() <= index->pages->nr_max)
+		index->grow_at = grow_at(pages);
+	if (pages > 1)
+		index->shrink_below = grow_at(shrunk(pages)) / 3 * 2;
+}
+
+void index_init(struct index *index, struct core_pages *pages,
+		const u64 seed[2])
+{
+	index->pages = pages;
 	index->seed[0] = seed[0];
 	index->seed[1] = seed[1];
 	index_reset(index);
 }
 
-static void table_reset(struct index_table *table)
-{
-	table->bits = 0;
-	table->nr = 0;
-	table->pages->nr = 0;
-}
-
 void index_reset(struct index *index)
 {
-	table_reset(&index->table[0]);
-	table_reset(&index->table[1]);
-	index->cur = 0;
-	index->phase = INDEX_STABLE;
-	index->done = 0;
+	index->nr = 0;
+	index->moved = 0;
+	index->side = 0;
+	index->pages->nr = 0;
+	set_size(index, 0);
 }
 
-u32 index_hash(const struct index *index, u64 id)
+/* ------------------------------------------------------------------------
+ * Lines
+ */
+
+static inline u32 lines_in_use(const struct index *index)
 {
-	return siphash_word(id, index->seed) >> 32;
+	return index->pages->nr * INDEX_LINES_PER_PAGE;
 }
 
-static const struct index_entry *peek_home(const struct index *index, u32 hash)
+/* Returns a line in use, or NULL with the pages' error set. */
+static inline struct index_line *line_get(struct index *index, u32 number)
 {
-	const struct index_table *table = &index->table[index->cur];
-	const struct index_entry *page;
-	u32 pos;
+	struct index_line *page = core_page(index->pages,
+					    number / INDEX_LINES_PER_PAGE);
 
-	if (!table->bits)
-		return NULL;
-	pos = table_home(table, hash);
-	page = core_page_peek(table->pages, pos / INDEX_PER_PAGE);
-	return page ? page + pos % INDEX_PER_PAGE : NULL;
+	return likely(page) ? page + number % INDEX_LINES_PER_PAGE : NULL;
 }
 
-void index_prefetch(const struct index *index, u32 hash)
+static inline u32 line_passed(const struct index_line *line)
 {
-	const struct index_entry *entry = peek_home(index, hash);
-
-	if (entry)
-		prefetchw(entry);
+	return line->head >> INDEX_PASSED_SHIFT;
 }
 
-/* Reads only the cache line that index_prefetch() prefetched. */
-u32 index_guess(const struct index *index, u32 hash)
+static inline void line_pass(struct index_line *line)
 {
-	const struct index_entry *entry = peek_home(index, hash);
-
-	if (!entry)
-		return 0;
-	do {
-		if (!entry->slot)
-			return 0;
-		if (entry->hash == hash)
-			return entry->slot;
-		entry++;
-	} while ((uintptr_t)entry % 64);
-	return 0;
+	if (line_passed(line) < 255)
+		line->head += 1ULL << INDEX_PASSED_SHIFT;
 }
 
-/* Probes one table for @id; entries below @from do not count. */
-static s64 table_find(struct index_table *table, struct slots *slots, u64 id,
-		      u32 hash, u32 from, struct slot **slotp)
+static inline void line_unpass(struct index_line *line)
 {
-	u32 mask = table_mask(table), pos = table_home(table, hash), probes;
-	struct index_entry *entry;
+	if (line_passed(line) < 255)
+		line->head -= 1ULL << INDEX_PASSED_SHIFT;
+}
 
-	for (probes = 0; probes <= mask; probes++, pos = (pos + 1) & mask) {
-		entry = table_entry(table, pos);
-		if (unlikely(!entry))
-			return table->pages->error;
-		if (!entry->slot)
-			return 0;
-		if (entry->hash != hash || entry->slot == INDEX_GONE ||
-		    pos < from)
-			continue;
-		*slotp = slots_get(slots, entry->slot);
-		if (unlikely(!*slotp))
-			return slots->pages->error;
-		if ((*slotp)->id == id)
-			return entry->slot;
+/* Returns a bit for each free entry. */
+static inline u64 line_free(const struct index_line *line)
+{
+	return ~line->head & INDEX_TAG_HIGH;
+}
+
+static inline u32 line_count_free(const struct index_line *line)
+{
+	/* The product's highest byte is the sum of all. */
+	return (line_free(line) >> 7) * (INDEX_TAG_LOW | 1ULL << 56) >> 56;
+}
+
+/* Returns a bit for each of these entries that has the hash. */
+static inline u64 line_find(const struct index_line *line, u32 hash)
+{
+	u64 match, found = 0;
+	u32 i;
+
+	for (match = index_match(line->head, hash); match; match &= match - 1) {
+		i = __ffs64(match) / 8;
+		if (likely(line->entry[i].hash == hash))
+			found |= 0x80ULL << i * 8;
 	}
-	return 0;
+	return found;
 }
+
+/* Returns the entry of @slot and @hash, or INDEX_LINE_ENTRIES. */
+static inline u32 line_find_slot(const struct index_line *line, u32 hash,
+				 u32 slot)
+{
+	u64 match;
+	u32 i;
+
+	for (match = index_match(line->head, hash); match; match &= match - 1) {
+		i = __ffs64(match) / 8;
+		if (likely((line->entry[i].slot & ~INDEX_SIDE) == slot))
+			return i;
+	}
+	return INDEX_LINE_ENTRIES;
+}
+
+static inline void line_clear(struct index_line *line, u32 i)
+{
+	line->head &= ~(0xffULL << i * 8);
+}
+
+/* ------------------------------------------------------------------------
+ * Lookups
+ */
 
 s64 index_find(struct index *index, struct slots *slots, u64 id, u32 hash,
 	       struct slot **slotp)
 {
-	struct index_table *table = current_table(index);
-	s64 slot;
+	u32 number, end = lines_in_use(index), slot;
+	const struct index_line *line;
+	u64 match;
 
-	if (!table->bits)
-		return 0;
-	slot = table_find(table, slots, id, hash, 0, slotp);
-	if (slot || index->phase != INDEX_MOVING)
-		return slot;
-	return table_find(other_table(index), slots, id, hash, index->done,
-			  slotp);
-}
-
-/* Returns the entry for a new @hash. All pages from its home to there are in
- * memory.
- */
-static struct index_entry *table_room(struct index_table *table, u32 hash)
-{
-	u32 mask = table_mask(table), pos = table_home(table, hash);
-	struct index_entry *entry;
-
-	do {
-		entry = table_entry(table, pos);
-		pos = (pos + 1) & mask;
-	} while (entry && entry->slot);
-	return entry;
-}
-
-/* Makes and empties one more page of @table. */
-static int clear_page_of(struct index_table *table, u32 number)
-{
-	void *page = core_page(table->pages, number);
-
-	if (!page)
-		return table->pages->error;
-	memset(page, 0, CORE_PAGE_SIZE);
-	table->pages->nr = number + 1;
+	for (number = index_home(index, hash); number < end; number++) {
+		line = line_get(index, number);
+		if (unlikely(!line))
+			return index->pages->error;
+		for (match = line_find(line, hash); match; match &= match - 1) {
+			slot = line->entry[__ffs64(match) / 8].slot &
+			       ~INDEX_SIDE;
+			*slotp = slots_get(slots, slot);
+			if (unlikely(!*slotp))
+				return slots->pages->error;
+			if (likely((*slotp)->id == id))
+				return slot;
+		}
+		if (likely(!line_passed(line)))
+			return 0;
+	}
 	return 0;
 }
 
-static int clear_step(struct index *index)
+/* ------------------------------------------------------------------------
+ * The size
+ */
+
+/* Gets an empty page at the table's end. */
+static int add_page(struct index *index)
 {
-	struct index_table *other = other_table(index);
+	u32 nr = index->pages->nr;
+	void *page = core_page(index->pages, nr);
+
+	if (!page)
+		return index->pages->error;
+	memset(page, 0, CORE_PAGE_SIZE);
+	index->pages->nr = nr + 1;
+	return 0;
+}
+
+/* Returns line @number, which may be the next one after the table's end. */
+static struct index_line *line_extend(struct index *index, u32 number)
+{
+	if (unlikely(number >= lines_in_use(index)) && add_page(index))
+		return NULL;
+	return line_get(index, number);
+}
+
+/* Places an entry by the present sizes; all lines up to its place are there. */
+static void place(struct index *index, u32 hash, u32 slot)
+{
+	u32 number = index_scale(hash, index->lines), i;
+	bool has_moved = index_has_moved(index, number);
+	struct index_line *line;
+
+	if (has_moved)
+		number = index_scale(hash, index->to);
+	line = line_get(index, number);
+	while (likely(!core_broken(line)) && unlikely(!line_free(line))) {
+		line_pass(line);
+		line = line_get(index, ++number);
+	}
+	if (unlikely(!line))
+		return;
+	i = __ffs64(line_free(line)) / 8;
+	line->head |= (0x80ULL | (hash & 0x7f)) << i * 8;
+	line->entry[i].hash = hash;
+	line->entry[i].slot = slot | (index->side ^ (has_moved ? 0 : INDEX_SIDE));
+}
+
+/* Returns whether an entry, perhaps a free one, is to be moved with line @home. */
+static inline bool moves_with(const struct index *index,
+			      const struct index_line *line, u32 i, u32 home)
+{
+	return line->head >> i * 8 & 0x80 &&
+	       (line->entry[i].slot & INDEX_SIDE) != index->side &&
+	       index_scale(line->entry[i].hash, index->lines) == home;
+}
+
+/* Gets all lines that moving the entries of line @home reads and writes: 0 or a
+ * page error.
+ */
+static int prepare_move(struct index *index, u32 home)
+{
+	u32 number, i, to, first = ~0U, last = 0, nr = 0, room = 0;
+	const struct index_line *line;
+
+	for (number = home; number < lines_in_use(index); number++) {
+		line = line_get(index, number);
+		if (!line)
+			return index->pages->error;
+		for (i = 0; i < INDEX_LINE_ENTRIES; i++) {
+			if (!moves_with(index, line, i, home))
+				continue;
+			to = index_scale(line->entry[i].hash, index->to);
+			first = to < first ? to : first;
+			last = to > last ? to : last;
+			nr++;
+		}
+		if (!line_passed(line))
+			break;
+	}
+	for (number = first; room < nr; number++) {
+		line = line_extend(index, number);
+		if (!line)
+			return index->pages->error;
+		if (number >= last)
+			room += line_count_free(line);
+	}
+	return 0;
+}
+
+/* Moves the entries of line @home, after prepare_move() and in the new state. */
+static void move(struct index *index, u32 home)
+{
+	u32 number, passed, i, hash, slot;
+	struct index_line *line;
+
+	for (number = home; number < lines_in_use(index); number++) {
+		line = line_get(index, number);
+		if (core_broken(line))
+			return;
+		for (i = 0; i < INDEX_LINE_ENTRIES; i++) {
+			if (!moves_with(index, line, i, home))
+				continue;
+			hash = line->entry[i].hash;
+			slot = line->entry[i].slot & ~INDEX_SIDE;
+			line_clear(line, i);
+			for (passed = home; passed < number; passed++)
+				line_unpass(line_get(index, passed));
+			place(index, hash, slot);
+		}
+		if (!line_passed(line))
+			break;
+	}
+}
+
+/* Frees the pages that a table which has shrunk does not need. */
+static int drop_pages(struct index *index)
+{
+	u32 last = index->to - 1, pages = pages_of(index->to);
+	const struct index_line *line;
+
+	for (; last < lines_in_use(index); last++) {
+		line = line_get(index, last);
+		if (!line)
+			return index->pages->error;
+		if (!line_passed(line))
+			break;
+	}
+	if (pages < last / INDEX_LINES_PER_PAGE + 1)
+		pages = last / INDEX_LINES_PER_PAGE + 1;
+	if (pages < index->pages->nr)
+		index->pages->nr = pages;
+	return 0;
+}
+
+static int grow_step(struct index *index)
+{
 	u32 step;
 	int err;
 
-	for (step = 0; step < CLEAR; step++) {
-		err = clear_page_of(other, index->done);
+	if (index->pages->nr < pages_of(index->to))
+		return add_page(index);
+	for (step = 0; step < MOVE && index->moved; step++) {
+		err = prepare_move(index, index->moved - 1);
 		if (err)
 			return err;
-		if (++index->done == table_pages(other)) {
-			index->cur = !index->cur;
-			index->phase = INDEX_MOVING;
-			index->done = 0;
-			break;
-		}
+		index->moved--;
+		move(index, index->moved);
 	}
+	if (!index->moved)
+		set_size(index, index->to);
 	return 0;
 }
 
-static int move_step(struct index *index)
+static int shrink_step(struct index *index)
 {
-	struct index_table *table = current_table(index);
-	struct index_table *old = other_table(index);
-	struct index_entry *from, *to;
 	u32 step;
+	int err;
 
-	for (step = 0; step < MOVE; step++) {
-		from = table_entry(old, index->done);
-		if (!from)
-			return old->pages->error;
-		if (from->slot && from->slot != INDEX_GONE) {
-			to = table_room(table, from->hash);
-			if (!to)
-				return table->pages->error;
-			*to = *from;
-			table->nr++;
-			old->nr--;
-		}
-		if (++index->done == 1U << old->bits) {
-			core_broken(!old->nr);
-			table_reset(old);
-			index->phase = INDEX_STABLE;
-			index->done = 0;
-			break;
-		}
+	for (step = 0; step < MOVE && index->moved < index->lines; step++) {
+		err = prepare_move(index, index->moved);
+		if (err)
+			return err;
+		index->moved++;
+		move(index, index->moved - 1);
 	}
+	if (index->moved < index->lines)
+		return 0;
+	err = drop_pages(index);
+	if (err)
+		return err;
+	set_size(index, index->to);
+	index->moved = 0;
 	return 0;
+}
+
+/* Begins a change of size if one is due. */
+static void resize(struct index *index)
+{
+	u32 pages = pages_of(index->lines);
+
+	if (index->nr >= index->grow_at) {
+		index->to = lines_of(grown(pages));
+		index->moved = index->lines;
+	} else if (index->nr < index->shrink_below) {
+		index->to = lines_of(shrunk(pages));
+		index->full_at = full_at(index->to);
+	} else {
+		return;
+	}
+	index->side ^= INDEX_SIDE;
 }
 
 /* Takes a bounded step towards a table of the right size. A missing page only
@@ -292,184 +425,147 @@ static int move_step(struct index *index)
  */
 static int resize_step(struct index *index)
 {
-	struct index_table *table = current_table(index);
-	struct index_table *other = other_table(index);
+	if (likely(index->to == index->lines))
+		resize(index);
+	if (likely(index->to == index->lines))
+		return 0;
+	return index->to > index->lines ? grow_step(index) : shrink_step(index);
+}
 
-	switch (index->phase) {
-	case INDEX_STABLE:
-		if (table_crowded(table) && table->bits < BITS_MAX &&
-		    table_pages(table) * 2 <= table->pages->nr_max)
-			other->bits = table->bits + 1;
-		else if (table_sparse(table))
-			other->bits = table->bits - 1;
-		else
-			return 0;
-		index->phase = INDEX_CLEARING;
-		index->done = 0;
-		fallthrough;
-	case INDEX_CLEARING:
-		return clear_step(index);
-	default:
-		return move_step(index);
-	}
+/* ------------------------------------------------------------------------
+ * Additions and removals
+ */
+
+/* Gets the lines from the home of @hash to the first with a place. */
+static int prepare_place(struct index *index, u32 hash)
+{
+	u32 number = index_home(index, hash);
+	const struct index_line *line;
+
+	do {
+		line = line_extend(index, number++);
+		if (unlikely(!line))
+			return index->pages->error;
+	} while (unlikely(!line_free(line)));
+	return 0;
 }
 
 int index_prepare(struct index *index, u32 hash)
 {
-	struct index_table *table = current_table(index);
 	u32 steps;
 	int err;
 
-	if (unlikely(!table->bits)) {
-		err = clear_page_of(table, 0);
+	if (unlikely(!index->lines)) {
+		err = add_page(index);
 		if (err)
 			return err;
-		table->bits = BITS_MIN;
+		set_size(index, lines_of(1));
 	}
 	err = resize_step(index);
-	for (steps = 0; current_full(index) && !err; steps++) {
+	/* Only pages that were missing let it come that far. */
+	for (steps = 0; unlikely(index->nr >= index->full_at); steps++) {
+		if (err)
+			return err;
 		if (steps == CATCH_UP)
 			return -ENOMEM;
 		err = resize_step(index);
 	}
-	if (unlikely(current_full(index)))
-		return err;
-
-	table = current_table(index);
-	return table_room(table, hash) ? 0 : table->pages->error;
+	return prepare_place(index, hash);
 }
 
 void index_add(struct index *index, u32 hash, u32 slot)
 {
-	struct index_table *table = current_table(index);
-	struct index_entry *entry = table_room(table, hash);
-
-	if (core_broken(entry))
-		return;
-	entry->hash = hash;
-	entry->slot = slot;
-	table->nr++;
-}
-
-/* Returns the position of an entry at or above @from, or a page error; beyond
- * the table if there is none.
- */
-static s64 table_locate(struct index_table *table, u32 hash, u32 slot, u32 from)
-{
-	u32 mask = table_mask(table), pos = table_home(table, hash), probes;
-	struct index_entry *entry;
-
-	for (probes = 0; probes <= mask; probes++, pos = (pos + 1) & mask) {
-		entry = table_entry(table, pos);
-		if (unlikely(!entry))
-			return table->pages->error;
-		if (!entry->slot)
-			break;
-		if (entry->slot == slot && pos >= from)
-			return pos;
-	}
-	return (s64)mask + 1;
-}
-
-/* Closes the gap at @hole by moving back the entries displaced over it (D.
- * Knuth, TAOCP vol. 3, 6.4, algorithm R).
- */
-static void table_close(struct index_table *table, u32 hole)
-{
-	struct index_entry *gap = table_entry(table, hole), *entry;
-	u32 mask = table_mask(table), pos;
-
-	for (pos = (hole + 1) & mask; ; pos = (pos + 1) & mask) {
-		entry = table_entry(table, pos);
-		if (core_broken(entry) || !entry->slot)
-			break;
-		if (((pos - table_home(table, entry->hash)) & mask) <
-		    ((pos - hole) & mask))
-			continue;
-		*gap = *entry;
-		gap = entry;
-		hole = pos;
-	}
-	gap->hash = 0;
-	gap->slot = 0;
-	table->nr--;
+	place(index, hash, slot);
+	index->nr++;
 }
 
 int index_prepare_remove(struct index *index, u32 hash, u32 slot)
 {
-	struct index_table *table = current_table(index);
-	s64 pos = table_locate(table, hash, slot, 0);
-	struct index_entry *entry;
+	u32 number, end = lines_in_use(index);
+	const struct index_line *line;
 
-	if (pos > table_mask(table) && index->phase == INDEX_MOVING)
-		pos = table_locate(other_table(index), hash, slot, index->done);
-	else
-		/* Only entries before the next empty one may move back. */
-		while (pos >= 0 && pos <= table_mask(table)) {
-			entry = table_entry(table, pos);
-			if (unlikely(!entry))
-				return table->pages->error;
-			if (!entry->slot)
-				break;
-			pos = (pos + 1) & table_mask(table);
-		}
-	return pos < 0 ? (int)pos : 0;
+	for (number = index_home(index, hash); number < end; number++) {
+		line = line_get(index, number);
+		if (unlikely(!line))
+			return index->pages->error;
+		if (likely(line_find_slot(line, hash, slot) <
+			   INDEX_LINE_ENTRIES))
+			break;
+	}
+	return 0;
 }
 
 void index_remove(struct index *index, u32 hash, u32 slot)
 {
-	struct index_table *table = current_table(index);
-	s64 pos = table_locate(table, hash, slot, 0);
+	u32 number = index_home(index, hash), i;
+	struct index_line *line;
 
-	if (pos > table_mask(table) && index->phase == INDEX_MOVING) {
-		table = other_table(index);
-		pos = table_locate(table, hash, slot, index->done);
-		if (core_broken(pos >= 0 && pos <= table_mask(table)))
+	for (;; number++) {
+		line = line_get(index, number);
+		if (core_broken(line))
 			return;
-		table_entry(table, pos)->slot = INDEX_GONE;
-		table->nr--;
-	} else {
-		if (core_broken(pos >= 0 && pos <= table_mask(table)))
-			return;
-		table_close(table, pos);
+		i = line_find_slot(line, hash, slot);
+		if (likely(i < INDEX_LINE_ENTRIES))
+			break;
+		line_unpass(line);
 	}
+	line_clear(line, i);
+	index->nr--;
 	(void)resize_step(index);
 }
 
-static int table_validate(struct index_table *table, struct index *index,
-			  struct slots *slots, u32 from)
+/* ------------------------------------------------------------------------
+ * Validation
+ */
+
+/* Checks an entry and returns how many lines it is from its home, or -EIO or a
+ * page error.
+ */
+static s64 validate_entry(struct index *index, struct slots *slots, u32 number,
+			  u32 hash, u32 slot)
 {
-	struct index_entry *entry;
-	struct slot *slot;
-	u32 pos, nr = 0;
+	u32 home = index_home(index, hash);
+	bool has_moved = index_has_moved(index, index_scale(hash, index->lines));
+	struct slot *found;
 	u64 id;
 
-	if (!table->bits)
-		return table->nr ? -EIO : 0;
-	for (pos = from; pos <= table_mask(table); pos++) {
-		entry = table_entry(table, pos);
-		if (!entry)
-			return table->pages->error;
-		if (!entry->slot || entry->slot == INDEX_GONE)
-			continue;
-		nr++;
-		slot = slots_get(slots, entry->slot);
-		if (!slot)
-			return slots->pages->error ?: -EIO;
-		id = slot->id;
-		if (index_hash(index, id) != entry->hash ||
-		    index_find(index, slots, id, entry->hash, &slot) !=
-		    entry->slot)
-			return -EIO;
-	}
-	return nr == table->nr ? 0 : -EIO;
+	found = slots_get(slots, slot & ~INDEX_SIDE);
+	if (!found)
+		return slots->pages->error ?: -EIO;
+	id = found->id;
+	if (index_hash(index, id) != hash || number < home ||
+	    has_moved != ((slot & INDEX_SIDE) == index->side) ||
+	    index_find(index, slots, id, hash, &found) != (slot & ~INDEX_SIDE))
+		return -EIO;
+	return number - home;
 }
 
 int index_validate(struct index *index, struct slots *slots)
 {
-	int err = table_validate(current_table(index), index, slots, 0);
+	u64 away = 0, passed = 0;
+	struct index_line *line;
+	u32 number, i, nr = 0;
+	bool stays = false;
+	s64 ret;
 
-	if (err || index->phase != INDEX_MOVING)
-		return err;
-	return table_validate(other_table(index), index, slots, index->done);
+	for (number = 0; number < lines_in_use(index); number++) {
+		line = line_get(index, number);
+		if (!line)
+			return index->pages->error;
+		passed += line_passed(line);
+		stays |= line_passed(line) == 255;
+		for (i = 0; i < INDEX_LINE_ENTRIES; i++) {
+			if (!(line->head >> i * 8 & 0xff))
+				continue;
+			ret = validate_entry(index, slots, number,
+					     line->entry[i].hash,
+					     line->entry[i].slot);
+			if (ret < 0)
+				return ret;
+			away += ret;
+			nr++;
+		}
+	}
+	/* Every entry away from home is counted in each line that it passed. */
+	return nr == index->nr && (stays || passed == away) ? 0 : -EIO;
 }

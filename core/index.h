@@ -2,79 +2,158 @@
 /*
  * The index of a keyed queue: from a client's id to its slot.
  *
- * Linear probing in pages of 8-byte entries {hash, slot}. The id itself is in
- * the slot, which the caller reads anyway. The table doubles and halves a few
- * entries at a time. Meanwhile there are two tables, and each change moves some
- * entries from the old to the new. The hash is SipHash with the queue's secret,
- * so clients cannot choose ids that collide.
+ * Open addressing over cache lines. A line has seven entries {hash, slot} and a
+ * word of their tags, so that one comparison finds an entry or a free place. The
+ * same word counts the entries that found no place here and went on to a later
+ * line (an F14 table's "outbound overflow count", N. Bronson and X. Shi, 2019). A
+ * lookup ends at the first line without such entries. A removal leaves no mark.
+ *
+ * The table grows by half and shrinks by a third in place, a few lines at each
+ * change, without a second table. A line's place is its hash scaled to the size,
+ * so a larger table has the same order, and lines can move one after the other.
+ * The id itself is in the slot, which the caller reads anyway. The hash is
+ * SipHash with the queue's secret, so clients cannot choose ids that collide.
  */
 #ifndef CORE_INDEX_H
 #define CORE_INDEX_H
 
 #include "core.h"
 #include "pages.h"
+#include "siphash.h"
 #include "slots.h"
 
-struct index_entry {
-	u32 hash;
-	u32 slot;	/* 0 = empty, INDEX_GONE = removed from the old table */
-};
-
-#define INDEX_GONE		0xffffffffU
-#define INDEX_PER_PAGE		(CORE_PAGE_SIZE / (u32)sizeof(struct index_entry))
+#define INDEX_LINE_ENTRIES	7U
 
 /**
- * struct index_table - one table
- * @pages: its pages; NULL on a plain queue
- * @bits: log2 of its entries; 0 = no table
- * @nr: entries in use
+ * struct index_line - one cache line
+ * @head: a byte for each entry, 0 or its tag; above them the count
+ * @entry: an entry whose tag is 0 is free
  *
- * A table that is being cleared already has its bits.
+ * The count, INDEX_PASSED, is of entries that belong to this line or an earlier
+ * one and are in a later one. At 255 it stays.
  */
-struct index_table {
-	struct core_pages *pages;
-	u32 bits;
-	u32 nr;
+struct index_line {
+	u64 head;
+	struct {
+		u32 hash;
+		u32 slot;	/* and INDEX_SIDE */
+	} entry[INDEX_LINE_ENTRIES];
 };
 
-enum index_phase {
-	INDEX_STABLE,		/* there is one table */
-	INDEX_CLEARING,		/* the other table is being made, page by page */
-	INDEX_MOVING,		/* the other table is being emptied into this one */
-};
+#define INDEX_LINES_PER_PAGE	(CORE_PAGE_SIZE / (u32)sizeof(struct index_line))
+
+#define INDEX_TAG_LOW		0x0001010101010101ULL
+#define INDEX_TAG_HIGH		0x0080808080808080ULL
+#define INDEX_PASSED_SHIFT	56
+
+/* The bit of an entry's @slot that tells by which size it was placed. */
+#define INDEX_SIDE		0x80000000U
 
 /**
- * struct index - two tables, one of them unused most of the time
- * @table: [@cur] takes additions
- * @cur: 0 or 1
- * @phase: the state of the other table
- * @done: progress in the other table
+ * struct index - the table and its change of size
+ * @pages: its pages, whose lines are all in use; NULL on a plain queue
+ * @nr: entries
+ * @lines: lines that are home to hashes, before the change of size
+ * @to: after it; the same if there is none
+ * @moved: progress of the change
+ * @shrink_below: entries with which the table shrinks
+ * @grow_at: entries with which it grows
+ * @full_at: entries with which it takes no other
+ * @side: INDEX_SIDE of entries placed by @to, 0 or INDEX_SIDE
  * @seed: of the hash
  *
- * While clearing, @done counts the pages made. While moving, the other table's
- * entries below @done have been moved and count no more.
+ * Hashes are placed by @to from line @moved on while the table grows, and before
+ * it while the table shrinks. Lines beyond @lines and @to are home to no hash but
+ * take entries of the last lines.
  */
 struct index {
-	struct index_table table[2];
-	u32 cur;
-	enum index_phase phase;
-	u32 done;
+	struct core_pages *pages;
+	u32 nr;
+	u32 lines;
+	u32 to;
+	u32 moved;
+	u32 shrink_below;
+	u32 grow_at;
+	u32 full_at;
+	u32 side;
 	u64 seed[2];
 };
 
 u32 index_pages_max(u64 limit);
-void index_init(struct index *index, struct core_pages *pages0,
-		struct core_pages *pages1, const u64 seed[2]);
+void index_init(struct index *index, struct core_pages *pages,
+		const u64 seed[2]);
 void index_reset(struct index *index);
 
 /* Returns the hash of an id under this queue's secret. */
-u32 index_hash(const struct index *index, u64 id);
+static inline u32 index_hash(const struct index *index, u64 id)
+{
+	return siphash_word(id, index->seed) >> 32;
+}
+
+/* Returns which of @lines a hash is at home in: they have its order. */
+static inline u32 index_scale(u32 hash, u32 lines)
+{
+	return (u64)hash * lines >> 32;
+}
+
+/* Returns whether the hashes of @line are placed by the size after the change. */
+static inline bool index_has_moved(const struct index *index, u32 line)
+{
+	return index->to < index->lines ? line < index->moved :
+					  line >= index->moved;
+}
+
+/* Returns the line where the search for @hash begins. */
+static inline u32 index_home(const struct index *index, u32 hash)
+{
+	u32 line = index_scale(hash, index->lines);
+
+	return index_has_moved(index, line) ? index_scale(hash, index->to) :
+					      line;
+}
+
+/* Returns a bit for each entry of @hash's tag, the highest of its byte. A tag has
+ * its own highest bit set, so it never matches a free entry.
+ */
+static inline u64 index_match(u64 head, u32 hash)
+{
+	u64 differ = head ^ (INDEX_TAG_HIGH | (hash & 0x7f) * INDEX_TAG_LOW);
+
+	return ~(((differ & ~INDEX_TAG_HIGH) + 0x007f7f7f7f7f7f7fULL) | differ) &
+	       INDEX_TAG_HIGH;
+}
+
+static inline const struct index_line *index_peek(const struct index *index,
+						  u32 hash)
+{
+	u32 line = index_home(index, hash);
+	const struct index_line *page;
+
+	if (unlikely(!index->pages->nr))
+		return NULL;
+	page = core_page_peek(index->pages, line / INDEX_LINES_PER_PAGE);
+	return likely(page) ? page + line % INDEX_LINES_PER_PAGE : NULL;
+}
 
 /* Prefetches the first memory that a lookup of @hash reads. */
-void index_prefetch(const struct index *index, u32 hash);
+static inline void index_prefetch(const struct index *index, u32 hash)
+{
+	const struct index_line *line = index_peek(index, hash);
 
-/* Returns the likely slot of @hash, for a prefetch; 0 = unknown. */
-u32 index_guess(const struct index *index, u32 hash);
+	if (line)
+		prefetchw(line);
+}
+
+/* Returns the likely slot of @hash, for a prefetch; 0 = unknown. Reads only the
+ * cache line that index_prefetch() prefetched.
+ */
+static inline u32 index_guess(const struct index *index, u32 hash)
+{
+	const struct index_line *line = index_peek(index, hash);
+	u64 match = line ? index_match(line->head, hash) : 0;
+
+	return match ? line->entry[__ffs64(match) / 8].slot & ~INDEX_SIDE : 0;
+}
 
 /* Returns the slot number of @id and sets *@slotp; 0 = none, or a page error.
  */

@@ -2,7 +2,7 @@
 /*
  * A growing array of pages that its owner may take out of memory.
  *
- * The heap, the slots and the two tables of the index each have one. The core
+ * The heap, the slots and the index each have one. The core
  * names pages by number. The owner is the module's shmem file, the daemon's
  * arena or a test. It keeps a two-level directory of addresses and adds missing
  * pages on request. A page in the directory does not move during a call into

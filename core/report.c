@@ -47,8 +47,7 @@ void timers_stat(const struct timers *timers, struct expiry_stat *stat)
 	stat->pages_slots = timers->slots.pages->nr;
 	stat->pages_index = 0;
 	if (timers_is_keyed(timers))
-		stat->pages_index = timers->index.table[0].pages->nr +
-				    timers->index.table[1].pages->nr;
+		stat->pages_index = timers->index.pages->nr;
 	stat->arms = timers->stat.arms;
 	stat->refreshes = timers->stat.refreshes;
 	stat->cancels = timers->stat.cancels;
@@ -114,8 +113,7 @@ int timers_validate(struct timers *timers)
 	    used != timers->slots.used || armed > timers->heap.nr)
 		return -EIO;
 	if (timers_is_keyed(timers)) {
-		if (timers->index.table[0].nr + timers->index.table[1].nr !=
-		    used)
+		if (timers->index.nr != used)
 			return -EIO;
 		err = index_validate(&timers->index, &timers->slots);
 		if (err)

@@ -17,8 +17,7 @@ u32 timers_pages_max(const struct timers_config *config, enum timers_pages which
 		return bheap_pages_max(nodes_max(config->limit));
 	case TIMERS_PAGES_SLOTS:
 		return slots_pages_max(config->limit);
-	case TIMERS_PAGES_INDEX_0:
-	case TIMERS_PAGES_INDEX_1:
+	case TIMERS_PAGES_INDEX:
 		return config->mode & EXPIRY_MODE_KEYED ?
 		       index_pages_max(config->limit) : 0;
 	default:
@@ -39,8 +38,7 @@ int timers_setup(struct timers *timers, const struct timers_config *config,
 	timers->limit = config->limit;
 	bheap_init(&timers->heap, config->layout, pages[TIMERS_PAGES_HEAP]);
 	slots_init(&timers->slots, pages[TIMERS_PAGES_SLOTS]);
-	index_init(&timers->index, pages[TIMERS_PAGES_INDEX_0],
-		   pages[TIMERS_PAGES_INDEX_1], config->seed);
+	index_init(&timers->index, pages[TIMERS_PAGES_INDEX], config->seed);
 	timers->top_is_live = true;
 	return 0;
 }

@@ -19,8 +19,7 @@
 enum timers_pages {
 	TIMERS_PAGES_HEAP,
 	TIMERS_PAGES_SLOTS,
-	TIMERS_PAGES_INDEX_0,	/* keyed queues only; the second is used */
-	TIMERS_PAGES_INDEX_1,	/* while the index is resized */
+	TIMERS_PAGES_INDEX,	/* keyed queues only */
 	TIMERS_PAGES_NR,
 };
 

@@ -8,30 +8,24 @@ void subject_init(struct subject *subject)
 
 	memset(subject, 0, sizeof(*subject));
 	subject->random = test_seed;
-	test_pages_init(&subject->table[0], index_pages_max(LIMIT),
-			&subject->faults[0], test_seed);
-	test_pages_init(&subject->table[1], index_pages_max(LIMIT),
-			&subject->faults[1], test_seed + 1);
+	test_pages_init(&subject->table, index_pages_max(LIMIT),
+			&subject->faults, test_seed);
 	test_pages_init(&subject->run, slots_pages_max(LIMIT),
-			&subject->faults[2], test_seed + 2);
+			&subject->slot_faults, test_seed + 2);
 	slots_init(&subject->slots, &subject->run.pages);
-	index_init(&subject->index, &subject->table[0].pages,
-		   &subject->table[1].pages, seed);
+	index_init(&subject->index, &subject->table.pages, seed);
 }
 
 void subject_free(struct subject *subject)
 {
-	test_pages_free(&subject->table[0]);
-	test_pages_free(&subject->table[1]);
+	test_pages_free(&subject->table);
 	test_pages_free(&subject->run);
 }
 
 void subject_evict(struct subject *subject, u32 nr)
 {
-	test_pages_trim(&subject->table[0]);
-	test_pages_trim(&subject->table[1]);
-	test_pages_evict(&subject->table[0], nr);
-	test_pages_evict(&subject->table[1], nr);
+	test_pages_trim(&subject->table);
+	test_pages_evict(&subject->table, nr);
 	test_pages_evict(&subject->run, nr);
 }
 
@@ -52,7 +46,7 @@ int subject_try_add(struct subject *subject, u64 id, u32 hash)
 	subject->ids[nr] = id;
 	subject->hashes[nr] = hash;
 	subject->nr++;
-	subject->moving += subject->index.phase == INDEX_MOVING;
+	subject->resizing += subject_is_resizing(subject);
 	return 0;
 }
 
@@ -80,7 +74,7 @@ int subject_try_remove(struct subject *subject, u32 nr)
 	slots_put(&subject->slots, nr, slot);
 	subject->ids[nr] = 0;
 	subject->nr--;
-	subject->moving += subject->index.phase == INDEX_MOVING;
+	subject->resizing += subject_is_resizing(subject);
 	return 0;
 }
 

@@ -5,25 +5,31 @@
 
 #include "support.h"
 
-/* Enough for tables of several pages. */
+#define INDEX_PER_PAGE	(INDEX_LINES_PER_PAGE * INDEX_LINE_ENTRIES)
+
+/* Entries with which a table of @lines takes no other. */
+#define FULL(lines)	((lines) * INDEX_LINE_ENTRIES - \
+			 (lines) * INDEX_LINE_ENTRIES / 16)
+
+/* Enough for a table of several pages. */
 #define LIMIT	(INDEX_PER_PAGE > 1024 ? 4 * INDEX_PER_PAGE : 4096U)
 
 /**
  * struct subject - an index, its slots, and the expected contents
  * @ids: by slot number; 0 = free
  * @hashes: likewise; as given to the index
- * @moving: the second table was in use
+ * @resizing: changes during which the table grew or shrank
  */
 struct subject {
 	struct index index;
 	struct slots slots;
-	struct test_faults faults[3];	/* of each run */
-	struct test_pages table[2], run;
+	struct test_faults faults, slot_faults;
+	struct test_pages table, run;
 	u64 ids[LIMIT + 1];
 	u32 hashes[LIMIT + 1];
 	u32 nr;
 	u64 random;
-	u32 moving;
+	u32 resizing;
 };
 
 void subject_init(struct subject *subject);
@@ -46,6 +52,11 @@ void subject_find(struct subject *subject, u64 id, u32 hash, u32 nr);
 /* Checks that a lookup of every id returns its slot. */
 void subject_find_all(struct subject *subject);
 void subject_validate(struct subject *subject);
+
+static inline bool subject_is_resizing(const struct subject *subject)
+{
+	return subject->index.to != subject->index.lines;
+}
 
 /* Returns a random slot in use. */
 u32 subject_any_slot(struct subject *subject);

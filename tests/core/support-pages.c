@@ -124,7 +124,7 @@ void test_pages_free(struct test_pages *run)
 	free(run->saved);
 }
 
-static void page_out(struct test_pages *run, u32 index)
+void test_pages_evict_one(struct test_pages *run, u32 index)
 {
 	void **page = entry(run, index);
 
@@ -139,7 +139,7 @@ static void page_out(struct test_pages *run, u32 index)
 void test_pages_evict(struct test_pages *run, u32 nr)
 {
 	while (nr-- && run->high)
-		page_out(run, test_below(&run->random, run->high));
+		test_pages_evict_one(run, test_below(&run->random, run->high));
 }
 
 void test_pages_evict_all(struct test_pages *run)
@@ -147,7 +147,7 @@ void test_pages_evict_all(struct test_pages *run)
 	u32 i;
 
 	for (i = 0; i < run->high; i++)
-		page_out(run, i);
+		test_pages_evict_one(run, i);
 }
 
 void test_pages_trim(struct test_pages *run)

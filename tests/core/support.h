@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * Shared by the tests of core/: cmocka, random numbers, and an owner of pages
- * that does everything an owner may do to the core. Also a queue made of four
- * such runs.
+ * that does everything an owner may do to the core. Also a queue made of
+ * three such runs.
  */
 #ifndef TESTS_CORE_SUPPORT_H
 #define TESTS_CORE_SUPPORT_H
@@ -64,6 +64,9 @@ void test_pages_free(struct test_pages *run);
  */
 void test_pages_evict(struct test_pages *run, u32 nr);
 void test_pages_evict_all(struct test_pages *run);
+
+/* Takes page @index out of memory, if it is there. */
+void test_pages_evict_one(struct test_pages *run, u32 index);
 
 /* Removes the pages above pages.nr with their content. */
 void test_pages_trim(struct test_pages *run);

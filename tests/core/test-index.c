@@ -6,71 +6,85 @@
 
 #include "support-index.h"
 
-/* Fills the tables to less than three quarters, when one would grow. */
+static u32 lines_of(u32 pages)
+{
+	return pages * INDEX_LINES_PER_PAGE - (INDEX_LINES_PER_PAGE > 1);
+}
+
+static u32 next_size(u32 pages)
+{
+	return pages == 1 ? 2 : pages + pages / 2;
+}
+
+/* Five entries a line at most when the table grows by half, and eight lines for
+ * what has no place before the table's end.
+ */
 static void pages_for_a_limit(void **state)
 {
-	u64 full;
-	u32 pages;
+	const u32 beyond = INDEX_LINES_PER_PAGE > 8 ?
+			   1 : 8 / INDEX_LINES_PER_PAGE;
+	u32 pages, full;
 
 	(void)state;
-	assert_int_equal(index_pages_max(1), 1);
-	for (pages = 1; pages <= 1024; pages *= 2) {
-		full = 3ULL * pages * INDEX_PER_PAGE / 4;
-		assert_int_equal(index_pages_max(full - 1), pages);
-		assert_int_equal(index_pages_max(full), 2 * pages);
+	assert_int_equal(index_pages_max(1), 1 + beyond);
+	for (pages = 1; pages <= 1024; pages = next_size(pages)) {
+		full = 5 * lines_of(pages);
+		assert_int_equal(index_pages_max(full), pages + beyond);
+		assert_int_equal(index_pages_max(full + 1ULL),
+				 next_size(pages) + beyond);
 	}
-	/* No table has more entries than that. */
-	assert_int_equal(index_pages_max(~0ULL), (1U << 31) / INDEX_PER_PAGE);
+	/* The entries of the largest table can still be counted. */
+	assert_in_range(index_pages_max(TIMERS_MAX),
+			TIMERS_MAX / 5 / INDEX_LINES_PER_PAGE,
+			~0U / INDEX_PER_PAGE);
 }
 
 /**
- * struct pace - how large the table is to be, and what the next one waits for
- * @size: entries of the table that takes what is new
- * @next: of the one that is being cleared
- * @old: of the one that is being emptied
- * @done: pages cleared, entries passed
+ * struct pace - how large the table is to be
+ * @pages: home to entries; @before: before it grew, 0 if it did not
+ * @to: what it becomes, or 0
+ * @done: pages made, then lines moved
  */
 struct pace {
-	enum index_phase phase;
-	u32 size, next, old, done;
+	u32 pages, before, to, made, done;
 };
 
 /* Makes one change with @nr entries, at the pace that index.c describes. */
 static void pace_change(struct pace *pace, u32 nr)
 {
-	switch (pace->phase) {
-	case INDEX_STABLE:
-		if (nr >= pace->size / 4 * 3)
-			pace->next = 2 * pace->size;
-		else if (pace->size > INDEX_PER_PAGE && nr < pace->size / 8)
-			pace->next = pace->size / 2;
+	if (!pace->to) {
+		if (nr >= 5 * lines_of(pace->pages))
+			pace->to = next_size(pace->pages);
+		else if (pace->before &&
+			 nr < 5 * lines_of(pace->before) / 3 * 2)
+			pace->to = pace->before;
 		else
 			return;
-		pace->phase = INDEX_CLEARING;
 		pace->done = 0;
-		fallthrough;
-	case INDEX_CLEARING:
-		pace->done += 2;
-		if (pace->done < pace->next / INDEX_PER_PAGE)
-			return;
-		pace->old = pace->size;
-		pace->size = pace->next;
-		pace->phase = INDEX_MOVING;
-		pace->done = 0;
-		return;
-	default:
-		pace->done += 8;
-		if (pace->done >= pace->old)
-			pace->phase = INDEX_STABLE;
 	}
+	if (pace->made < pace->to) {
+		pace->made++;
+		return;
+	}
+	pace->done += 2;
+	if (pace->done < lines_of(pace->pages))
+		return;
+	pace->before = 1;
+	if (pace->to == 1)
+		pace->before = 0;
+	while (pace->before && next_size(pace->before) < pace->to)
+		pace->before = next_size(pace->before);
+	pace->pages = pace->to;
+	pace->to = 0;
 }
 
-/* Memory and the work of one change have bounds: the table is doubled at three
- * quarters, halved below an eighth, by two pages or eight entries a change.
+/* Memory and the work of one change have bounds: the table grows by half at five
+ * entries a line, shrinks back when they are less than two thirds of that, by a
+ * page or two lines a change.
  */
 static void resizes_when_and_as_fast_as_it_says(void **state)
 {
-	struct pace pace = { INDEX_STABLE, .size = INDEX_PER_PAGE };
+	struct pace pace = { .pages = 1, .made = 1 };
 	struct subject subject;
 	u32 i, turn, most[] = { LIMIT, LIMIT / 8, LIMIT / 2, LIMIT / 64, 20, 0 };
 
@@ -87,26 +101,26 @@ static void resizes_when_and_as_fast_as_it_says(void **state)
 		} else {
 			turn++;
 		}
-		assert_int_equal(subject.index.phase, pace.phase);
-		assert_int_equal(1U << subject.index.table[subject.index.cur].bits,
-				 pace.size);
+		/* Lines beyond the table's end may need another page. */
+		pace.made = subject.index.pages->nr;
+		assert_in_range(pace.made, pace.pages, 3 * pace.pages / 2 + 8);
+		assert_int_equal(subject.index.lines, lines_of(pace.pages));
+		assert_int_equal(subject.index.to,
+				 lines_of(pace.to ? pace.to : pace.pages));
 	}
 	subject_free(&subject);
 }
 
-/* A table that cannot grow is filled to fifteen sixteenths and one entry, in
- * which probing ends.
- */
+/* A table that cannot grow is filled to fifteen sixteenths. */
 static void refuses_what_would_crowd_it(void **state)
 {
-	const u32 size = 4 * INDEX_PER_PAGE, full = size - size / 16 - 1;
 	struct subject subject;
-	u32 i = 0;
+	u32 i = 0, full, beyond = index_pages_max(1) - 1;
 
 	(void)state;
 	subject_init(&subject);
-	subject.table[0].pages.nr_max = 4;
-	subject.table[1].pages.nr_max = 4;
+	subject.table.pages.nr_max = 4 + beyond;
+	full = FULL(lines_of(4));
 	while (subject.nr < full)
 		subject_add_id(&subject, ++i);
 	assert_int_equal(subject_try_add(&subject, 1000000,
@@ -114,6 +128,7 @@ static void refuses_what_would_crowd_it(void **state)
 			 -ENOMEM);
 	assert_int_equal(subject.nr, full);
 	subject_find_all(&subject);
+	subject_validate(&subject);
 	assert_int_equal(subject_try_remove(&subject,
 					    subject_any_slot(&subject)), 0);
 	subject_add_id(&subject, 1000000);
@@ -139,9 +154,9 @@ static void grows_and_shrinks(void **state)
 			subject_find_all(&subject);
 		}
 	}
-	assert_true(subject.moving > 0);
-	assert_true(subject.index.table[subject.index.cur].pages->nr > 1);
-	subject.moving = 0;
+	assert_true(subject.resizing > 0);
+	assert_true(subject.table.pages.nr > 1);
+	subject.resizing = 0;
 	while (subject.nr) {
 		i = subject_any_slot(&subject);
 		subject_find(&subject, subject.ids[i], subject.hashes[i], i);
@@ -152,16 +167,16 @@ static void grows_and_shrinks(void **state)
 			subject_find_all(&subject);
 		}
 	}
-	assert_true(subject.moving > 0);
+	assert_true(subject.resizing > 0);
 
-	/* Halving follows the removals gradually. */
+	/* The table follows the removals gradually. */
 	for (i = 1; i <= 2 * LIMIT; i++) {
 		subject_add_id(&subject, i);
 		assert_int_equal(subject_try_remove(&subject,
 						    subject_any_slot(&subject)), 0);
 	}
-	assert_int_equal(subject.table[0].pages.nr + subject.table[1].pages.nr,
-			 1);
+	assert_int_equal(subject.index.lines, lines_of(1));
+	assert_in_range(subject.table.pages.nr, 1, index_pages_max(1));
 	subject_free(&subject);
 }
 
@@ -193,7 +208,7 @@ static void random_operations(u32 most, u32 rounds, u32 evictions)
 		subject_evict(&subject, evictions);
 	}
 	subject_find_all(&subject);
-	assert_true(subject.moving > 0 || most < INDEX_PER_PAGE);
+	assert_true(subject.resizing > 0 || most < INDEX_PER_PAGE);
 	subject_free(&subject);
 }
 
@@ -211,8 +226,7 @@ static void random_operations_large(void **state)
 	random_operations(3000, 10000, 4);
 }
 
-/* Ids with the same home, or with homes at the table's end that wrap around to
- * its start. They are found by comparing ids, and removed without breaking the
+/* Ids with the same home, or with homes at the table's end that lie beyond it. They are found by comparing ids, and removed without breaking the
  * run.
  */
 static void hashes_that_collide(void **state)
@@ -277,8 +291,7 @@ static void reset_forgets_all(void **state)
 		slots_reset(&subject.slots);
 		memset(subject.ids, 0, sizeof(subject.ids));
 		subject.nr = 0;
-		assert_int_equal(subject.table[0].pages.nr, 0);
-		assert_int_equal(subject.table[1].pages.nr, 0);
+		assert_int_equal(subject.table.pages.nr, 0);
 		subject_find(&subject, 1, index_hash(&subject.index, 1), 0);
 		subject_evict(&subject, 100);
 	}
@@ -303,15 +316,14 @@ static void guesses_are_harmless(void **state)
 		right += index_guess(&subject.index, subject.hashes[i]) == i;
 	}
 	assert_true(right > 400);
-	test_pages_evict_all(&subject.table[0]);
-	test_pages_evict_all(&subject.table[1]);
-	before = subject.faults[0].ins + subject.faults[1].ins;
+	test_pages_evict_all(&subject.table);
+	before = subject.faults.ins;
 	for (i = 1; i <= 1000; i++) {
 		index_prefetch(&subject.index, subject.hashes[i]);
 		assert_int_equal(index_guess(&subject.index,
 					     subject.hashes[i]), 0);
 	}
-	assert_true(before == subject.faults[0].ins + subject.faults[1].ins);
+	assert_true(before == subject.faults.ins);
 	subject_free(&subject);
 }
 

@@ -32,8 +32,7 @@ static void siphash_is_siphash(void **state)
 		assert_true(siphash_word(known[i].word, known[i].key) ==
 			    known[i].hash);
 		/* The index's own copy was compiled elsewhere. */
-		index_init(&index, &subject.table[0].pages,
-			   &subject.table[1].pages, known[i].key);
+		index_init(&index, &subject.table.pages, known[i].key);
 		assert_int_equal(index_hash(&index, known[i].word),
 				 known[i].hash >> 32);
 	}
@@ -97,8 +96,7 @@ static void the_seed_decides(void **state)
 	subject_init(&subject);
 	memset(indexes, 0, sizeof(indexes));
 	for (i = 0; i < ARRAY_SIZE(seeds); i++) {
-		index_init(&indexes[i], &subject.table[0].pages,
-			   &subject.table[1].pages, seeds[i]);
+		index_init(&indexes[i], &subject.table.pages, seeds[i]);
 		for (j = 0; j < i; j++)
 			for (id = 1; id <= 1000; id++)
 				same += index_hash(&indexes[i], id) ==

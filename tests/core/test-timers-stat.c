@@ -103,7 +103,7 @@ static void no_pages_for_no_index(void **state)
 	u32 which;
 
 	(void)state;
-	for (which = TIMERS_PAGES_INDEX_0; which < TIMERS_PAGES_NR; which++) {
+	for (which = TIMERS_PAGES_INDEX; which < TIMERS_PAGES_NR; which++) {
 		config.mode = ACK;
 		assert_int_equal(timers_pages_max(&config, which), 0);
 		config.mode = KEYED;
