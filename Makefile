@@ -159,7 +159,7 @@ examples-asan: $(B)/libexpiry.a
 include bench/paper/paper.mk bench/heap/heap.mk bench/daemon/daemon.mk kmod/module.mk \
 	tests/tests.mk tests/vm/vm.mk bench/kernel/kernel.mk packaging/install.mk packaging/deb.mk \
 	tests/systemd/systemd.mk tests/container/container.mk tests/targets/targets.mk \
-	tests/dashboard/dashboard.mk tests/clients/clients.mk
+	tests/dashboard/dashboard.mk
 
 # ---------------------------------------------------------------------------
 # Housekeeping

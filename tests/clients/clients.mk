@@ -3,19 +3,26 @@
 # Clients of the socket in each language: their agents, and the driver.
 
 CLIENTS := $(B)/clients
-CLIENT_AGENTS := $(CLIENTS)/agent-c
+PYTHON_AGENTS := $(addprefix $(CLIENTS)/agent-python-,sync asyncio)
+CLIENT_AGENTS := $(CLIENTS)/agent-c $(PYTHON_AGENTS)
+
+# The name says which style it uses.
+$(PYTHON_AGENTS): tests/clients/agent-python
+	@mkdir -p $(@D)
+	@ln -sf ../../$< $@
 
 $(CLIENTS)/agent-c: $(call objects,plain,tests/clients/agent.c tests/clients/agent-words.c) \
 		$(B)/libexpiry.a
 	$(call link)
 
 # Each adds to CLIENT_AGENTS and CLIENT_TESTS, or to CLIENTS_MISSING.
-CLIENT_TESTS := tests/clients/test-vectors.py
+CLIENT_TESTS := $(wildcard tests/clients/test-*.py) tests/clients/test-python-types.sh
 include clients/go/go.mk
+CLIENTS_NEEDS = $(B)/expiryd $(CLIENT_AGENTS)
 
 .PHONY: check-clients client-agents
 client-agents: $(CLIENT_AGENTS)
 
-check-clients: $(B)/expiryd $(CLIENT_AGENTS) ## the clients of each language: vectors, and a table of scenarios
+check-clients: $(CLIENTS_NEEDS) ## the clients of each language: vectors, and a table of scenarios
 	@$(RUN_TESTS) $(CLIENT_TESTS)
 	@$(if $(CLIENTS_MISSING),echo 'skipped, not installed: $(CLIENTS_MISSING)')

@@ -1,0 +1,188 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The calls of a program as requests, and replies as what calls return."""
+
+from __future__ import annotations
+
+import errno
+import time
+from array import array
+from collections.abc import Iterable, Sized
+
+from .errors import Refused
+from .options import Options
+from .replies import Listed, Replies, Stat, Timer
+from .request import ListRequest, Request
+from .times import Instant, Span, deadline_of, instant_ns, period_ms
+from .wire import (ARM, LATER, NEW, QUEUES, RECORD, REFRESH, RELATIVE, SCAN, Record, column,
+                   head, number, records)
+
+ROWS_MAX = 2**32 - 1
+
+
+class Calls:
+    """Makes requests for a queue with these options."""
+
+    options: Options
+
+    def __init__(self, options: Options) -> None:
+        self.options = options
+        self._keyed = options.keyed
+
+    def arm(self, id: int | None, ttl: Span | None, at: Instant | None, cookie: int,
+            period: Span | None, new: bool, later: bool) -> Request:
+        deadline, relative = deadline_of(ttl, at, self.options.clock)
+        if self._keyed:
+            if id is None:
+                raise TypeError("a keyed queue needs an id")
+            id = number(id, "id", 1)
+        elif id is not None:
+            raise TypeError("a plain queue chooses the id")
+        flags = RELATIVE * relative | NEW * new | LATER * later
+        data = RECORD.pack(ARM, flags, 0, period_ms(period) if period else 0, id or 0,
+                           deadline, number(cookie, "cookie"))
+        return Request(ARM, data, 1, flags, self._keyed, self._now(relative))
+
+    def refresh(self, id: int, ttl: Span | None, at: Instant | None,
+                later: bool) -> Request:
+        deadline, relative = deadline_of(ttl, at, self.options.clock)
+        flags = RELATIVE * relative | LATER * later
+        data = RECORD.pack(REFRESH, flags, 0, 0, number(id, "id", 1), deadline, 0)
+        return Request(REFRESH, data, 1, flags, True, self._now(relative))
+
+    def one(self, op: int, id: int) -> Request:
+        """CANCEL, ACK or QUERY."""
+        return Request(op, RECORD.pack(op, 0, 0, 0, number(id, "id", 1), 0, 0))
+
+    def plain(self, op: int) -> Request:
+        """CLEAR or DROP."""
+        return Request(op, RECORD.pack(op, 0, 0, 0, 0, 0, 0))
+
+    def arm_many(self, ids: Iterable[int] | None, count: int | None, ttl: Span | None,
+                 at: Instant | None, deadlines: Iterable[int] | None, cookie: int,
+                 cookies: Iterable[int] | None, period: Span | None, new: bool,
+                 later: bool) -> Request:
+        named = None
+        if self._keyed:
+            if ids is None:
+                raise TypeError("a keyed queue needs ids")
+            named = self._ids(ids)
+            count = len(named)
+        elif ids is not None or count is None:
+            raise TypeError("a plain queue chooses the ids: count is needed")
+        else:
+            count = number(count, "count", 0, 2**31)
+        deadline, relative = self._deadline(ttl, at, deadlines, count)
+        flags = RELATIVE * relative | NEW * new | LATER * later
+        cookie_column: int | array[int] = number(cookie, "cookie")
+        if cookies is not None:
+            cookie_column = same_length(column(cookies, "cookies"), count, "cookies")
+        data = records(head(ARM, flags, period_ms(period) if period else 0), count, named,
+                       deadline, cookie_column)
+        return Request(ARM, data, count, flags, self._keyed, self._now(relative))
+
+    def refresh_many(self, ids: Iterable[int], ttl: Span | None, at: Instant | None,
+                     deadlines: Iterable[int] | None, later: bool) -> Request:
+        named = self._ids(ids)
+        deadline, relative = self._deadline(ttl, at, deadlines, len(named))
+        flags = RELATIVE * relative | LATER * later
+        data = records(head(REFRESH, flags), len(named), named, deadline, 0)
+        return Request(REFRESH, data, len(named), flags, True, self._now(relative))
+
+    def many(self, op: int, ids: Iterable[int]) -> Request:
+        """CANCEL or ACK of many."""
+        named = self._ids(ids)
+        return Request(op, records(head(op), len(named), named, 0, 0), len(named))
+
+    def restore(self, rows: list[tuple[int, Instant, int]]) -> Request:
+        clock = self.options.clock
+        named = self._ids([row[0] for row in rows])
+        deadlines = array("Q", [instant_ns(row[1], clock) for row in rows])
+        cookies = column([row[2] for row in rows], "cookies")
+        data = records(head(ARM), len(rows), named, deadlines, cookies)
+        return Request(ARM, data, len(rows))
+
+    def scan(self, cursor: int, most: int) -> ListRequest:
+        return ListRequest(SCAN, number(cursor, "cursor"),
+                           number(most, "most", 1, ROWS_MAX))
+
+    def queues(self, cursor: int, most: int) -> ListRequest:
+        return ListRequest(QUEUES, number(cursor, "cursor"),
+                           number(most, "most", 1, ROWS_MAX))
+
+    def _ids(self, ids: Iterable[int]) -> array[int]:
+        named = column(ids, "ids")
+        if named.count(0):
+            number(0, "id %d of the batch" % named.index(0), 1)
+        return named
+
+    def _deadline(self, ttl: Span | None, at: Instant | None,
+                  deadlines: Iterable[int] | None,
+                  count: int) -> tuple[int | array[int], bool]:
+        if deadlines is None:
+            return deadline_of(ttl, at, self.options.clock)
+        if ttl is not None or at is not None:
+            raise TypeError("ttl, at and deadlines exclude each other")
+        return same_length(column(deadlines, "deadlines"), count, "deadlines"), False
+
+    def _now(self, relative: bool) -> int:
+        """Returns when a call began, if that is needed to send it again."""
+        if relative and self.options.reconnect:
+            return time.clock_gettime_ns(self.options.clock)
+        return 0
+
+
+def same_length(values: Sized, count: int, what: str) -> array[int]:
+    assert isinstance(values, array)
+    if len(values) != count:
+        raise ValueError("%d %s for %d timers" % (len(values), what, count))
+    return values
+
+
+
+def reply_of(request: Request) -> Record:
+    """Returns the reply to a single request. Raises the error of a failed one."""
+    if request.error:
+        raise request.error
+    reply: Record = RECORD.unpack(request.replies)
+    if reply[2]:
+        if reply[2] == -errno.ECONNRESET:
+            request.sent, request.answered = 1, 0
+            request.fail(errno.ECONNRESET)
+            assert request.error
+            raise request.error
+        raise Refused(-reply[2], reply[0], reply[4])
+    return reply
+
+
+def reply_or_gone(request: Request) -> Record | None:
+    """Returns None instead of -ENOENT."""
+    if not request.error and \
+            RECORD.unpack(request.replies)[2] == -errno.ENOENT:
+        return None
+    return reply_of(request)
+
+
+def replies_of(request: Request, allowed: int = 0) -> Replies:
+    if request.error:
+        raise request.error
+    return Replies(request.op, request.replies).check(allowed)
+
+
+def listed(request: ListRequest) -> tuple[list[Timer], list[Listed], int]:
+    if request.error:
+        raise request.error
+    if request.status:
+        raise Refused(-request.status, request.op)
+    return request.timers, request.queues, request.cursor
+
+
+def stat_reply(request: ListRequest) -> Stat:
+    listed(request)
+    assert request.stat
+    return request.stat
+
+
+def timer_of(reply: Record | None) -> Timer | None:
+    if reply is None:
+        return None
+    return Timer(reply[4], reply[5], reply[6], reply[3])

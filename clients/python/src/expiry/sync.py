@@ -1,0 +1,406 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The blocking client. One thread uses a queue at a time."""
+
+from __future__ import annotations
+
+import errno
+import itertools
+import select
+import socket
+import struct
+import time
+from array import array
+from collections.abc import Callable, Iterable, Iterator
+from types import TracebackType
+from typing import Any
+
+from . import session as states
+from .calls import (Calls, listed, replies_of, reply_of, reply_or_gone, stat_reply,
+                    timer_of)
+from .due import Batch, Due
+from .errors import NotAttached
+from .options import Restore, default_path, make_options
+from .replies import GONE, Listed, Replies, Stat, Timer
+from .request import ListRequest, Request
+from .session import Session
+from .times import REALTIME, Instant, Span
+from .wire import (ACK, CANCEL, CLEAR, DROP, HELLO, QUERY, RECORD, STAT)
+
+READ = 1 << 18
+RESTORE_BATCH = 512
+CLOSE = 1.0     # seconds that close() waits for answers to what was posted
+
+
+def connect(queue: str = "", *, path: str | None = None, clock: int = REALTIME,
+            consume: bool = True, keyed: bool = False, ack: bool = False,
+            existing: bool = False, observe: bool = False, reconnect: bool = False,
+            credit: int = 1024, timeout: float | None = None,
+            restore: Restore | None = None, posts_max: int = 65536,
+            on_refused: Callable[[int, int, int], None] | None = None,
+            on_clock_set: Callable[[int], None] | None = None,
+            on_missed: Callable[[int], None] | None = None) -> Queue:
+    """Attaches to a queue. The options are those of expiry.connect()."""
+    return Queue(path, queue=queue, clock=clock, consume=consume, keyed=keyed, ack=ack,
+                 existing=existing, observe=observe, reconnect=reconnect, credit=credit,
+                 timeout=timeout, restore=restore, posts_max=posts_max,
+                 on_refused=on_refused, on_clock_set=on_clock_set, on_missed=on_missed)
+
+
+class Queue:
+    """A queue of the server, by a connection of its own."""
+
+    def __init__(self, path: str | None = None, **options: Any) -> None:
+        self._options = make_options(**options)
+        self._path = path or default_path()
+        self._calls = Calls(self._options)
+        self._session = Session(self._options, lambda: None)
+        self._socket: socket.socket | None = None
+        self._buffer = memoryview(bytearray(READ))
+        self._ready: list[Due] = []
+        try:
+            self._attach()
+        except BaseException:
+            self._session.end(errno.ESHUTDOWN)
+            self._drop()
+            raise
+
+    # ------------------------------------------------------------------
+    # Timers
+
+    def arm(self, id: int | None = None, *, ttl: Span | None = None,
+            at: Instant | None = None, cookie: int = 0, period: Span | None = None,
+            new: bool = False, later: bool = False) -> Timer:
+        """Arms a timer; see expiry.Queue.arm()."""
+        reply = reply_of(self._call(self._calls.arm(id, ttl, at, cookie, period, new,
+                                                    later)))
+        return Timer(reply[4], reply[5], cookie, reply[3])
+
+    def refresh(self, id: int, *, ttl: Span | None = None, at: Instant | None = None,
+                later: bool = False) -> int | None:
+        """Moves a deadline. Returns the one in force, None if no such timer is armed."""
+        reply = reply_or_gone(self._call(self._calls.refresh(id, ttl, at, later)))
+        return None if reply is None else reply[5]
+
+    def cancel(self, id: int) -> bool:
+        """Returns False if no such timer is armed: it is over, or on its way."""
+        return reply_or_gone(self._call(self._calls.one(CANCEL, id))) is not None
+
+    def ack(self, id: int) -> bool:
+        """Returns False if it is not delivered, or was acknowledged before."""
+        return reply_or_gone(self._call(self._calls.one(ACK, id))) is not None
+
+    def query(self, id: int) -> Timer | None:
+        return timer_of(reply_or_gone(self._call(self._calls.one(QUERY, id))))
+
+    def clear(self) -> int:
+        """Removes all timers of the queue; returns how many."""
+        return reply_of(self._call(self._calls.plain(CLEAR)))[6]
+
+    def arm_many(self, ids: Iterable[int] | None = None, *, count: int | None = None,
+                 ttl: Span | None = None, at: Instant | None = None,
+                 deadlines: Iterable[int] | None = None, cookie: int = 0,
+                 cookies: Iterable[int] | None = None, period: Span | None = None,
+                 new: bool = False, later: bool = False) -> Replies:
+        return replies_of(self._call(self._calls.arm_many(
+            ids, count, ttl, at, deadlines, cookie, cookies, period, new, later)))
+
+    def refresh_many(self, ids: Iterable[int], *, ttl: Span | None = None,
+                     at: Instant | None = None, deadlines: Iterable[int] | None = None,
+                     later: bool = False) -> Replies:
+        return replies_of(self._call(self._calls.refresh_many(
+            ids, ttl, at, deadlines, later)), GONE)
+
+    def cancel_many(self, ids: Iterable[int]) -> Replies:
+        return replies_of(self._call(self._calls.many(CANCEL, ids)), GONE)
+
+    def ack_many(self, ids: Iterable[int]) -> Replies:
+        return replies_of(self._call(self._calls.many(ACK, ids)), GONE)
+
+    def post_ack(self, ids: array[int]) -> None:
+        """Acknowledges without waiting. The requests go out with the next call that waits,
+        or with flush()."""
+        request = self._calls.many(ACK, ids)
+        self._post(request)
+
+    def flush(self) -> None:
+        """Waits until all that was posted is answered."""
+        while self._session.posts:
+            self._step()
+
+    # ------------------------------------------------------------------
+    # Looking
+
+    def scan(self, most: int = 1024) -> Iterator[Timer]:
+        """Yields each timer of the queue. One that is armed throughout comes once."""
+        cursor = 0
+        while True:
+            timers, cursor = self.scan_part(cursor, most)
+            yield from timers
+            if not cursor:
+                return
+
+    def scan_part(self, cursor: int = 0, most: int = 1024) -> tuple[list[Timer], int]:
+        """Returns some timers, and the cursor to go on with: 0 at the end."""
+        timers, _, cursor = listed(self._list(self._calls.scan(cursor, most)))
+        return timers, cursor
+
+    def queues(self, cursor: int = 0, most: int = 256) -> tuple[list[Listed], int]:
+        """Returns some queues of the server, and the cursor to go on with."""
+        _, queues, cursor = listed(self._list(self._calls.queues(cursor, most)))
+        return queues, cursor
+
+    def stat(self) -> Stat:
+        return stat_reply(self._list(ListRequest(STAT)))
+
+    def drop(self) -> None:
+        """Removes this named queue, for all clients."""
+        reply_of(self._call(self._calls.plain(DROP)))
+
+    @property
+    def timers(self) -> int:
+        """Timers in the queue when the connection was made."""
+        return self._session.timers
+
+    @property
+    def connections(self) -> int:
+        """Connections made so far."""
+        return self._session.connections
+
+    # ------------------------------------------------------------------
+    # Expirations
+
+    def receive(self, most: int = 1024, timeout: float | None = None) -> Batch:
+        """Returns some expirations, waiting for the first. It is empty if the time is up."""
+        end = None if timeout is None else time.monotonic() + timeout
+        while not self._session.events:
+            if self._session.state == states.ENDED:
+                raise self._session.exception()
+            left = None if end is None else max(end - time.monotonic(), 0.0)
+            if not self._step(left) and left == 0.0:
+                break
+        return Batch(self._session.take(most), self.post_ack)
+
+    def batches(self, most: int = 1024) -> Iterator[Batch]:
+        """Yields expirations as they come, as buffers. Ends when the queue is closed."""
+        while True:
+            if self._session.state == states.ENDED and \
+                    self._session.error == errno.ESHUTDOWN:
+                return
+            batch = self.receive(most)
+            if len(batch):
+                yield batch
+
+    def __iter__(self) -> Iterator[Due]:
+        for batch in self.batches(256):
+            connection = self._session.connections
+            for record in RECORD.iter_unpack(batch.data):
+                yield Due(record, self.post_ack)
+                # Expirations of a connection that broke are delivered again.
+                if self._session.connections != connection or \
+                        self._session.state == states.DOWN:
+                    break
+
+    # ------------------------------------------------------------------
+    # Life
+
+    def close(self) -> None:
+        """Closes the connection. Waits a second at most for answers to what was posted."""
+        session = self._session
+        end = time.monotonic() + CLOSE
+        while session.posts and session.state == states.UP and time.monotonic() < end:
+            self._step(end - time.monotonic())
+        session.end(errno.ESHUTDOWN)
+        self._drop()
+
+    def __enter__(self) -> Queue:
+        return self
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None,
+                 traceback: TracebackType | None) -> None:
+        self.close()
+
+    def fileno(self) -> int:
+        """Returns the connection's descriptor, for select and poll; -1 without one."""
+        return self._socket.fileno() if self._socket else -1
+
+    # ------------------------------------------------------------------
+    # Input and output
+
+    def _call(self, request: Request) -> Request:
+        if not request.count:
+            return request
+        done: list[Request] = []
+        request.waiter = done.append
+        self._session.submit(request)
+        try:
+            while not done:
+                self._step()
+        except BaseException:
+            # KeyboardInterrupt: the request keeps its place in the row of answers.
+            request.waiter = None
+            raise
+        return request
+
+    def _list(self, request: ListRequest) -> ListRequest:
+        self._call(request)
+        return request
+
+    def _post(self, request: Request) -> None:
+        if not request.count:
+            return
+        if self._session.posts + request.count > self._options.posts_max:
+            self.flush()
+        request.posted = True
+        self._session.posts += request.count
+        self._session.submit(request)
+
+    def _step(self, wait: float | None = None) -> bool:
+        """Sends, and waits for bytes or, while there is no connection, for the next
+        attempt. @wait: seconds at most. Returns whether something may have changed."""
+        session = self._session
+        if session.state == states.ENDED:
+            self._drop()
+            raise session.exception()
+        if session.state == states.DOWN:
+            pause = session.retry_at - time.monotonic()
+            if pause > 0:
+                if wait is not None and wait < pause:
+                    time.sleep(wait)
+                    return False
+                time.sleep(pause)
+            self._check_silence()
+            if session.state == states.DOWN:
+                self._attach()
+            return True
+        if not self._write():
+            return True
+        timeout = self._options.timeout
+        awaits = bool(session.row)
+        if awaits and timeout is not None:
+            left = max(timeout - session.silent_for(), 0.0)
+            wait = left if wait is None else min(wait, left)
+        if wait is not None and not self._readable(wait):
+            self._check_silence()
+            return False
+        self._read()
+        return True
+
+    def _readable(self, wait: float) -> bool:
+        assert self._socket
+        poll = select.poll()
+        poll.register(self._socket, select.POLLIN)
+        return bool(poll.poll(-(-wait * 1000 // 1)))
+
+    def _check_silence(self) -> None:
+        timeout = self._options.timeout
+        if timeout is not None and self._session.silent_for() >= timeout:
+            self._session.timed_out()
+            if self._session.state in (states.DOWN, states.ENDED):
+                self._drop()
+
+    def _write(self) -> bool:
+        """Returns False if the connection ended."""
+        session = self._session
+        assert self._socket
+        try:
+            while session.wants_output():
+                out = session.output()
+                if out:
+                    self._socket.sendall(out[0] if len(out) == 1 else b"".join(out))
+        except BlockingIOError:
+            self._fail(errno.ETIMEDOUT)
+            return False
+        except OSError:
+            # What the server had sent before comes first.
+            session.in_flight = session.window
+            self._read()
+            return False
+        return True
+
+    def _read(self) -> None:
+        assert self._socket
+        try:
+            size = self._socket.recv_into(self._buffer)
+        except BlockingIOError:
+            self._check_silence()
+            return
+        except OSError as error:
+            self._fail(error.errno or errno.ECONNRESET)
+            return
+        if not size:
+            self._fail(errno.ECONNRESET)
+            return
+        self._session.input(self._buffer[:size])
+        if self._session.state in (states.DOWN, states.ENDED):
+            self._drop()
+
+    def _fail(self, number: int) -> None:
+        self._drop()
+        self._session.lost(number)
+
+    def _drop(self) -> None:
+        if self._socket:
+            self._socket.close()
+            self._socket = None
+
+    def _attach(self) -> None:
+        """Makes a connection, and sees it through until requests may be sent, or it
+        failed. Raises the error of one that is final."""
+        session = self._session
+        greeting = session.greeting()
+        timeout = self._options.timeout
+        self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        try:
+            if timeout is not None:
+                value = struct.pack("@ll", int(timeout), max(int(timeout % 1 * 1e6), 1))
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)
+            self._socket.connect(self._path)
+            # A server at its limit of connections answers before it reads.
+            try:
+                self._socket.sendall(greeting)
+            except (BrokenPipeError, ConnectionResetError):
+                pass
+        except OSError as error:
+            self._drop()
+            session.attempt_failed(NotAttached(error.errno or errno.EIO, HELLO))
+        while session.state in (states.GREETING, states.CHECKING):
+            if timeout is not None and \
+                    not self._readable(max(timeout - session.silent_for(), 0.0)):
+                self._check_silence()
+            else:
+                self._read()
+        if session.state == states.RESTORING:
+            self._restore()
+        if session.state == states.DOWN:
+            self._drop()
+        if session.state == states.ENDED:
+            self._drop()
+            raise session.refusal or session.exception()
+
+    def _restore(self) -> None:
+        session = self._session
+        assert self._options.restore
+        try:
+            rows = iter(self._options.restore())    # type: ignore[arg-type]
+            while session.state == states.RESTORING:
+                part = list(itertools.islice(rows, RESTORE_BATCH))
+                if not part:
+                    session.restored()
+                    return
+                request = self._calls.restore(part)
+                done: list[Request] = []
+                request.waiter = done.append
+                session.first.append(request)
+                while not done:
+                    if session.state == states.DOWN:
+                        return
+                    self._step()
+                if request.error:
+                    return
+                replies_of(request)
+        except Exception as error:
+            if session.state == states.RESTORING:
+                session.restored(error)
+            elif session.state != states.DOWN:
+                raise
+
