@@ -3,11 +3,12 @@
 """Who may do what with a queue, declared or not."""
 
 import errno
+import os
 
 import tap
 from client import (ACK, ACKING, ARM, CANCEL, CLEAR, CONSUME, DROP, EXISTING,
                     HOUR, KEYED, MONOTONIC, OBSERVE, QUERY, REALTIME, REFRESH,
-                    SCAN, SIZE, STAT, Connection, Record, arm, attach)
+                    SCAN, SIZE, STAT, Closed, Connection, Record, arm, attach)
 from daemon import Daemon
 from declared import (LOOK, PRODUCE, TAKE, NO_GROUP, APP, OTHER, GROUP,
                       THREADS, PEOPLE, be, files, hello, said)
@@ -150,6 +151,55 @@ def test_a_reply_with_queues_reads_the_groups_once():
                 calls = [line for line in trace.lines
                          if "SO_PEERGROUPS" in line]
                 assert len(calls) == pages, trace.lines
+
+
+def attach_as(who, path, flags):
+    """A connection that the daemon takes for another user's."""
+    uid, gid, _ = PEOPLE[who]
+    os.setegid(gid)
+    os.seteuid(uid)
+    try:
+        return attach(path, "one", flags)
+    finally:
+        os.seteuid(0)
+        os.setegid(0)
+
+
+def statuses(queue):
+    """What a connection may do now, None if it has ended."""
+    try:
+        return [errno.errorcode.get(-queue.request(record).status, 0)
+                for record in (arm(HOUR), Record(QUERY, id=7))]
+    except (Closed, BrokenPipeError, ConnectionResetError):
+        return None
+
+
+def test_rights_change_for_those_who_are_connected():
+    tap.need_root()
+    roles = {0: LOOK | PRODUCE | TAKE, CONSUME: TAKE, OBSERVE: LOOK}
+    with files() as at:
+        def may(bits):
+            at.write("one", mode=770 + bits, clock="monotonic")
+        may(7)
+        with Daemon(at.config()) as daemon:
+            for bits in range(8):
+                queues = {role: attach_as("others", daemon.path, role)
+                          for role in roles}
+                may(bits)
+                daemon.reload()
+                for role, needed in roles.items():
+                    rights = bits & LOOK if role == OBSERVE else bits
+                    seen = statuses(queues[role])
+                    assert seen == (None if not rights & needed else
+                                    [0 if rights & PRODUCE else "EACCES",
+                                     "ENOENT" if rights & LOOK else
+                                     "EACCES"]), (bits, role, seen)
+                may(7)
+                daemon.reload()
+                for role, needed in roles.items():
+                    if role != OBSERVE and bits & needed:
+                        assert statuses(queues[role]) == [0, "ENOENT"]
+                    queues[role].close()
 
 
 def test_root_may_do_everything():
