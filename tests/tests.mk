@@ -58,7 +58,7 @@ $(B)/tests/core/soak-%: $(SOAK_SOURCES) $(wildcard core/*.h tests/core/*.h)
 		-DCORE_PAGE_SHIFT=$* -o $@ $(SOAK_SOURCES) -lcmocka
 
 include tests/fuzz/fuzz.mk tests/proof/proof.mk tests/mutate/mutate.mk tests/sim/sim.mk \
-	tests/static/static.mk tests/clients/clients.mk
+	tests/static/static.mk tests/clients/clients.mk tests/journal/journal.mk
 
 # The library's tests know it as a program does: by its header and its .so.
 $(B)/tests/lib/%: $(B)/obj/plain/tests/lib/%.o \
@@ -223,7 +223,7 @@ LIB_NEEDS := all examples examples-asan $(UNIT_PROGRAMS) $(LIB_PROGRAMS) $(CALLS
 SOCKET_NEEDS := all $(CALLS) $(B)/slow/expiryd
 ASAN_NEEDS := $(SOCKET_NEEDS) $(B)/asan/expiryd $(ASAN_LIB)
 USER_NEEDS := $(sort $(CORE_NEEDS) $(BENCH_GROUP) $(B)/tests/sim/sim $(LIB_NEEDS) \
-	$(ASAN_NEEDS) $(CLIENTS_NEEDS))
+	$(ASAN_NEEDS) $(CLIENTS_NEEDS) $(JOURNAL_PROGRAMS))
 
 .PHONY: check check-asan check-bench check-core check-core-sizes check-soak \
 	check-epoll check-guests check-lib check-programs check-socket check-threads \
@@ -255,7 +255,8 @@ check-guests:
 check-user: $(USER_NEEDS) ## the tests that need no module
 	@$(RUN_TESTS) $(RUNNER_GROUP) --and $(CORE_GROUP) --and $(BENCH_GROUP) \
 		--and $(SIM_GROUP) --and $(LIB_GROUP) --and $(SOCKET_GROUP) \
-		--and $(EPOLL_GROUP) --and $(ASAN_GROUP) --and $(CLIENT_TESTS)
+		--and $(EPOLL_GROUP) --and $(ASAN_GROUP) --and $(CLIENT_TESTS) \
+		--and $(JOURNAL_GROUP)
 
 check-runner: ## the test runner notices what fails
 	@$(RUN_TESTS) $(RUNNER_GROUP)

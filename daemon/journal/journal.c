@@ -1,0 +1,576 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
+#include <errno.h>
+#include <stdlib.h>
+#include <string.h>
+#include <sys/mman.h>
+#include <time.h>
+
+#include "daemon/journal/journal.h"
+#include "daemon/journal/recovery.h"
+#include "daemon/util/util.h"
+
+#define RECORD	((uint32_t)sizeof(struct expiry_record))
+
+/* Records kept free in a block: CLOCK at its end, QUEUE before a run. */
+#define EXTRA_RECORDS	3U
+
+static uint64_t now_ns(struct journal *journal)
+{
+	uint64_t ns[3];
+
+	journal->config.events->clocks(journal, ns);
+	return ns[1];
+}
+
+static struct journal_block *gathering(const struct journal *journal)
+{
+	return journal->gather[journal->gathering].block;
+}
+
+/* Forgets what has gathered. */
+static void gather_nothing(struct journal *journal)
+{
+	gathering(journal)->count = 0;
+	journal->gather[journal->gathering].queue = 0;
+}
+
+/* --------------------------------------------------------------- beginning */
+
+static void *map(size_t size)
+{
+	void *memory = mmap(NULL, size, PROT_READ | PROT_WRITE,
+			    MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
+
+	return memory == MAP_FAILED ? NULL : memory;
+}
+
+static void unmap(void *memory, size_t size)
+{
+	if (memory)
+		munmap(memory, size);
+}
+
+/* Adds to a list of segments, @nrp of *@maxp. */
+static int list_push(struct journal_free **listp, uint32_t *nrp,
+		     uint32_t *maxp, uint64_t number, uint64_t size)
+{
+	struct journal_free *list = *listp;
+	uint32_t max = *maxp ? 2 * *maxp : 8;
+
+	if (*nrp == *maxp) {
+		list = realloc(list, max * sizeof(*list));
+		if (!list)
+			return -ENOMEM;
+		*listp = list;
+		*maxp = max;
+	}
+	list[(*nrp)++] = (struct journal_free) { number, size };
+	return 0;
+}
+
+static int push_old(struct journal *journal, uint64_t number, uint64_t size)
+{
+	return list_push(&journal->old, &journal->nr_old, &journal->max_old,
+			 number, size);
+}
+
+static int push_spare(struct journal *journal, uint64_t number, uint64_t size)
+{
+	int r;
+
+	/* A block must fit; the file of another setting stays. */
+	if (size < journal->config.segment_min ||
+	    size % journal->config.disk->align)
+		return 0;
+	r = list_push(&journal->spare, &journal->nr_spare, &journal->max_spare,
+		      number, size);
+	if (!r)
+		journal->spare_bytes += size;
+	return r;
+}
+
+static struct journal_free pop_spare(struct journal *journal)
+{
+	struct journal_free last = journal->spare[--journal->nr_spare];
+
+	journal->spare_bytes -= last.size;
+	return last;
+}
+
+static void write_done(struct journal_job *job);
+static void flush_done(struct journal_job *job);
+static void maker_done(struct journal_job *job);
+static void trim_run(struct journal_job *job);
+static void trim_done(struct journal_job *job);
+
+static int take_files(struct journal *journal, const struct recovery *recovery)
+{
+	uint32_t i;
+	int r = 0;
+
+	for (i = 0; !r && i < recovery->nr_segments; i++) {
+		const struct recovery_segment *segment =
+			&recovery->segments[i];
+
+		if (segment->is_needed)
+			r = push_old(journal, segment->number, segment->size);
+		else
+			r = push_spare(journal, segment->number,
+				       segment->size);
+	}
+	return r;
+}
+
+int journal_init(struct journal *journal, const struct journal_config *config,
+		 const struct recovery *recovery,
+		 const struct journal_shift *shift)
+{
+	int i, r;
+
+	*journal = (struct journal) {
+		.config = *config,
+		.next_lsn = recovery->next_lsn,
+		.written = recovery->next_lsn - 1,
+		.durable = recovery->next_lsn - 1,
+		.acked = recovery->next_lsn - 1,
+		.number = recovery->last_number,
+		.length = recovery->length,
+		.current.fd = -1,
+		.write = { .job.run = journal_write_run,
+			   .job.done = write_done, .disk = config->disk },
+		.flush = { .job.run = journal_write_run,
+			   .job.done = flush_done, .disk = config->disk,
+			   .sync = true },
+		.maker = { .job.run = segment_make, .job.done = maker_done,
+			   .disk = config->disk, .thread = config->thread,
+			   .shift = *shift },
+		.retry_after_ns = JOURNAL_RETRY_NS,
+		.trim = { .run = trim_run, .done = trim_done },
+		.spare_bytes_max = UINT64_MAX,
+	};
+	assert(config->block_max <= JOURNAL_BLOCK_MAX);
+	memcpy(journal->maker.boot_id, config->boot_id,
+	       sizeof(config->boot_id));
+	r = take_files(journal, recovery);
+	journal->maker.header = map(DISK_ALIGN_MAX);
+	journal->maker.zeros = map(SEGMENT_ZEROS);
+	for (i = 0; i < 2; i++)
+		journal->gather[i].block = map(config->block_max);
+	if (!r && journal->maker.header && journal->maker.zeros &&
+	    journal->gather[0].block && journal->gather[1].block)
+		return 0;
+	journal_deinit(journal);
+	return -ENOMEM;
+}
+
+static void close_segment(struct journal *journal, struct segment *segment)
+{
+	struct disk *disk = journal->config.disk;
+
+	if (segment->fd >= 0)
+		disk->ops->close(disk, segment->fd);
+	segment->fd = -1;
+}
+
+void journal_deinit(struct journal *journal)
+{
+	uint32_t i;
+
+	assert(!journal_is_busy(journal));
+	close_segment(journal, &journal->current);
+	for (i = 0; i < journal->nr_ahead; i++)
+		close_segment(journal, &journal->ahead[i]);
+	unmap(journal->maker.header, DISK_ALIGN_MAX);
+	unmap(journal->maker.zeros, SEGMENT_ZEROS);
+	for (i = 0; i < 2; i++)
+		unmap(journal->gather[i].block, journal->config.block_max);
+	free(journal->old);
+	free(journal->spare);
+	*journal = (struct journal) { .current.fd = -1 };
+}
+
+/* --------------------------------------------------------------- gathering */
+
+/* Returns whether what gathers now, and as much again, can be written without
+ * another segment.
+ */
+static bool has_reserve(const struct journal *journal)
+{
+	return journal->nr_ahead ||
+	       (journal->current.fd >= 0 &&
+		journal->current.size - journal->current.offset >=
+			2 * journal->config.block_max);
+}
+
+int journal_takes(const struct journal *journal, bool grows)
+{
+	if (journal->state == JOURNAL_FAILED ||
+	    journal->state == JOURNAL_MENDING)
+		return journal->error;
+	/* The rest of the space is for requests that end timers. */
+	if (journal->is_full && (grows || !has_reserve(journal)))
+		return -ENOSPC;
+	return 0;
+}
+
+uint32_t journal_room(const struct journal *journal)
+{
+	uint32_t used = gathering(journal)->count + EXTRA_RECORDS;
+	uint32_t max = journal->config.block_max / RECORD - 1;
+
+	return used < max ? max - used : 0;
+}
+
+static bool is_logged(const struct expiry_record *record)
+{
+	return !record->status && record->op != EXPIRY_OP_QUERY;
+}
+
+void journal_append(struct journal *journal, uint64_t queue,
+		    const struct expiry_record *records, uint32_t count)
+{
+	struct journal_gather *gather = &journal->gather[journal->gathering];
+	struct journal_block *block = gather->block;
+	struct expiry_record *room = journal_records(block) + block->count;
+	struct expiry_record *first = room;
+	uint32_t i;
+
+	assert(count <= journal_room(journal));
+	if (gather->queue != queue)
+		*room++ = (struct expiry_record) { .op = JOURNAL_OP_QUEUE,
+						   .id = queue };
+	for (i = 0; i < count; i++) {
+		*room = records[i];
+		room += records[i].op >= JOURNAL_OP_SEGMENT ||
+			is_logged(&records[i]);
+	}
+	/* Leave out a QUEUE with nothing behind it. */
+	if (room - first == 1 && first->op == JOURNAL_OP_QUEUE)
+		return;
+	gather->queue = queue;
+	block->count += room - first;
+	journal->stat.records += room - first;
+}
+
+static void append_clock(struct journal *journal, const uint64_t ns[3],
+			 uint8_t flags)
+{
+	struct journal_block *block = gathering(journal);
+	struct journal_clock clock = {
+		.op = JOURNAL_OP_CLOCK,
+		.flags = flags,
+		.ns = { ns[0], ns[1], ns[2] },
+	};
+
+	memcpy(journal_records(block) + block->count++, &clock, sizeof(clock));
+	journal->clock_ns = ns[1];
+}
+
+void journal_append_clock(struct journal *journal, uint8_t flags)
+{
+	uint64_t ns[3];
+
+	journal->config.events->clocks(journal, ns);
+	append_clock(journal, ns, flags);
+}
+
+/* ---------------------------------------------------------------- segments */
+
+/* Returns the size of the next new segment. */
+static uint64_t segment_size(const struct journal *journal)
+{
+	uint64_t size = journal->config.segment_min;
+	uint32_t i;
+
+	for (i = 0; i < journal->made; i++)
+		size = min_u64(2 * size, journal->config.segment_max);
+	return size;
+}
+
+/* Begins to make a segment, if one is missing. */
+static void make_ahead(struct journal *journal, const uint64_t ns[3])
+{
+	struct segment_maker *maker = &journal->maker;
+
+	if (journal->making || journal->nr_ahead == JOURNAL_AHEAD ||
+	    ns[1] < journal->retry_ns)
+		return;
+	maker->segment = (struct segment) {
+		.fd = -1,
+		.number = ++journal->number,
+		.size = segment_size(journal),
+	};
+	maker->clock = (struct journal_clock) {
+		.op = JOURNAL_OP_CLOCK,
+		.ns = { ns[0], ns[1], ns[2] },
+	};
+	maker->old = 0;
+	/* A file that failed is not used again, nor are those of its time. */
+	if (journal->nr_spare && journal->state != JOURNAL_FAILED) {
+		struct journal_free spare = pop_spare(journal);
+
+		maker->old = spare.number;
+		maker->segment.size = spare.size;
+	}
+	journal->making = true;
+	journal->config.runner->start(journal->config.runner, &maker->job);
+}
+
+static void maker_done(struct journal_job *job)
+{
+	struct journal *journal = container_of(job, struct journal, maker.job);
+	struct segment_maker *maker = &journal->maker;
+
+	journal->making = false;
+	if (maker->result < 0) {
+		journal->stat.errors++;
+		journal->is_full = maker->result == -ENOSPC ||
+				   maker->result == -EDQUOT;
+		journal->retry_ns = now_ns(journal) + journal->retry_after_ns;
+		journal->retry_after_ns = min_u64(2 * journal->retry_after_ns,
+						  JOURNAL_RETRY_MAX_NS);
+		/* Without any segment nothing can be made durable. */
+		if (!journal->nr_ahead && journal->current.fd < 0 &&
+		    journal->state != JOURNAL_FAILED) {
+			journal->state = JOURNAL_FAILED;
+			journal->error = maker->result;
+			gather_nothing(journal);
+			journal->config.events->failed(journal, maker->result);
+		}
+		return;
+	}
+	journal->is_full = false;
+	journal->retry_ns = 0;
+	journal->retry_after_ns = JOURNAL_RETRY_NS;
+	maker->shift.op = 0;
+	journal->made++;
+	journal->ahead[journal->nr_ahead++] = maker->segment;
+}
+
+/* Takes the next segment into use. Returns false if there is none yet, or the
+ * present one has to be flushed first.
+ */
+static bool segment_switch(struct journal *journal)
+{
+	struct segment *current = &journal->current;
+
+	if (!journal->nr_ahead || journal->durable < journal->written)
+		return false;
+	/* Without memory its file stays until the next start. */
+	push_old(journal, journal->ahead[0].number, journal->ahead[0].size);
+	close_segment(journal, current);
+	*current = journal->ahead[0];
+	journal->nr_ahead--;
+	memmove(&journal->ahead[0], &journal->ahead[1],
+		journal->nr_ahead * sizeof(journal->ahead[0]));
+	return true;
+}
+
+void journal_release(struct journal *journal, uint64_t number, uint64_t keep)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < journal->nr_old; i++) {
+		struct journal_free *old = &journal->old[i];
+
+		if (old->number >= number ||
+		    push_spare(journal, old->number, old->size) < 0)
+			journal->old[kept++] = *old;
+	}
+	journal->nr_old = kept;
+	journal->spare_bytes_max = keep;
+}
+
+/* Removes a segment that is one too many. */
+static void trim_spare(struct journal *journal)
+{
+	if (journal->trimming || !journal->nr_spare ||
+	    journal->spare_bytes <= journal->spare_bytes_max)
+		return;
+	journal->trim_number = pop_spare(journal).number;
+	journal->trimming = true;
+	journal->config.runner->start(journal->config.runner, &journal->trim);
+}
+
+static void trim_run(struct journal_job *job)
+{
+	struct journal *journal = container_of(job, struct journal, trim);
+
+	/* If it fails, the next start tries again. */
+	segment_unlink(journal->config.disk, journal->config.thread,
+		       journal->trim_number);
+}
+
+static void trim_done(struct journal_job *job)
+{
+	container_of(job, struct journal, trim)->trimming = false;
+}
+
+/* ----------------------------------------------------------------- failing */
+
+static void journal_fail(struct journal *journal, int error)
+{
+	journal->stat.errors++;
+	if (journal->state == JOURNAL_FAILED)
+		return;
+	journal->state = JOURNAL_FAILED;
+	journal->error = error;
+	gather_nothing(journal);
+	journal->config.events->failed(journal, error);
+}
+
+/* Takes a new segment into use after a failure. The failed one is closed once no
+ * write is in progress; nothing uses it again.
+ */
+static void journal_mend(struct journal *journal)
+{
+	if (journal->committing || journal->flushing)
+		return;
+	close_segment(journal, &journal->current);
+	if (!journal->nr_ahead)
+		return;
+	/* Nothing in the failed segment will be durable. */
+	journal->written = journal->durable;
+	segment_switch(journal);
+	journal->state = JOURNAL_MENDING;
+}
+
+void journal_mended(struct journal *journal)
+{
+	journal->state = JOURNAL_OPEN;
+	journal->written = journal->next_lsn - 1;
+	journal->durable = journal->written;
+	journal->acked = journal->written;
+	journal->config.events->advanced(journal);
+}
+
+/* ----------------------------------------------------------------- commits */
+
+static void commit(struct journal *journal, uint64_t ns)
+{
+	struct journal_block *block = gathering(journal);
+	struct journal_write *write = &journal->write;
+	struct journal_file file = {
+		.kind = JOURNAL_SEGMENT,
+		.thread = journal->config.thread,
+	};
+	uint32_t size = journal_block_size(block->count,
+					   journal->config.disk->align);
+
+	if (journal->current.fd < 0 ||
+	    journal->current.offset + size > journal->current.size) {
+		if (!segment_switch(journal))
+			return;
+		journal->state = JOURNAL_OPEN;
+	}
+	assert(journal->current.offset + size <= journal->current.size);
+	file.number = journal->current.number;
+	block->lsn = journal->next_lsn++;
+	block->durable = journal->durable;
+	write->len = journal_seal(block, &file, journal->config.disk->align);
+	write->fd = journal->current.fd;
+	write->data = block;
+	write->offset = journal->current.offset;
+	write->sync = !journal->config.interval_ns;
+	journal->current.offset += size;
+	journal->length += size;
+	journal->stat.bytes += size;
+	journal->stat.commits++;
+	journal->committing = true;
+	journal->commit_ns = ns;
+	journal->gathering ^= 1;
+	gather_nothing(journal);
+	journal->config.runner->commit(journal->config.runner, write);
+}
+
+static void write_done(struct journal_job *job)
+{
+	struct journal *journal = container_of(job, struct journal, write.job);
+	struct journal_write *write = &journal->write;
+	const struct journal_block *block = write->data;
+	uint64_t took_ns = now_ns(journal) - journal->commit_ns;
+
+	journal->committing = false;
+	if (write->result < 0 || journal->state == JOURNAL_FAILED) {
+		journal_fail(journal, write->result < 0 ? write->result : -EIO);
+		return;
+	}
+	if (took_ns > journal->stat.commit_ns)
+		journal->stat.commit_ns = took_ns;
+	journal->written = block->lsn;
+	if (write->sync)
+		journal->durable = block->lsn;
+	journal->acked = block->lsn;
+	journal->config.events->advanced(journal);
+}
+
+/* Begins to make durable what is written; with an interval only. */
+static void flush(struct journal *journal, uint64_t ns)
+{
+	journal->flush.fd = journal->current.fd;
+	journal->flush_lsn = journal->written;
+	journal->flushed_ns = ns;
+	journal->flushing = true;
+	journal->stat.flushes++;
+	journal->config.runner->start(journal->config.runner,
+				      &journal->flush.job);
+}
+
+static void flush_done(struct journal_job *job)
+{
+	struct journal *journal = container_of(job, struct journal, flush.job);
+
+	journal->flushing = false;
+	if (journal->flush.result < 0)
+		journal_fail(journal, journal->flush.result);
+	else
+		journal->durable = journal->flush_lsn;
+}
+
+/* Returns whether the next block needs another segment. */
+static bool is_at_end(const struct journal *journal)
+{
+	uint32_t size = journal_block_size(gathering(journal)->count,
+					   journal->config.disk->align);
+
+	return journal->current.offset + size > journal->current.size;
+}
+
+static bool needs_flush(const struct journal *journal, uint64_t ns)
+{
+	if (journal->flushing || journal->durable >= journal->written)
+		return false;
+	return ns - journal->flushed_ns >= journal->config.interval_ns ||
+	       (gathering(journal)->count && is_at_end(journal));
+}
+
+uint64_t journal_turn(struct journal *journal, bool clock)
+{
+	bool is_failed = journal->state == JOURNAL_FAILED;
+	bool records = gathering(journal)->count;
+	uint64_t ns[3], wait = UINT64_MAX;
+
+	if (!records && !clock && journal->state == JOURNAL_EMPTY)
+		return UINT64_MAX;
+	journal->config.events->clocks(journal, ns);
+	if (is_failed)
+		journal_mend(journal);
+	if (!journal->committing && journal->state <= JOURNAL_OPEN) {
+		if ((records || (clock && journal->state == JOURNAL_OPEN)) &&
+		    ns[1] - journal->clock_ns >= JOURNAL_CLOCK_NS)
+			append_clock(journal, ns, 0);
+		if (gathering(journal)->count)
+			commit(journal, ns[1]);
+	}
+	if (journal->state != JOURNAL_EMPTY || records)
+		make_ahead(journal, ns);
+	trim_spare(journal);
+	if (journal->state == JOURNAL_OPEN && needs_flush(journal, ns[1]))
+		flush(journal, ns[1]);
+	if (journal->retry_ns > ns[1] && !journal->making)
+		wait = journal->retry_ns - ns[1];
+	if (journal->config.interval_ns && journal->durable < journal->written)
+		wait = min_u64(wait, journal->config.interval_ns);
+	return wait;
+}

@@ -1,0 +1,707 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The journal on a disk that loses power, at any of its operations.
+ *
+ * A life writes random requests, checkpoints and segments by the daemon's own code.
+ * At a random operation the disk dies, or an operation fails with -EIO or -ENOSPC.
+ * Each of several random states that the disk may have then is recovered. The timers
+ * must be those after some number of the requests in their order, not fewer than were
+ * answered. One such state begins the next life. Files of a good state are damaged,
+ * too: recovery must refuse them.
+ *
+ * usage: crash [SEED [STATES]]; prints TAP.
+ */
+#include <assert.h>
+#include <errno.h>
+#include <inttypes.h>
+#include <stdarg.h>
+#include <stdio.h>
+#include <stdlib.h>
+#include <string.h>
+
+#include "daemon/journal/checkpoint.h"
+#include "daemon/journal/journal.h"
+#include "daemon/journal/recovery.h"
+#include "daemon/util/util.h"
+#include "tests/journal/simulated-disk.h"
+
+#define QUEUES		3U
+#define IDS		8U
+#define OPS_MAX		4096U	/* requests of a life */
+#define LIFE_STEPS	500U
+#define VARIANTS	12U	/* states of the disk for each crash */
+#define BLOCKS		1024U
+#define BATCH		5U
+#define LIVES		12U	/* after which a new disk is begun */
+
+struct timer {
+	bool exists;
+	uint32_t period_ms;
+	uint64_t deadline_ns;
+	uint64_t cookie;
+};
+
+struct queue {
+	uint64_t number;	/* 0 = there is none */
+	struct timer timers[IDS];
+};
+
+struct model {
+	struct queue queues[QUEUES];
+	uint64_t next_number;
+};
+
+/* The state after one more request, and the block of its reply. */
+struct step {
+	uint64_t lsn;
+	uint64_t hash;
+};
+
+/**
+ * struct life - from one start of the daemon to its end
+ * @jobs: started and not run; likewise @commit
+ * @scan_queue: where the checkpoint is; likewise @scan_id, @scan_numbers
+ * @wants_checkpoint: one failed, or the journal mends
+ * @kill: it ends by a kill: the disk keeps all
+ */
+struct life {
+	struct sim_disk *disk;
+	struct journal_runner runner;
+	struct journal journal;
+	struct checkpoint checkpoint;
+	struct journal_job *jobs;
+	struct journal_write *commit;
+	struct model model;
+	struct step steps[OPS_MAX];
+	uint32_t nr_steps;
+	uint32_t scan_queue;
+	uint32_t scan_id;
+	uint64_t scan_numbers[QUEUES];
+	bool wants_checkpoint;
+	uint64_t now_ns;
+};
+
+/* A block of the stream, as recovery saw it. */
+struct seen {
+	struct journal_file file;
+	uint64_t offset;
+	uint64_t lsn;
+};
+
+static struct {
+	uint64_t seed;
+	uint64_t random;
+	uint64_t states;
+	uint64_t crashes;
+	uint64_t lives;
+	uint64_t damaged;
+	uint64_t failures;
+	uint64_t checkpoints;
+	uint64_t interval_ns;
+	struct seen seen[BLOCKS];
+	uint32_t nr_seen;
+} run;
+
+static uint64_t random_below(uint64_t limit)
+{
+	return sim_random(&run.random, limit);
+}
+
+__attribute__((noreturn, format(printf, 1, 2)))
+static void fail(const char *format, ...)
+{
+	va_list args;
+
+	printf("not ok 1 - seed %" PRIu64 ", state %" PRIu64 ": ", run.seed,
+	       run.states);
+	va_start(args, format);
+	vprintf(format, args);
+	va_end(args);
+	putchar('\n');
+	exit(1);
+}
+
+/* ------------------------------------------------------------------ the model */
+
+static uint64_t mix(uint64_t hash, uint64_t value)
+{
+	hash = (hash ^ value) * 0x9fb21c651e98df25ULL;
+	return hash ^ hash >> 32;
+}
+
+static uint64_t model_hash(const struct model *model)
+{
+	uint64_t hash = 1;
+	uint32_t q, i;
+
+	for (q = 0; q < QUEUES; q++) {
+		const struct queue *queue = &model->queues[q];
+
+		hash = mix(hash, queue->number);
+		for (i = 0; queue->number && i < IDS; i++) {
+			const struct timer *timer = &queue->timers[i];
+
+			if (!timer->exists)
+				continue;
+			hash = mix(hash, i + 1);
+			hash = mix(hash, timer->deadline_ns);
+			hash = mix(hash, timer->cookie);
+			hash = mix(hash, timer->period_ms);
+		}
+	}
+	return hash;
+}
+
+static struct queue *model_queue(struct model *model, uint64_t number)
+{
+	uint32_t q;
+
+	for (q = 0; q < QUEUES; q++)
+		if (number && model->queues[q].number == number)
+			return &model->queues[q];
+	return NULL;
+}
+
+/* Applies a record of the journal. Returns false if it makes no sense. */
+static bool model_apply(struct model *model, uint64_t number,
+			const struct expiry_record *record)
+{
+	struct queue *queue = model_queue(model, number);
+	struct journal_make make;
+	struct timer *timer;
+
+	if (record->op == JOURNAL_OP_MAKE) {
+		memcpy(&make, record, sizeof(make));
+		queue = &model->queues[make.name[0] - 'a'];
+		*queue = (struct queue) { .number = number };
+		if (number >= model->next_number)
+			model->next_number = number + 1;
+		return true;
+	}
+	if (!queue)
+		return false;
+	if (record->op == JOURNAL_OP_DROP) {
+		*queue = (struct queue) { 0 };
+		return true;
+	}
+	if (record->op == EXPIRY_OP_CLEAR) {
+		memset(queue->timers, 0, sizeof(queue->timers));
+		return true;
+	}
+	if (!record->id || record->id > IDS)
+		return false;
+	timer = &queue->timers[record->id - 1];
+	timer->exists = record->op != EXPIRY_OP_CANCEL;
+	timer->deadline_ns = record->deadline_ns;
+	timer->cookie = record->cookie;
+	timer->period_ms = record->period_ms;
+	return true;
+}
+
+/* ---------------------------------------------------------------- the runner */
+
+static struct life *life_of(struct journal_runner *runner)
+{
+	return container_of(runner, struct life, runner);
+}
+
+static void sim_start(struct journal_runner *runner, struct journal_job *job)
+{
+	struct journal_job **last = &life_of(runner)->jobs;
+
+	while (*last)
+		last = &(*last)->next;
+	job->next = NULL;
+	*last = job;
+}
+
+static void sim_commit(struct journal_runner *runner,
+		       struct journal_write *write)
+{
+	assert(!life_of(runner)->commit);
+	life_of(runner)->commit = write;
+}
+
+static void run_commit(struct life *life)
+{
+	struct journal_write *write = life->commit;
+
+	if (!write)
+		return;
+	life->commit = NULL;
+	write->job.run(&write->job);
+	if (!life->disk->is_dead)
+		write->job.done(&write->job);
+}
+
+static void run_job(struct life *life)
+{
+	struct journal_job *job = life->jobs;
+
+	if (!job)
+		return;
+	life->jobs = job->next;
+	job->run(job);
+	if (!life->disk->is_dead)
+		job->done(job);
+}
+
+/* ------------------------------------------------------------------- a life */
+
+static void advanced(struct journal *journal)
+{
+	(void)journal;
+}
+
+static void failed(struct journal *journal, int error)
+{
+	(void)error;
+	run.failures++;
+	container_of(journal, struct life, journal)->wants_checkpoint = true;
+}
+
+static void clocks(struct journal *journal, uint64_t ns[3])
+{
+	struct life *life = container_of(journal, struct life, journal);
+
+	ns[0] = ns[1] = ns[2] = life->now_ns;
+}
+
+static const struct journal_events events = {
+	.advanced = advanced,
+	.failed = failed,
+	.clocks = clocks,
+};
+
+static void checkpoint_done(struct checkpoint *checkpoint, int result)
+{
+	struct life *life = container_of(checkpoint, struct life, checkpoint);
+
+	run.checkpoints += !result;
+	life->wants_checkpoint = result < 0;
+}
+
+static void append(struct life *life, uint64_t number,
+		   const struct expiry_record *records, uint32_t count)
+{
+	uint32_t i;
+
+	journal_append(&life->journal, number, records, count);
+	for (i = 0; i < count; i++) {
+		if (!model_apply(&life->model, number, &records[i]))
+			fail("the test's own record makes no sense");
+		assert(life->nr_steps < OPS_MAX);
+		life->steps[life->nr_steps++] = (struct step) {
+			.lsn = journal_pending(&life->journal),
+			.hash = model_hash(&life->model),
+		};
+	}
+}
+
+static void make_queue(struct life *life, uint32_t q)
+{
+	struct journal_make make = {
+		.op = JOURNAL_OP_MAKE,
+		.name = { 'a' + q },
+	};
+	struct expiry_record record;
+
+	memcpy(&record, &make, sizeof(record));
+	append(life, life->model.next_number, &record, 1);
+}
+
+/* Carries out some random requests of one queue. */
+static void request(struct life *life)
+{
+	struct expiry_record records[BATCH];
+	uint32_t q = random_below(QUEUES), count = 1 + random_below(BATCH), i;
+	struct queue *queue = &life->model.queues[q];
+
+	if (journal_takes(&life->journal, true) ||
+	    journal_room(&life->journal) < count ||
+	    life->nr_steps + count > OPS_MAX)
+		return;
+	if (!queue->number) {
+		make_queue(life, q);
+		return;
+	}
+	for (i = 0; i < count; i++) {
+		uint32_t kind = random_below(20);
+
+		records[i] = (struct expiry_record) {
+			.op = kind < 11 ? EXPIRY_OP_ARM :
+			      kind < 14 ? EXPIRY_OP_REFRESH :
+			      kind < 19 ? EXPIRY_OP_CANCEL : EXPIRY_OP_CLEAR,
+			.id = 1 + random_below(IDS),
+			.deadline_ns = random_below(UINT64_MAX),
+			.cookie = random_below(UINT64_MAX),
+			.period_ms = random_below(3),
+		};
+	}
+	if (!random_below(40))
+		records[count - 1] =
+			(struct expiry_record) { .op = JOURNAL_OP_DROP };
+	append(life, queue->number, records, count);
+}
+
+static void begin_checkpoint(struct life *life)
+{
+	struct expiry_record record;
+	uint32_t q;
+
+	checkpoint_begin(&life->checkpoint, 16384);
+	life->scan_queue = 0;
+	life->scan_id = 0;
+	for (q = 0; q < QUEUES; q++) {
+		struct journal_make make = {
+			.op = JOURNAL_OP_MAKE,
+			.name = { 'a' + q },
+		};
+
+		life->scan_numbers[q] = life->model.queues[q].number;
+		memcpy(&record, &make, sizeof(record));
+		if (life->scan_numbers[q])
+			checkpoint_put(&life->checkpoint,
+				       life->scan_numbers[q], &record, 1);
+	}
+}
+
+/* Puts some rows. */
+static void scan(struct life *life)
+{
+	uint32_t steps = 1 + random_below(IDS);
+
+	while (steps-- && life->scan_queue < QUEUES &&
+	       checkpoint_room(&life->checkpoint)) {
+		const struct queue *queue =
+			&life->model.queues[life->scan_queue];
+		const struct timer *timer = &queue->timers[life->scan_id];
+		const struct expiry_record row = {
+			.op = EXPIRY_OP_QUERY,
+			.period_ms = timer->period_ms,
+			.id = life->scan_id + 1,
+			.deadline_ns = timer->deadline_ns,
+			.cookie = timer->cookie,
+		};
+
+		/* A queue made since then is in the journal as a whole. */
+		if (queue->number &&
+		    queue->number == life->scan_numbers[life->scan_queue] &&
+		    timer->exists)
+			checkpoint_put(&life->checkpoint, queue->number, &row,
+				       1);
+		if (++life->scan_id == IDS) {
+			life->scan_id = 0;
+			life->scan_queue++;
+		}
+	}
+	if (life->scan_queue == QUEUES)
+		checkpoint_end(&life->checkpoint);
+}
+
+static void checkpoint_step(struct life *life)
+{
+	struct journal *journal = &life->journal;
+
+	if (life->checkpoint.state == CHECKPOINT_SCANNING)
+		scan(life);
+	else if (life->checkpoint.state == CHECKPOINT_NONE &&
+		 !checkpoint_is_busy(&life->checkpoint) &&
+		 journal->current.fd >= 0 &&
+		 (journal->state == JOURNAL_MENDING ||
+		  (journal->state == JOURNAL_OPEN &&
+		   (journal->length > 24576 || life->wants_checkpoint ||
+		    !random_below(30)))))
+		begin_checkpoint(life);
+	checkpoint_turn(&life->checkpoint);
+}
+
+static void step(struct life *life)
+{
+	switch (random_below(8)) {
+	case 0:
+	case 1:
+	case 2:
+		request(life);
+		break;
+	case 3:
+		run_commit(life);
+		break;
+	case 4:
+		run_job(life);
+		break;
+	case 5:
+		checkpoint_step(life);
+		break;
+	case 6:
+		life->now_ns += random_below(400000000);
+		/* fall through */
+	default:
+		journal_turn(&life->journal, !random_below(4));
+		break;
+	}
+}
+
+/* --------------------------------------------------------------- recovering */
+
+static int visit(void *data, const struct recovery_place *place,
+		 const struct expiry_record *record)
+{
+	struct seen *last = run.nr_seen ? &run.seen[run.nr_seen - 1] : NULL;
+
+	if (!last || last->offset != place->offset ||
+	    memcmp(&last->file, &place->file, sizeof(last->file))) {
+		assert(run.nr_seen < BLOCKS);
+		run.seen[run.nr_seen++] = (struct seen) {
+			.file = place->file,
+			.offset = place->offset,
+			.lsn = place->lsn,
+		};
+	}
+	if (record->op >= JOURNAL_OP_SEGMENT && record->op <= JOURNAL_OP_QUEUE)
+		return 0;
+	/* The checkpoint lacks a queue that was dropped before it began, and the
+	 * block that gathered then may have records of it.
+	 */
+	model_apply(data, place->queue, record);
+	return 0;
+}
+
+/* Recovers the disk's stream into @model. */
+static int recover(struct sim_disk *disk, struct recovery *recovery,
+		   struct model *model)
+{
+	int r;
+
+	*model = (struct model) { .next_number = 1 };
+	run.nr_seen = 0;
+	r = recovery_open(recovery, &disk->disk, 0, false);
+	return r ? r : recovery_replay(recovery, visit, model);
+}
+
+static const char *place_text(const struct recovery *recovery)
+{
+	static char text[JOURNAL_NAME + 64];
+	char name[JOURNAL_NAME];
+
+	journal_name(name, &recovery->fault, false);
+	snprintf(text, sizeof(text), "%s at %" PRIu64 ": %s", name,
+		 recovery->fault_offset,
+		 recovery->why ? recovery->why : "?");
+	return text;
+}
+
+/* Returns how many requests the recovered state is that of. */
+static uint32_t find_prefix(const struct life *life, uint64_t hash,
+			    uint64_t answered)
+{
+	uint32_t i, least = 0;
+
+	for (i = 0; i < life->nr_steps && life->steps[i].lsn <= answered; i++)
+		least = i;
+	for (i = least; i < life->nr_steps; i++)
+		if (life->steps[i].hash == hash)
+			return i;
+	for (i = 0; i < least; i++)
+		if (life->steps[i].hash == hash)
+			fail("answered requests are lost: the state is that after request %u, and %u are answered",
+			     i, least);
+	fail("a state that never was");
+}
+
+/* Recovers the dead life's disk, after a loss of power or a kill. */
+static void check_state(const struct life *life, struct sim_disk *disk,
+			bool kill)
+{
+	struct recovery recovery;
+	struct model model;
+	int r;
+
+	sim_disk_copy(disk, life->disk);
+	sim_disk_crash(disk, &run.random, kill);
+	run.states++;
+	r = recover(disk, &recovery, &model);
+	if (r < 0)
+		fail("recovery: %s (%s)", strerror(-r), place_text(&recovery));
+	find_prefix(life, model_hash(&model),
+		    kill ? life->journal.acked :
+		    run.interval_ns ? life->journal.durable :
+				      life->journal.acked);
+	recovery_close(&recovery);
+}
+
+/* Damages a block of a good state, or removes a file: unless it has nothing that
+ * counts, recovery must refuse.
+ */
+static void check_damage(const struct sim_disk *good)
+{
+	static struct sim_disk disk;
+	struct recovery recovery;
+	const struct seen *seen;
+	char name[JOURNAL_NAME];
+	struct model model;
+	bool remove = !random_below(3), later = false;
+	uint64_t start, last = 0;
+	uint32_t i;
+	int r;
+
+	if (!disk.store)
+		sim_disk_init(&disk);
+	sim_disk_copy(&disk, good);
+	recover(&disk, &recovery, &model);
+	start = recovery.start.lsn;
+	recovery_close(&recovery);
+	if (!run.nr_seen)
+		return;
+	seen = &run.seen[random_below(run.nr_seen)];
+	for (i = 0; i < run.nr_seen; i++) {
+		const struct seen *other = &run.seen[i];
+		bool same = other->file.number == seen->file.number &&
+			    other->file.kind == seen->file.kind;
+
+		if (other->file.kind == JOURNAL_CHECKPOINT || !other->lsn)
+			continue;
+		if (other->lsn > last)
+			last = other->lsn;
+		/* This block is lost, or all that are in the file. */
+		later |= same && (remove || !seen->offset) &&
+			 other->lsn >= start;
+	}
+	if (seen->file.kind == JOURNAL_SEGMENT) {
+		const struct seen *end = &run.seen[run.nr_seen - 1];
+
+		if (remove && (!later || end->file.number ==
+					 seen->file.number))
+			return;
+		if (!remove && seen->offset &&
+		    (seen->lsn < start || seen->lsn == last))
+			return;
+		if (!remove && !seen->offset && !later)
+			return;
+		/* The last blocks of all may be lost with the file. */
+		if (remove)
+			for (i = 0, later = false; i < run.nr_seen; i++)
+				later |= run.seen[i].lsn > seen->lsn &&
+					 run.seen[i].file.kind ==
+						 JOURNAL_SEGMENT &&
+					 run.seen[i].file.number >
+						 seen->file.number;
+		if (remove && !later)
+			return;
+	} else if (remove) {
+		return;
+	}
+	journal_name(name, &seen->file, false);
+	if (remove)
+		disk.disk.ops->unlink(&disk.disk, name);
+	else
+		sim_disk_damage(&disk, name, seen->offset / SECTOR,
+				&run.random);
+	run.damaged++;
+	r = recover(&disk, &recovery, &model);
+	recovery_close(&recovery);
+	if (r != -EBADMSG)
+		fail("%s of %s at %" PRIu64 " (block %" PRIu64 ", first %" PRIu64 ", last %" PRIu64 ") was not noticed: %d",
+		     remove ? "the loss" : "damage", name, seen->offset,
+		     seen->lsn, start, last, r);
+}
+
+/* Begins a life from the disk as it is. */
+static void life_begin(struct life *life, struct sim_disk *disk)
+{
+	struct journal_config config = {
+		.disk = &disk->disk,
+		.runner = &life->runner,
+		.events = &events,
+		.interval_ns = run.interval_ns,
+		.segment_min = 8192,
+		.segment_max = 16384,
+		.block_max = 2048,
+	};
+	const struct journal_shift none = { 0 };
+	struct recovery recovery;
+	int r;
+
+	*life = (struct life) {
+		.disk = disk,
+		.runner = { .start = sim_start, .commit = sim_commit },
+		.now_ns = 1000000000,
+		.nr_steps = 1,
+	};
+	r = recover(disk, &recovery, &life->model);
+	if (r < 0)
+		fail("start: %s (%s)", strerror(-r), place_text(&recovery));
+	life->steps[0].hash = model_hash(&life->model);
+	disk->crash_at = 2 + random_below(300);
+	if (!random_below(3)) {
+		disk->fail_at = 1 + random_below(100);
+		disk->fail_with = random_below(3) ? -EIO : -ENOSPC;
+	}
+	r = recovery_clean(&recovery);
+	if (r < 0 && !disk->is_dead && disk->operations != disk->fail_at)
+		fail("cleaning: %s", strerror(-r));
+	r = journal_init(&life->journal, &config, &recovery, &none);
+	if (!r)
+		r = checkpoint_init(&life->checkpoint, &life->journal, 1024,
+				    recovery.checkpoint);
+	assert(!r);
+	life->checkpoint.done = checkpoint_done;
+	recovery_close(&recovery);
+}
+
+static void life_end(struct life *life)
+{
+	life->journal.committing = false;
+	life->journal.flushing = false;
+	life->journal.making = false;
+	life->journal.trimming = false;
+	life->checkpoint.writing = false;
+	checkpoint_deinit(&life->checkpoint);
+	journal_deinit(&life->journal);
+}
+
+/* Runs lives on one disk. */
+static void run_disk(uint64_t seed)
+{
+	static struct sim_disk disk, state;
+	static struct life life;
+	uint32_t lives, i, steps;
+
+	run.seed = seed;
+	run.random = seed;
+	run.interval_ns = random_below(3) ? 0 : 100000000;
+	if (!state.store)
+		sim_disk_init(&state);
+	sim_disk_deinit(&disk);
+	sim_disk_init(&disk);
+	for (lives = 0; lives < LIVES; lives++) {
+		run.lives++;
+		life_begin(&life, &disk);
+		for (steps = 0; steps < LIFE_STEPS && !disk.is_dead; steps++)
+			step(&life);
+		run.crashes++;
+		for (i = 0; i < VARIANTS; i++)
+			check_state(&life, &state, !i);
+		if (!run.interval_ns)
+			check_damage(&state);
+		sim_disk_copy(&disk, &state);
+		life_end(&life);
+	}
+}
+
+int main(int argc, char **argv)
+{
+	uint64_t seed = argc > 1 ? strtoull(argv[1], NULL, 10) : 1;
+	uint64_t states = argc > 2 ? strtoull(argv[2], NULL, 10) : 100000;
+
+	puts("1..1");
+	while (run.states < states)
+		run_disk(seed++);
+	printf("# %" PRIu64 " states of %" PRIu64 " crashes, %" PRIu64
+	       " checkpoints, %" PRIu64 " failures, %" PRIu64
+	       " damaged, seeds to %" PRIu64 "\n",
+	       run.states, run.crashes, run.checkpoints, run.failures,
+	       run.damaged, seed - 1);
+	puts("ok 1 - after each crash the timers are those after some requests, with all that were answered");
+	return 0;
+}
