@@ -58,6 +58,7 @@ static bool recv_once(struct ring *r, struct op *op)
 
 	result = injected(stream);
 	if (result) {
+		stream->has_starved = false;
 		op_done(r, op, result, 0);
 		return false;
 	}
