@@ -18,6 +18,7 @@
 #include <linux/bug.h>
 #include <linux/compiler.h>
 #include <linux/errno.h>
+#include <linux/math64.h>
 #include <linux/minmax.h>
 #include <linux/prefetch.h>
 #include <linux/string.h>
@@ -64,6 +65,11 @@ static inline int fls64(u64 x)
 static inline unsigned long __ffs64(u64 x)
 {
 	return __builtin_ctzll(x);
+}
+
+static inline u64 div64_u64(u64 dividend, u64 divisor)
+{
+	return dividend / divisor;
 }
 
 static inline bool core_broken_at(bool broken)

@@ -55,16 +55,30 @@ static int prepare_release(struct timers *timers, u32 nr,
 	return timer_prepare_end(timers, nr, timer_hash(timers, slot->id));
 }
 
+/* Returns the first time after @now_ns of a timer that was due at @deadline_ns.
+ * Sets *@count to the number of its times until @now_ns.
+ */
+static u64 next_time(u64 deadline_ns, u64 period_ns, u64 now_ns, u32 *count)
+{
+	u64 late_ns = now_ns - deadline_ns, more = 0;
+
+	if (unlikely(late_ns >= period_ns)) {
+		more = div64_u64(late_ns, period_ns);
+		deadline_ns += more * period_ns;
+	}
+	*count = more < ~0U ? more + 1 : ~0U;
+	return add_saturating(deadline_ns, period_ns);
+}
+
 /* Takes the live node at the top, which is due. */
 static int deliver_first(struct timers *timers, struct expiry_record *record,
-			 struct slot *slot, bool keep)
+			 struct slot *slot, u64 now_ns, bool keep)
 {
 	struct bheap_node node = timers->heap.first;
 	u32 nr = node.slot, hash;
 	struct expiry_record expired = {
 		.op = EXPIRY_OP_EXPIRED,
 		.flags = slot->tag & SLOT_REDELIVER ? EXPIRY_F_REDELIVERED : 0,
-		.period_ms = slot->period_ms,
 		.id = slot->id,
 		.deadline_ns = node.deadline,
 		.cookie = slot->cookie,
@@ -72,9 +86,14 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 	int err;
 
 	if (slot->period_ms) {
-		node.deadline = slot_is_behind(slot) ? slot->deadline :
-				add_saturating(slot->deadline,
-					       slot_period_ns(slot));
+		if (slot_is_behind(slot)) {
+			node.deadline = slot->deadline;
+			expired.count = 1;
+		} else {
+			node.deadline = next_time(slot->deadline,
+						  slot_period_ns(slot), now_ns,
+						  &expired.count);
+		}
 		err = prepare_release(timers, nr, slot, keep);
 		if (!err)
 			err = bheap_replace(&timers->heap, &node);
@@ -184,11 +203,11 @@ int timers_deliver(struct timers *timers, struct expiry_record *records,
 		if (!err)
 			continue;
 		past = slot->tag & SLOT_PAST;
-		err = deliver_first(timers, &records[nr], slot, keep);
+		err = deliver_first(timers, &records[nr], slot, now_ns, keep);
 		if (err)
 			break;
 		/* A periodic timer catches up with the present. */
-		if (unlikely(past) && records[nr].period_ms &&
+		if (unlikely(past) && records[nr].count &&
 		    slot->deadline >= now_ns)
 			slot->tag &= ~SLOT_PAST;
 		if (!hold)
@@ -234,28 +253,24 @@ int timers_release(struct timers *timers, const struct expiry_record *records,
 }
 
 /* Finds what an armed, periodic timer was armed for before its first record of
- * @records was taken; later records may be its own, too. Returns false if a
- * refresh has moved the timer since.
+ * @records was taken. After a redelivery a second record may be its own, too.
+ * Returns false if a refresh has moved the timer since.
  */
-static bool next_before(const struct slot *slot,
+static bool next_before(const struct timers *timers, const struct slot *slot,
 			const struct expiry_record *records, u32 count,
 			u64 *nextp)
 {
-	u32 again = records->flags & EXPIRY_F_REDELIVERED ? 1 : 0, i;
-	u64 after = slot->deadline;
-	bool found = false;
+	u32 i = records->flags & EXPIRY_F_REDELIVERED ? 1 : 0, passed;
 
-	*nextp = slot->deadline;
-	for (i = again; i < count; i++) {
-		if (records[i].id != records->id)
-			continue;
-		if (!found)
-			*nextp = records[i].deadline_ns;
-		found = true;
-		after = add_saturating(records[i].deadline_ns,
-				       slot_period_ns(slot));
+	while (i < count && records[i].id != records->id)
+		i++;
+	if (i == count) {
+		*nextp = slot->deadline;
+		return true;
 	}
-	return after == slot->deadline;
+	*nextp = records[i].deadline_ns;
+	return next_time(*nextp, slot_period_ns(slot), timers->held_ns,
+			 &passed) == slot->deadline;
 }
 
 static int restore_timer(struct timers *timers, u32 nr, struct slot *slot,
@@ -265,7 +280,7 @@ static int restore_timer(struct timers *timers, u32 nr, struct slot *slot,
 	u64 next = records->deadline_ns;
 
 	if (slot->tag & SLOT_ARMED &&
-	    !next_before(slot, records, count, &next)) {
+	    !next_before(timers, slot, records, count, &next)) {
 		if (!state) {
 			/* The refresh moved what was due. */
 			slot->tag &= ~SLOT_UNACKED;

@@ -12,7 +12,7 @@ type Record struct {
 	Op       uint8
 	Flags    uint8
 	Status   int16  // in: 0; out: 0 or a negative errno
-	PeriodMS uint32 // 0 = once
+	PeriodMS uint32 // 0 = once; of an expiration: Count
 	ID       uint64
 	Deadline uint64 // nanoseconds on the queue's clock
 	Cookie   uint64 // the program's own
@@ -66,7 +66,14 @@ func (r *Record) Time() time.Time {
 	return time.Unix(int64(r.Deadline/1e9), int64(r.Deadline%1e9))
 }
 
-// Period returns the time between expirations of a periodic timer, else 0.
+// Count returns how many times of a periodic timer an expiration stands for: 1, or
+// more if it came late; 0 if the timer has no period. It is in the place of Period.
+func (r *Record) Count() uint32 {
+	return r.PeriodMS
+}
+
+// Period returns the time between expirations of a periodic timer, else 0. An
+// expiration has a Count instead.
 func (r *Record) Period() time.Duration {
 	return time.Duration(r.PeriodMS) * time.Millisecond
 }

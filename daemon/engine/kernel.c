@@ -336,7 +336,7 @@ static void collect_done(struct loop_op *op, int result, uint32_t flags)
 				      result / (int)sizeof(*io->records));
 		io->late_ns = lateness(queue, io->records, result);
 		for (i = 0; i < result; i++)
-			if (!io->records[i].period_ms && queue->base.timers &&
+			if (!io->records[i].count && queue->base.timers &&
 			    !(queue->mode & EXPIRY_MODE_ACK))
 				queue->base.timers--;
 	}

@@ -304,7 +304,8 @@ int expiry_submit(struct expiry *h, struct expiry_record *records,
  * @id: keyed queue: in, the timer's id, not 0. Plain queue: out, the id given;
  *	untouched on failure. NULL if the program does not need it.
  * @deadline_ns: when; from now with EXPIRY_F_RELATIVE
- * @period_ms: 0 = once, else milliseconds between expirations
+ * @period_ms: 0 = once, else milliseconds; an expiration that comes late counts
+ *	the times it stands for
  * @cookie: comes back with the expiration
  * @flags: EXPIRY_F_RELATIVE; keyed queues also _NEW and _LATER
  *

@@ -242,7 +242,7 @@ class Model:
 
     def take(self, timer, record, now):
         """@record is an expiration of @timer: is it the right one?"""
-        _, flags, _, period, number, deadline, cookie = record
+        _, flags, _, count, number, deadline, cookie = record
         if number == timer.id:
             for stray in timer.stray:
                 if stray[0] == cookie and deadline <= stray[1] and stray[2]:
@@ -255,40 +255,42 @@ class Model:
                     if not stray[2]:
                         timer.stray.remove(stray)
                     if stray[3]:
-                        timer.deliver(deadline)
+                        timer.deliver(timer.last_of(deadline, count))
                     return
-            if cookie == timer.cookie and \
-                    (period == timer.period or timer.ended):
+            if cookie == timer.cookie and (
+                    self.unclocked or
+                    timer.is_count(count, deadline, flags, now,
+                                   self.credit_at)):
                 if self.take_flagged(timer, deadline) if flags else \
-                        self.take_first(timer, deadline, now):
+                        self.take_first(timer, deadline, count, now):
                     return
         raise Failure("not the expiration that this timer has",
                       received=record, allowed=str(timer))
 
-    def take_first(self, timer, deadline, now):
+    def take_first(self, timer, deadline, count, now):
         if timer.again == MUST and deadline >= timer.given:
             return False
         if timer.again == MAY and timer.due is not None:
             timer.again = NO
         if timer.owed:
-            if timer.owed[0] != deadline:
+            if timer.owed[0] != deadline or count > len(timer.owed):
                 return False
-            timer.owed.pop(0)
+            del timer.owed[:max(count, 1)]
             if self.acking:
-                timer.deliver(deadline)
+                timer.deliver(timer.last_of(deadline, count))
             return True
         steps = timer.steps(deadline)
         if steps is None or (steps and not timer.doubt):
             return False
         if steps and not timer.stray:
-            self.lost(steps)
+            self.lost(1)
         timer.doubt = timer.moved = False
-        timer.due = timer.next_after(deadline)
+        timer.due = timer.next_after(deadline, count)
         timer.since = now
         if timer.due is not None:
             self.watch(timer)
         if self.acking:
-            timer.deliver(deadline)
+            timer.deliver(timer.last_of(deadline, count))
         return True
 
     def take_flagged(self, timer, deadline):
@@ -303,7 +305,7 @@ class Model:
             timer.again, timer.given = NO, deadline
             return True
         timer.moved = False
-        timer.due = timer.next_after(deadline)
+        timer.due = timer.next_after(deadline, 1)
         timer.again = NO
         timer.deliver(deadline)
         if timer.due is not None:
@@ -396,7 +398,7 @@ class Model:
             due = timer.due is not None and timer.due <= now
             if not self.acking:
                 if timer.owed and left:
-                    self.lost(len(timer.owed))
+                    self.lost(1)
                     timer.owed = []
                 if left and due:
                     timer.doubt = now

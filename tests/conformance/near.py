@@ -19,7 +19,8 @@ class Timer:
     @since: when it was known to be armed so
     @op: the request in flight
     @early: expirations that came since that was sent
-    @owed: (deadline, period) taken by the server before a reply that said so
+    @owed: deadlines taken by the server before a reply that said so; one
+        expiration may stand for several
     @stray: a list of [cookie, last deadline, how many, to be acknowledged]:
         expirations of what was replaced meanwhile, which may come
     @given: deadline of the last delivery that was not acknowledged
@@ -95,8 +96,23 @@ class Timer:
         for stray in self.stray:
             stray[3] = False
 
-    def next_after(self, deadline):
-        return add(deadline, self.period * MS) if self.period else None
+    def next_after(self, deadline, count):
+        """The deadline behind an expiration that stands for @count times."""
+        return add(deadline, count * self.period * MS) if self.period else None
+
+    def last_of(self, deadline, count):
+        """The last of these times: what a redelivery is for."""
+        return deadline + (max(count, 1) - 1) * self.period * MS
+
+    def is_count(self, count, deadline, flags, now, taken):
+        """Whether an expiration may have that count: the times until the server
+        took it, between @taken and now."""
+        if not self.period or (self.ended and not count):
+            return not count
+        if flags:
+            return count == 1
+        return count and self.last_of(deadline, count) <= now and \
+            self.next_after(deadline, count) > taken
 
     def is_again(self, deadline):
         """Whether the second delivery may have that deadline: where REFRESH has
@@ -268,7 +284,8 @@ class Op:
             timer.stray.append([timer.cookie, now, 1 << 30, False])
             timer.due = deadline
             return True
-        if steps > queue.credit_out + len(timer.early):
+        # One expiration may stand for all of them.
+        if steps and not queue.credit_out + len(timer.early):
             return False
         for _ in range(steps):
             timer.owed.append(timer.due)

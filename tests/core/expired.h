@@ -6,12 +6,12 @@
 #include "support.h"
 
 static inline void expect(const struct expiry_record *record, u64 id,
-			  u64 deadline_ns, u32 period_ms, u8 flags)
+			  u64 deadline_ns, u32 count, u8 flags)
 {
 	assert_int_equal(record->op, EXPIRY_OP_EXPIRED);
 	assert_int_equal(record->status, 0);
 	assert_int_equal(record->flags, flags);
-	assert_int_equal(record->period_ms, period_ms);
+	assert_int_equal(record->count, count);
 	assert_true(record->id == id);
 	assert_true(record->deadline_ns == deadline_ns);
 }

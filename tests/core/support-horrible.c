@@ -260,6 +260,22 @@ void horrible_submit(struct horrible *horrible, struct expiry_record *record,
 		record->flags = 0;
 }
 
+/* Returns how many times of a periodic timer a fresh delivery stands for. */
+static u64 times(const struct horrible_timer *timer, u64 now_ns)
+{
+	return (now_ns - timer->deadline) / period_ns(timer) + 1;
+}
+
+static u32 count_of(const struct horrible_timer *timer, u64 now_ns)
+{
+	u64 count;
+
+	if (!timer->period_ms)
+		return 0;
+	count = timer->redeliver ? 1 : times(timer, now_ns);
+	return count > 0xffffffff ? 0xffffffff : count;
+}
+
 const char *horrible_deliver(struct horrible *horrible,
 			     const struct expiry_record *expired, u64 now_ns,
 			     bool hold)
@@ -272,9 +288,8 @@ const char *horrible_deliver(struct horrible *horrible,
 	if (expired->op != EXPIRY_OP_EXPIRED || expired->status)
 		return "delivered with a wrong op or a status";
 	if (expired->deadline_ns != due_ns(timer) ||
-	    expired->cookie != timer->cookie ||
-	    expired->period_ms != timer->period_ms)
-		return "delivered with another deadline, cookie or period";
+	    expired->cookie != timer->cookie)
+		return "delivered with another deadline or cookie";
 	flags = timer->redeliver ? EXPIRY_F_REDELIVERED : 0;
 	if (expired->flags != flags)
 		return "redelivery not marked, or marked and none";
@@ -284,6 +299,8 @@ const char *horrible_deliver(struct horrible *horrible,
 		return "delivered what is never due";
 	if (due_ns(timer) > horrible_next_ns(horrible))
 		return "out of order";
+	if (expired->count != count_of(timer, now_ns))
+		return "delivered with another count";
 
 	if (hold) {
 		assert_true(horrible->nr_held < HELD_MAX);
@@ -296,7 +313,9 @@ const char *horrible_deliver(struct horrible *horrible,
 	if (!timer->period_ms)
 		timer->armed = false;
 	else if (!timer->redeliver)
-		timer->deadline = add(timer->deadline, period_ns(timer));
+		timer->deadline = add(timer->deadline + period_ns(timer) *
+				      (times(timer, now_ns) - 1),
+				      period_ns(timer));
 	timer->redeliver = false;
 	timer->past &= timer->deadline < now_ns;
 	timer->held_next = timer->deadline;

@@ -268,9 +268,9 @@ static void check_deliveries(struct twins *twins,
 		wrong = horrible_deliver(&twins->horrible, &records[i],
 					 twins->now, hold);
 		check(twins, !wrong,
-		      "%s: id %#llx deadline %llu period %u flags %#x at %llu",
+		      "%s: id %#llx deadline %llu count %u flags %#x at %llu",
 		      wrong, records[i].id, records[i].deadline_ns,
-		      records[i].period_ms, records[i].flags, twins->now);
+		      records[i].count, records[i].flags, twins->now);
 	}
 }
 

@@ -139,37 +139,80 @@ static void periodic(void **state)
 	struct expiry_record record, records[5];
 	struct test_queue queue;
 	u64 id;
-	u32 i;
 
 	(void)state;
 	test_queue_init(&queue, 0, 10, test_seed);
 	id = test_arm(&queue, 0, 10 * MS, 1, 10).id;
 	assert_int_equal(one(&queue, &record, 15 * MS), 1);
-	expect(&record, id, 10 * MS, 10, 0);
+	expect(&record, id, 10 * MS, 1, 0);
 	assert_int_equal(one(&queue, &record, 20 * MS - 1), 0);
 	assert_true(timers_next_ns(&queue.timers) == 20 * MS);
 
-	/* A late reader gets each of them. */
-	assert_int_equal(test_deliver(&queue, records, 5, 55 * MS), 4);
-	for (i = 0; i < 4; i++)
-		expect(&records[i], id, (20 + 10 * i) * MS, 10, 0);
+	/* A late reader gets one record that counts them. */
+	assert_int_equal(test_deliver(&queue, records, 5, 55 * MS), 1);
+	expect(&records[0], id, 20 * MS, 4, 0);
+	assert_true(timers_next_ns(&queue.timers) == 60 * MS);
 
 	/* A refresh moves it and keeps the period. */
 	test_refresh(&queue, id, 61 * MS, 0);
-	assert_int_equal(test_deliver(&queue, records, 5, 71 * MS), 2);
-	expect(&records[0], id, 61 * MS, 10, 0);
-	expect(&records[1], id, 71 * MS, 10, 0);
+	assert_int_equal(test_deliver(&queue, records, 5, 71 * MS), 1);
+	expect(&records[0], id, 61 * MS, 2, 0);
 	assert_int_equal(test_op(&queue, EXPIRY_OP_CANCEL, id).status, 0);
 	assert_true(!timers_nr(&queue.timers));
 
 	/* At the end of time there is no next. */
 	id = test_arm(&queue, 0, EXPIRY_NEVER - 5, 1, ~0U).id;
 	assert_int_equal(one(&queue, &record, EXPIRY_NEVER - 1), 1);
-	expect(&record, id, EXPIRY_NEVER - 5, ~0U, 0);
+	expect(&record, id, EXPIRY_NEVER - 5, 1, 0);
 	assert_int_equal(one(&queue, &record, EXPIRY_NEVER), 0);
 	record = test_op(&queue, EXPIRY_OP_QUERY, id);
 	assert_true(!record.status && record.deadline_ns == EXPIRY_NEVER);
 	test_queue_free(&queue);
+}
+
+/* However many times a periodic timer missed, they are one record that counts
+ * them, and its next time is the first that has not come: for each period,
+ * number of periods missed, and time since the last of them.
+ */
+static void missed_times_are_counted(void **state)
+{
+	static const u32 periods[] = { 1, 10, 3600000, ~0U };
+	static const u64 missed[] = { 0, 1, 2, 36000000, 0xfffffffeULL,
+				      0xffffffffULL, 0x100000000ULL };
+	struct expiry_record records[4];
+	struct test_queue queue;
+	u32 i, since, count;
+	u64 id;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(periods) * ARRAY_SIZE(missed) * 3; i++) {
+		u64 period = periods[i % ARRAY_SIZE(periods)] * MS;
+		u64 times = missed[i / 3 % ARRAY_SIZE(missed)];
+		u64 rest[] = { 0, 1, period - 1 }, now, next;
+
+		since = i % 3;
+		if (times > (EXPIRY_NEVER - 7) / period)
+			times = (EXPIRY_NEVER - 7) / period - 1;
+		count = times < 0xffffffff ? times + 1 : 0xffffffff;
+		now = 7 + times * period + rest[since];
+		next = now - rest[since] > EXPIRY_NEVER - period ?
+		       EXPIRY_NEVER : now - rest[since] + period;
+
+		test_queue_init(&queue, i & 1 ? ACK : 0, 10, test_seed);
+		id = test_arm(&queue, 0, 7, 1, period / MS).id;
+		assert_int_equal(test_deliver(&queue, records, 4, now), 1);
+		expect(&records[0], id, 7, count, 0);
+		assert_int_equal(one(&queue, &records[0], next - 1), 0);
+		assert_true(timers_next_ns(&queue.timers) == next);
+		if (i & 1) {
+			/* Only the last of them is repeated. */
+			test_rewind_at(&queue, now);
+			assert_int_equal(one(&queue, &records[0], now), 1);
+			expect(&records[0], id, now - rest[since], 1,
+			       EXPIRY_F_REDELIVERED);
+		}
+		test_queue_free(&queue);
+	}
 }
 
 /* One call skips a few stale nodes, too few for a sweep, and remembers the
@@ -263,6 +306,7 @@ int main(int argc, char **argv)
 		test_with_layouts(refreshed_and_cancelled),
 		test_with_layouts(armed_until_it_is_read),
 		test_with_layouts(periodic),
+		test_with_layouts(missed_times_are_counted),
 		test_with_layouts(stale_ones_hold_nothing_up),
 		test_with_layouts(delivered_nodes_leave),
 		test_with_layouts(the_top_is_the_truth),

@@ -83,31 +83,50 @@ static void held_on_an_acknowledging_queue(void **state)
 	test_queue_free(&queue);
 }
 
-/* A periodic timer that is in one read several times is due again from the
- * first that did not reach the reader.
+/* A periodic timer whose record did not reach the reader is due again from the
+ * first of the times that the record counted, with those since then. On an
+ * acknowledging queue a redelivery and its next record restore the same.
  */
 static void restored_periodic(void **state)
 {
+	static const u64 now[] = { 10 * MS, 19 * MS, 20 * MS, 45 * MS,
+				   10 * MS + 36000000 * 10 * MS };
 	struct expiry_record records[5];
 	struct test_queue queue;
-	u32 reached;
+	u32 reached, acking, first, i, nr;
 	u64 id;
 
 	(void)state;
-	for (reached = 0; reached <= 4; reached++) {
-		test_queue_init(&queue, 0, 10, test_seed);
-		id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
-		assert_int_equal(timers_deliver(&queue.timers, records, 4,
-						45 * MS, true), 4);
+	for (i = 0; i < 4 * ARRAY_SIZE(now); i++) {
+		u64 at = now[i / 4];
+
+		acking = i & 1;
+		first = acking ? 2 : 1;
+		reached = i & 2 ? first : 0;
+		test_queue_init(&queue, acking ? ACK : 0, 10, test_seed);
+		id = test_arm(&queue, 0, acking ? 0 : 10 * MS, 0, 10).id;
+		if (acking) {
+			assert_int_equal(one(&queue, records, 0), 1);
+			test_rewind(&queue);
+		}
+		assert_int_equal(timers_deliver(&queue.timers, records, 4, at,
+						true), first);
 		assert_int_equal(timers_restore(&queue.timers,
 						records + reached,
-						4 - reached), 0);
-		timers_release(&queue.timers, records, reached);
-		assert_true(queue.timers.armed == 1 && !queue.timers.unacked);
-		assert_int_equal(test_deliver(&queue, records, 5, 45 * MS),
-				 4 - reached);
-		if (reached < 4)
-			expect(&records[0], id, (1 + reached) * 10 * MS, 10,
+						first - reached), 0);
+		assert_int_equal(timers_release(&queue.timers, records,
+						reached), 0);
+		assert_int_equal(timers_validate(&queue.timers), 0);
+		at += 10 * MS;
+		nr = test_deliver(&queue, records, 5, at);
+		assert_int_equal(nr, reached ? 1 : first);
+		if (acking && !reached)
+			expect(&records[0], id, 0, 1, EXPIRY_F_REDELIVERED);
+		if (reached)
+			expect(&records[nr - 1], id, at / (10 * MS) * 10 * MS,
+			       1, 0);
+		else
+			expect(&records[nr - 1], id, 10 * MS, at / (10 * MS),
 			       0);
 		test_queue_free(&queue);
 	}
@@ -183,8 +202,8 @@ static void both_come(struct test_queue *queue, u64 id)
 	struct expiry_record records[2];
 
 	assert_int_equal(test_deliver(queue, records, 2, 10 * MS), 2);
-	expect(&records[0], id, 10 * MS, 10, EXPIRY_F_REDELIVERED);
-	expect(&records[1], id, 5 * MS, 10, 0);
+	expect(&records[0], id, 10 * MS, 1, EXPIRY_F_REDELIVERED);
+	expect(&records[1], id, 5 * MS, 1, 0);
 }
 
 /* The next deadline is not that of the stale node on top. */
@@ -225,32 +244,31 @@ static void swept_after_restore(void **state)
  */
 static void refreshed_while_held(void **state)
 {
-	static const u32 held[] = { 1, 3 };
+	static const u64 now[] = { 10 * MS, 35 * MS };
 	struct expiry_record records[4];
 	struct test_queue queue;
 	u32 i;
 	u64 id;
 
 	(void)state;
-	for (i = 0; i < ARRAY_SIZE(held); i++) {
+	for (i = 0; i < ARRAY_SIZE(now); i++) {
 		test_queue_init(&queue, 0, 10, test_seed);
 		id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
-		assert_int_equal(timers_deliver(&queue.timers, records, held[i],
-						35 * MS, true), held[i]);
+		assert_int_equal(timers_deliver(&queue.timers, records, 3,
+						now[i], true), 1);
 		test_refresh(&queue, id, 90 * MS, 0);
-		assert_int_equal(timers_restore(&queue.timers, records,
-						held[i]), 0);
+		assert_int_equal(timers_restore(&queue.timers, records, 1), 0);
 		assert_true(queue.timers.unacked == 0);
 		assert_int_equal(timers_validate(&queue.timers), 0);
 		assert_int_equal(test_deliver(&queue, records, 2, 89 * MS), 0);
 		assert_int_equal(one(&queue, records, 90 * MS), 1);
-		expect(&records[0], id, 90 * MS, 10, 0);
+		expect(&records[0], id, 90 * MS, 1, 0);
 		test_queue_free(&queue);
 	}
 }
 
-/* The same where a redelivery was taken, and the times after it, too: it comes again
- * at once, what the timer was refreshed to at its time, and nothing between.
+/* The same where a redelivery was taken, and the record of the times after it, too:
+ * the redelivery comes again at once, what the timer was refreshed to at its time, and nothing between.
  */
 static void redelivery_refreshed_while_held(void **state)
 {
@@ -265,7 +283,7 @@ static void redelivery_refreshed_while_held(void **state)
 	assert_int_equal(one(&queue, records, 15 * MS), 1);
 	test_rewind_at(&queue, 15 * MS);
 	nr = timers_deliver(&queue.timers, records, 5, 45 * MS, true);
-	assert_in_range(nr, 2, 4);
+	assert_int_equal(nr, 2);
 	assert_int_equal(records[0].flags, EXPIRY_F_REDELIVERED);
 	test_refresh(&queue, id, 90 * MS, 0);
 	assert_int_equal(timers_restore(&queue.timers, records, nr), 0);
@@ -273,7 +291,7 @@ static void redelivery_refreshed_while_held(void **state)
 	assert_int_equal(test_deliver(&queue, records, 5, 89 * MS), 1);
 	assert_int_equal(records[0].flags, EXPIRY_F_REDELIVERED);
 	assert_int_equal(one(&queue, records, 90 * MS), 1);
-	expect(&records[0], id, 90 * MS, 10, 0);
+	expect(&records[0], id, 90 * MS, 1, 0);
 	test_queue_free(&queue);
 }
 
@@ -319,7 +337,8 @@ static void counts_agree_after_restore(void **state)
 
 	(void)state;
 	test_queue_init(&queue, 0, 10, test_seed);
-	test_arm(&queue, 0, 10 * MS, 0, 10);
+	for (i = 0; i < 4; i++)
+		test_arm(&queue, 0, 10 * MS, 0, i * 10);
 	assert_int_equal(timers_deliver(&queue.timers, records, 4, 45 * MS,
 					true), 4);
 	assert_int_equal(timers_restore(&queue.timers, records, 4), 0);

@@ -41,7 +41,7 @@ TEST_F(read, expiration_says_what_expired)
 	EXPECT_EQ(EXPIRY_OP_EXPIRED, record.op);
 	EXPECT_EQ(0, record.flags);
 	EXPECT_EQ(0, record.status);
-	EXPECT_EQ(0, record.period_ms);
+	EXPECT_EQ(0, record.count);
 	EXPECT_EQ(armed.id, record.id);
 	EXPECT_EQ(armed.deadline_ns, record.deadline_ns);
 	EXPECT_EQ(0xabcdef, record.cookie);

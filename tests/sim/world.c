@@ -154,7 +154,7 @@ static void next_phase(void)
 	switch (sim.phase) {
 	case SIM_DRAIN:
 		check_idle();
-		/* A periodic timer that is far behind has no end. */
+		/* A periodic timer has no end. */
 		if (rounds++ < ROUNDS && (peers_drain() || jump()))
 			return;
 		sim.phase = SIM_CLOSE;

@@ -46,6 +46,11 @@ class Record(collections.namedtuple(
     def __bytes__(self):
         return LAYOUT.pack(*self)
 
+    @property
+    def count(self):
+        """Of an expiration, in the place of the period."""
+        return self.period
+
 
 def unpack(data):
     return [Record(*fields) for fields in LAYOUT.iter_unpack(data)]

@@ -8,10 +8,12 @@ import termios
 import time
 
 import tap
-from client import (ACK, ACKING, CANCEL, CONSUME, CREDIT, HOUR, NEVER, QUERY,
+from client import (ACK, ACKING, CANCEL, CONSUME, CREDIT, HOUR, NEVER, OBSERVE, QUERY,
                     REDELIVERED, REFRESH, RELATIVE, SECOND, SIZE, STAT,
                     Closed, Connection, Record, arm, attach, hello, scaled,
                     wait_for)
+
+MS = SECOND // 1000
 
 
 def test_none_without_credit(daemon):
@@ -312,11 +314,46 @@ def test_periodic_timer_comes_every_period(daemon):
         want = armed.deadline
         for _ in range(10):
             record = queue.expiration()
-            assert record.deadline == want and record.period == 10, record
-            assert record.deadline <= time.monotonic_ns()
-            want += 10 * SECOND // 1000
+            # Each once: one record counts the times that the server was late for.
+            assert record.deadline == want and record.count >= 1, record
+            want += record.count * 10 * MS
+            assert want - 10 * MS <= time.monotonic_ns()
         queue.send(Record(CANCEL, id=armed.id))
         assert queue.reply().status == 0
+
+
+def test_missed_times_are_one_expiration_that_counts_them(daemon):
+    """A timer of 1 ms that was due ten hours ago: without a consumer, without
+    credit, and to an observer the same."""
+    hours = 10 * 3600 * SECOND
+    with attach(daemon.path, "missed", ACKING) as producer:
+        first = time.monotonic_ns() - hours
+        armed = producer.request(arm(first, 5, period=1, flags=0))
+        assert armed.status == 0 and armed.period == 1, armed
+        with attach(daemon.path, "missed", ACKING | CONSUME) as consumer, \
+                attach(daemon.path, "missed", ACKING | OBSERVE) as observer:
+            consumer.credit(1)
+            record = consumer.expiration()
+            now = time.monotonic_ns()
+            assert record.deadline == first, record
+            assert hours // MS < record.count <= (now - first) // MS + 1, \
+                record
+            assert observer.record() == record
+            # The next one begins where this one ends.
+            consumer.credit(1)
+            after = consumer.expiration()
+            assert after.deadline == first + record.count * MS, after
+            assert not after.flags and after.count >= 1, after
+            last = after.deadline + (after.count - 1) * MS
+            assert producer.request(
+                Record(CANCEL, id=armed.id)).status == 0
+        # Of several that are not acknowledged the last is repeated.
+        with attach(daemon.path, "missed", ACKING | CONSUME) as consumer:
+            consumer.credit(9)
+            again = consumer.expiration()
+            assert again.deadline == last and again.count == 0, again
+            assert again.flags == REDELIVERED
+            assert consumer.quiet()
 
 
 def test_reply_to_arm_comes_before_its_expiration(daemon):

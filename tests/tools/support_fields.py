@@ -118,6 +118,9 @@ def layouts():
     for path in HEADERS:
         with open(os.path.join(ROOT, path), encoding="utf-8") as file:
             text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
+        # A union counts by its first member.
+        text = re.sub(r"\tunion \{\n\t(\t[^;]*;\n).*?\n\t\};\n", r"\1", text,
+                      flags=re.S)
         numbers.update(re.findall(r"#define\s+(\w+)\s+(\d+)", text))
         for name, body in re.findall(r"struct (\w+) \{\n(.*?)\n\};", text,
                                      re.S):

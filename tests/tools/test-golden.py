@@ -239,9 +239,10 @@ def expirations(clock):
     now = NOW[clock]
     return [Record(EXPIRED, id=1, deadline=now - 1, cookie=11),
             Record(EXPIRED, REDELIVERED, id=2, deadline=now - 90 * SECOND,
-                   cookie=22, period=500),
+                   cookie=22, period=1),
             Record(CLOCK_SET, deadline=now + SECOND),
-            Record(EXPIRED, id=NEVER, deadline=0, cookie=NEVER),
+            Record(EXPIRED, id=NEVER, deadline=0, cookie=NEVER,
+                   period=2**32 - 1),
             Record(EXPIRED, REDELIVERED, id=4, deadline=now + 1, cookie=44)]
 
 

@@ -103,7 +103,7 @@ def test_all_64_bits_are_kept():
 
 
 # Keys with 32 bits, and rates.
-NARROW = {"period_ms", "uid", "connections", "observers", "consumer_pid",
+NARROW = {"period_ms", "count", "uid", "connections", "observers", "consumer_pid",
           "credit", "requests_per_second", "expirations_per_second"}
 
 

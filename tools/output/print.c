@@ -8,21 +8,24 @@
 #include "tools/output/span.h"
 #include "tools/output/time-text.h"
 
-static void print_head(const struct ctl *ctl, const char *distance)
+#define COUNT_TEXT	sizeof("4294967295")
+
+static void print_head(const struct ctl *ctl, const char *distance,
+		       const char *period)
 {
 	if (!ctl->json && isatty(STDOUT_FILENO))
 		printf("%s%-20s  %-24s  %12s  %10s  %s%s\n", bold(ctl), "ID",
-		       "DEADLINE", distance, "PERIOD", "COOKIE", plain(ctl));
+		       "DEADLINE", distance, period, "COOKIE", plain(ctl));
 }
 
 void print_timer_head(const struct ctl *ctl)
 {
-	print_head(ctl, "IN");
+	print_head(ctl, "IN", "PERIOD");
 }
 
 void print_expired_head(const struct ctl *ctl)
 {
-	print_head(ctl, "LATE");
+	print_head(ctl, "LATE", "TIMES");
 }
 
 const char *distance_text(char *text, uint64_t ns, uint64_t now_ns)
@@ -38,30 +41,40 @@ const char *distance_text(char *text, uint64_t ns, uint64_t now_ns)
 }
 
 static void print_row(const struct ctl *ctl, const struct expiry_record *timer,
-		      const char *distance, const char *note)
+		      const char *distance, const char *period,
+		      const char *note)
 {
-	char when[TIME_TEXT], period[SPAN_TEXT];
+	char when[TIME_TEXT];
 
 	printf("%-20" PRIu64 "  %-24s  %12s  %10s  %" PRIu64 "%s%s\n",
 	       (uint64_t)timer->id,
 	       time_text(when, timer->deadline_ns, ctl_clock(ctl), 3),
-	       distance,
-	       timer->period_ms ?
-	       span_text(period, timer->period_ms * 1000000ULL) : "-",
+	       distance, period,
 	       (uint64_t)timer->cookie,
 	       *note ? "  " : "", note);
+}
+
+/* Prints the members that a timer and its expiration have alike. */
+static void json_id(struct json *json, const struct ctl *ctl,
+		    const struct expiry_record *timer)
+{
+	json_u64(json, "id", timer->id);
+	json_time(json, "deadline", timer->deadline_ns, ctl_clock(ctl));
+	json_u64(json, "cookie", timer->cookie);
 }
 
 void print_timer(const struct ctl *ctl, const struct expiry_record *timer,
 		 uint64_t now_ns, const char *note)
 {
-	char distance[DISTANCE_TEXT];
+	char distance[DISTANCE_TEXT], period[SPAN_TEXT];
 	struct json json;
 
 	if (!ctl->json) {
 		print_row(ctl, timer,
 			  distance_text(distance, timer->deadline_ns, now_ns),
-			  note);
+			  timer->period_ms ?
+			  span_text(period, timer->period_ms * 1000000ULL) :
+			  "-", note);
 		return;
 	}
 	json_begin(&json);
@@ -73,14 +86,15 @@ void print_expired(const struct ctl *ctl, const struct expiry_record *event,
 		   uint64_t now_ns)
 {
 	bool again = event->flags & EXPIRY_F_REDELIVERED;
-	char late[DISTANCE_TEXT], span[SPAN_TEXT];
+	char late[DISTANCE_TEXT], span[SPAN_TEXT], count[COUNT_TEXT] = "-";
 	uint64_t ns = event->deadline_ns;
 	struct json json;
 
 	if (ctl->json) {
 		json_begin(&json);
 		json_text(&json, "event", "expired");
-		json_timer(&json, ctl, event);
+		json_id(&json, ctl, event);
+		json_u32(&json, "count", event->count);
 		json_s64(&json, "late_ns", now_ns - ns);
 		json_bool(&json, "redelivered", again);
 		json_end(&json);
@@ -89,7 +103,10 @@ void print_expired(const struct ctl *ctl, const struct expiry_record *event,
 	/* The deadline may be in the future again if the clock was set back. */
 	snprintf(late, sizeof(late), "late %s",
 		 span_text(span, ns < now_ns ? now_ns - ns : 0));
-	print_row(ctl, event, late, again ? "redelivered" : "");
+	if (event->count)
+		snprintf(count, sizeof(count), "%" PRIu32,
+			 (uint32_t)event->count);
+	print_row(ctl, event, late, count, again ? "redelivered" : "");
 }
 
 void print_clock_set(const struct ctl *ctl, const struct expiry_record *event)
@@ -112,9 +129,7 @@ void print_clock_set(const struct ctl *ctl, const struct expiry_record *event)
 void json_timer(struct json *json, const struct ctl *ctl,
 		const struct expiry_record *timer)
 {
-	json_u64(json, "id", timer->id);
-	json_time(json, "deadline", timer->deadline_ns, ctl_clock(ctl));
-	json_u64(json, "cookie", timer->cookie);
+	json_id(json, ctl, timer);
 	json_u32(json, "period_ms", timer->period_ms);
 }
 

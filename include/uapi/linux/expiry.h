@@ -42,7 +42,12 @@
  * @status: in: must be 0 (else -EINVAL). Out: 0 or a negative errno. Only
  *	this field of a refused record changes.
  * @period_ms: milliseconds; 0 = once. Else each delivery arms the timer again
- *	for its deadline + period. Used by ARM; out of QUERY, EXPIRED.
+ *	for the first time after now that is a multiple of the period behind its
+ *	deadline. Used by ARM; out of REFRESH, CANCEL, QUERY.
+ * @count: in the place of @period_ms, out of EXPIRED: 0 = the timer has no
+ *	period. Else the times that this record stands for, from @deadline_ns
+ *	on: 1, or more if its reader was late. At most 2^32 - 1, also if there
+ *	were more.
  * @id: names the timer. On a plain queue the reply to ARM gives it (generation
  *	<< 32 | slot number from 1). On a keyed queue the client chooses it. 0
  *	is never a timer.
@@ -54,7 +59,10 @@ struct expiry_record {
 	__u8  op;
 	__u8  flags;
 	__s16 status;
-	__u32 period_ms;
+	union {
+		__u32 period_ms;
+		__u32 count;
+	};
 	__u64 id;
 	__u64 deadline_ns;
 	__u64 cookie;
@@ -86,7 +94,7 @@ struct expiry_record {
 #define EXPIRY_OP_CLEAR		6
 
 /* Records for readers; as a request: -EOPNOTSUPP. */
-#define EXPIRY_OP_EXPIRED	16	/* id, the deadline it had, cookie, period */
+#define EXPIRY_OP_EXPIRED	16	/* id, the deadline it had, cookie, count */
 #define EXPIRY_OP_CLOCK_SET	17	/* REALTIME was stepped; deadline_ns = now */
 
 #define EXPIRY_F_RELATIVE	0x01	/* in, ARM REFRESH: deadline from now */

@@ -18,14 +18,15 @@ class Due:
     ends without an exception. After one it is left to be delivered again.
 
     @id, @cookie: as armed; @deadline: nanoseconds on the queue's clock
-    @period_ms: 0, or the timer is armed for its next time
+    @count: of a periodic timer the times that it stands for: 1, or more if it came
+        late; 0 for a timer without period
     @redelivered: it was delivered before, and not acknowledged
     """
 
-    __slots__ = ("id", "deadline", "cookie", "period_ms", "redelivered", "_acknowledge")
+    __slots__ = ("id", "deadline", "cookie", "count", "redelivered", "_acknowledge")
 
     def __init__(self, record: Record, acknowledge: Acknowledge) -> None:
-        _, flags, _, self.period_ms, self.id, self.deadline, self.cookie = record
+        _, flags, _, self.count, self.id, self.deadline, self.cookie = record
         self.redelivered = bool(flags & REDELIVERED)
         self._acknowledge = acknowledge
 
