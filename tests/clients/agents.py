@@ -166,10 +166,10 @@ class Table:
     def end(self):
         """Prints the table; returns the exit status."""
         width = max([len(row) for row in self.rows] + [1])
-        print("# %-*s %s" % (width, "", " ".join(self.agents)))
+        print("# %-*s %s" % (width, "", " ".join("%-7s" % name for name in self.agents)))
         for row, outcomes in self.rows.items():
             print("# %-*s %s" % (width, row, " ".join(
-                "%-*s" % (len(agent), outcomes.get(agent, "-"))
+                "%-*s" % (max(len(agent), 7), outcomes.get(agent, "-"))
                 for agent in self.agents)))
         print("1..%d%s" % (self.number, "" if self.number else " # SKIP no agent is built"))
         if not self.number:

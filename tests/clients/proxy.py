@@ -1,0 +1,77 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A proxy of the daemon's socket that cuts one connection after any byte."""
+
+import os
+import select
+import socket
+import tempfile
+import threading
+
+UP, DOWN = "up", "down"     # to the daemon, to the client
+
+
+class Proxy:
+    """Forwards each connection, and counts the bytes of the first one after cut()."""
+
+    def __init__(self, target):
+        self.target = target
+        self.folder = tempfile.TemporaryDirectory(prefix="expiry-")
+        self.path = os.path.join(self.folder.name, "s")
+        self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        self.listener.bind(self.path)
+        self.listener.listen(16)
+        self.direction, self.left = None, None
+        self.seen = {UP: 0, DOWN: 0}
+        self.is_cut = False
+        self.threads = [threading.Thread(target=self.accept)]
+        self.threads[0].start()
+
+    def cut(self, direction, after):
+        """The next connection ends after so many bytes of this direction."""
+        self.direction, self.left = direction, after
+        self.is_cut = False
+
+    def accept(self):
+        while True:
+            try:
+                client, _ = self.listener.accept()
+            except OSError:
+                return
+            direction, left = self.direction, self.left
+            self.direction = None
+            thread = threading.Thread(target=self.forward, args=(client, direction, left))
+            self.threads.append(thread)
+            thread.start()
+
+    def forward(self, client, direction, left):
+        daemon = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
+        seen = {UP: 0, DOWN: 0}
+        ways = {client: (UP, daemon), daemon: (DOWN, client)}
+        try:
+            daemon.connect(self.target)
+            while not (direction and left == 0):
+                for source in select.select(list(ways), [], [])[0]:
+                    way, sink = ways[source]
+                    data = source.recv(left if way == direction else 1 << 16)
+                    if not data:
+                        self.seen = seen
+                        return
+                    sink.sendall(data)
+                    seen[way] += len(data)
+                    if way == direction:
+                        left -= len(data)
+                        if not left:
+                            break
+            self.is_cut = True
+        except OSError:
+            pass
+        finally:
+            client.close()
+            daemon.close()
+
+    def close(self):
+        self.listener.shutdown(socket.SHUT_RDWR)
+        self.listener.close()
+        for thread in self.threads:
+            thread.join()
+        self.folder.cleanup()

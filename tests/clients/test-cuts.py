@@ -1,0 +1,97 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""A client with reconnect sees a pause where its connection ends, whichever byte was the
+last, in either direction. EXPIRY_TEST_CUTS is the distance between two cuts."""
+
+import os
+import sys
+import time
+import traceback
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "socket"))
+
+import agents                           # noqa: E402
+from daemon import Daemon               # noqa: E402
+from proxy import DOWN, UP, Proxy       # noqa: E402
+
+STEP = int(os.environ.get("EXPIRY_TEST_CUTS", "11"))
+HOUR = 3600 * 10**9
+HELLO = 32
+
+
+def work(agent, path, queue, is_cut):
+    """One of each call. Where the connection broke, what ends a timer may answer that it
+    is gone: it was carried out before."""
+    line = "open path=%s queue=%s clock=monotonic flags=consume,keyed,ack,reconnect" % (
+        path, queue)
+    opened = agent.command(line)
+    if opened.error == "ECONNRESET":        # cut inside the first HELLO
+        assert is_cut()
+        # The daemon may not yet know that the connection before is closed.
+        end = time.monotonic() + agents.PATIENCE
+        opened = agent.command(line)
+        while opened.error == "EBUSY" and time.monotonic() < end:
+            opened = agent.command(line)
+    assert opened.word == "ok", opened
+    gone = "ok", "ENOENT"
+    agent.ok("arm id=1 ttl=%d cookie=10" % HOUR)
+    agent.ok("batch op=arm from=3 count=3 ttl=%d cookie=3" % HOUR)
+    agent.ok("arm id=2 ttl=0 cookie=20")
+    answer = agent.ok("receive max=1 timeout_ms=20000")
+    assert answer.before[0]["id"] == "2" and answer.before[0]["cookie"] == "20", answer
+    acked = agent.command("ack id=2")
+    moved = agent.ok("refresh id=1 ttl=%d" % (2 * HOUR)).number("deadline")
+    timer = agent.ok("query id=1")
+    assert timer.number("deadline") == moved and timer["cookie"] == "10", timer
+    cancelled = agent.command("cancel id=1")
+    batch = agent.ok("batch op=cancel from=3 count=3")
+    assert (acked.error or "ok") in gone and (cancelled.error or "ok") in gone
+    if not is_cut():
+        assert acked.word == cancelled.word == "ok" and batch["done"] == "3"
+    agent.refused("query id=1", "ENOENT")
+    # Nothing is left, and nothing comes again that was acknowledged.
+    left = agent.ok("stat")
+    assert left["armed"] == left["unacked"] == "0", left
+    assert agent.ok("receive max=1 timeout_ms=0")["count"] == "0"
+    dropped = agent.command("drop")
+    # It was carried out, and its answer was cut: what HELLO made is another queue.
+    assert dropped.word == "ok" or dropped.error == "ESTALE" and is_cut(), dropped
+    agent.close()
+
+
+def main():
+    names = agents.found()
+    table = agents.Table(names)
+    daemon = Daemon()
+    with daemon:
+        proxy = Proxy(daemon.path)
+        try:
+            for name in names:
+                for direction in UP, DOWN:
+                    row = "a cut after each byte of those that go %s" % direction
+                    where = "uncut"
+                    try:
+                        with agents.Agent(name) as agent:
+                            work(agent, proxy.path, "uncut", lambda: False)
+                            for thread in proxy.threads[1:]:
+                                thread.join()
+                            total = proxy.seen[direction]
+                            assert total > 10 * HELLO, proxy.seen
+                            cuts = range(1, total + 1, STEP)
+                            for after in cuts:
+                                where = "cut after byte %d of %d" % (after, total)
+                                proxy.cut(direction, after)
+                                work(agent, proxy.path, "q%d" % after,
+                                     lambda: proxy.is_cut)
+                        print("# %s: %d cuts %s" % (name, len(cuts), direction))
+                        table.report(row, name, "ok")
+                    except Exception:
+                        table.report(row, name, "failed",
+                                     where + "\n" + traceback.format_exc(limit=-2))
+        finally:
+            proxy.close()
+    return table.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main())

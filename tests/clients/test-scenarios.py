@@ -1,0 +1,320 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The same scenarios for each client, with a daemon. Arguments are words of the names of
+those that are wanted.
+
+A scenario gets an agent and a daemon, which it may kill. What an agent cannot do is
+skipped. EXPIRY_TEST_DRAIN is the number of timers to be drained.
+"""
+
+import os
+import random
+import sys
+import time
+import traceback
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), "..", "socket"))
+
+import agents                           # noqa: E402
+from conversation import Skip           # noqa: E402
+from daemon import Daemon               # noqa: E402
+
+DRAIN = int(os.environ.get("EXPIRY_TEST_DRAIN", "100000"))
+HOUR = 3600 * 10**9
+MS = 10**6
+LONG = 20000        # milliseconds that only a hang needs
+ROUNDS = 30
+CONFIG = "timers_per_user = 4000000\n"
+
+
+def need(agent, *abilities):
+    for ability in abilities:
+        if ability not in agent.can:
+            raise Skip("it has no " + ability)
+
+
+def open_queue(agent, daemon, flags, queue="q", clock="monotonic", more=""):
+    return agent.ok("open path=%s queue=%s clock=%s flags=%s%s"
+                    % (daemon.path, queue, clock, flags, " " + more if more else ""))
+
+
+def due_ids(answer):
+    return [line.number("id") for line in answer.before if line.word == "due"]
+
+
+def test_a_timer_expires_once(agent, daemon):
+    open_queue(agent, daemon, "consume", "-")
+    id = agent.ok("arm ttl=%d cookie=42" % (20 * MS))["id"]
+    answer = agent.ok("receive max=1 timeout_ms=%d" % LONG)
+    assert answer.before[0]["id"] == id and answer.before[0]["cookie"] == "42", answer.before
+    agent.refused("cancel id=" + id, "ENOENT")
+    assert agent.ok("receive max=1 timeout_ms=50")["count"] == "0"
+
+
+def far_then_near(clock):
+    """A nearer timer comes in time though a far one was armed before, with the consumer
+    attached: the daemon's timeout is moved."""
+    def test(agent, daemon):
+        open_queue(agent, daemon, "consume,keyed", clock=clock)
+        agent.ok("arm id=1 ttl=%d" % HOUR)
+        agent.ok("query id=1")
+        agent.ok("arm id=2 ttl=%d" % (50 * MS))
+        assert due_ids(agent.ok("receive max=1 timeout_ms=%d" % LONG)) == [2]
+        agent.ok("drop")
+    return test
+
+
+test_far_then_near_on_realtime = far_then_near("realtime")
+test_far_then_near_on_monotonic = far_then_near("monotonic")
+test_far_then_near_on_boottime = far_then_near("boottime")
+
+
+def test_a_queue_has_one_consumer(agent, daemon):
+    open_queue(agent, daemon, "consume,keyed")
+    with agents.Agent(agent.name) as other:
+        other.refused("open path=%s queue=q clock=monotonic flags=consume,keyed"
+                      % daemon.path, "EBUSY")
+        open_queue(other, daemon, "keyed")
+        other.ok("arm id=7 ttl=0 cookie=1")
+        assert due_ids(agent.ok("receive max=1 timeout_ms=%d" % LONG)) == [7]
+        other.close()
+    agent.ok("drop")
+
+
+def test_what_is_not_acknowledged_comes_again(agent, daemon):
+    open_queue(agent, daemon, "consume,keyed,ack")
+    agent.ok("arm id=5 ttl=0 cookie=9")
+    agent.ok("arm id=6 ttl=0")
+    first = agent.ok("receive max=2 timeout_ms=%d" % LONG)
+    assert due_ids(first) == [5, 6] and first.before[0]["redelivered"] == "0"
+    agent.ok("ack id=6")
+    agent.close()
+    open_queue(agent, daemon, "consume,keyed,ack")
+    again = agent.ok("receive max=1 timeout_ms=%d" % LONG)
+    assert due_ids(again) == [5] and again.before[0]["redelivered"] == "1", again.before
+    agent.ok("ack id=5")
+    agent.refused("ack id=5", "ENOENT")
+    assert agent.ok("stat")["unacked"] == "0"
+    agent.ok("drop")
+
+
+def test_a_cancelled_call_keeps_its_place(agent, daemon):
+    """The answer to a call that nothing waits for goes to no other call."""
+    need(agent, "start", "abandon")
+    open_queue(agent, daemon, "keyed")
+    count = 40
+    agent.ok("batch op=arm from=1 count=%d ttl=%d cookie=1001" % (count, HOUR))
+    choose = random.Random(7)
+    for _ in range(ROUNDS):
+        ids = [choose.randrange(1, count + 1) for _ in range(20)]
+        with daemon.halted():
+            for tag, id in enumerate(ids):
+                agent.ok("start %d query id=%d" % (tag, id))
+            gone = {tag for tag in range(len(ids)) if choose.random() < 0.5}
+            for tag in gone:
+                agent.ok("abandon %d" % tag)
+        for tag, id in enumerate(ids):
+            if tag not in gone:
+                answer = agent.ok("wait %d" % tag)
+                assert answer.number("cookie") == 1000 + id, (id, answer)
+    agent.ok("drop")
+
+
+def test_calls_in_flight_have_their_own_answers(agent, daemon):
+    need(agent, "start")
+    open_queue(agent, daemon, "keyed")
+    agent.ok("batch op=arm from=1 count=30 ttl=%d cookie=1" % HOUR)
+    with daemon.halted():
+        for id in range(1, 31):
+            agent.ok("start %d %s id=%d" % (id, "query" if id % 3 else "cancel", id))
+    for id in range(1, 31):
+        answer = agent.ok("wait %d" % id)
+        assert id % 3 == 0 or answer.number("cookie") == id, (id, answer)
+    assert agent.ok("stat")["armed"] == "20"
+    agent.ok("drop")
+
+
+def test_a_batch_may_be_larger_than_the_window(agent, daemon):
+    open_queue(agent, daemon, "keyed")
+    count = 20000
+    assert agent.ok("batch op=arm from=1 count=%d ttl=%d cookie=1"
+                    % (count, HOUR)).number("done") == count
+    assert agent.ok("batch op=refresh from=1 count=%d ttl=%d"
+                    % (count, 2 * HOUR)).number("done") == count
+    assert agent.ok("query id=%d" % count).number("cookie") == count
+    assert agent.ok("batch op=cancel from=1 count=%d" % count).number("done") == count
+    assert agent.ok("stat")["armed"] == "0"
+    agent.ok("drop")
+
+
+def test_a_slow_consumer_delays_no_answer(agent, daemon):
+    """Expirations wait in the daemon as far as there is no credit, and replies pass."""
+    open_queue(agent, daemon, "consume,keyed", more="credit=4")
+    count = 1000
+    agent.ok("batch op=arm from=1 count=%d ttl=0" % count)
+    agent.ok("arm id=5000 ttl=%d" % HOUR)
+    for _ in range(20):
+        agent.ok("query id=5000")
+    assert agent.ok("stat").number("delivered") <= 4
+    answer = agent.ok("drain count=%d timeout_ms=%d ack=no" % (count, LONG))
+    assert answer.number("sum") == count * (count + 1) // 2, answer
+    assert answer["early"] == answer["unordered"] == "0", answer
+    agent.ok("drop")
+
+
+def test_many_are_drained(agent, daemon):
+    open_queue(agent, daemon, "consume,keyed,ack", more="credit=4096")
+    answer = agent.ok("batch op=arm from=1 count=%d ttl=0" % DRAIN, 120)
+    assert answer.number("done") == DRAIN, answer
+    answer = agent.ok("drain count=%d timeout_ms=100000 ack=yes" % DRAIN, 120)
+    assert answer.number("count") == DRAIN, answer
+    assert answer.number("sum") == DRAIN * (DRAIN + 1) // 2, answer
+    assert (answer["early"], answer["redelivered"]) == ("0", "0"), answer
+    stat = agent.ok("stat")
+    assert stat["armed"] == stat["unacked"] == "0", stat
+    agent.ok("drop")
+
+
+def test_close_ends_calls_in_flight(agent, daemon):
+    need(agent, "start", "abandon")
+    open_queue(agent, daemon, "consume,keyed")
+    with daemon.halted():
+        agent.ok("start a query id=1")
+        agent.ok("start b receive max=1 timeout_ms=%d" % LONG)
+        agent.ok("close")
+        agent.refused("wait a", "ESHUTDOWN", "ECANCELED")
+        agent.refused("wait b", "ESHUTDOWN", "ECANCELED")
+
+
+def test_an_idle_consumer_closes(agent, daemon):
+    open_queue(agent, daemon, "consume,keyed")
+    assert agent.ok("receive max=1 timeout_ms=20")["count"] == "0"
+
+
+def test_a_scan_lists_each_timer_once(agent, daemon):
+    open_queue(agent, daemon, "keyed")
+    agent.ok("batch op=arm from=1 count=1000 ttl=%d" % HOUR)
+    seen, cursor = [], 0
+    while True:
+        part = agent.ok("scan cursor=%d max=100" % cursor)
+        seen += [line.number("id") for line in part.before]
+        cursor = part.number("cursor")
+        if not cursor:
+            break
+    assert sorted(seen) == list(range(1, 1001))
+    agent.ok("drop")
+
+
+def restart(daemon):
+    """Kills the daemon, and starts another on the same socket."""
+    daemon.process.kill()
+    daemon.process.wait()
+    other = Daemon(CONFIG, path=daemon.path)
+    other.__enter__()
+    return other
+
+
+def test_a_lost_queue_is_reported(agent, daemon):
+    open_queue(agent, daemon, "keyed,reconnect")
+    agent.ok("arm id=1 ttl=%d" % HOUR)
+    other = restart(daemon)
+    try:
+        agent.refused("query id=1", "ESTALE")
+        agent.refused("query id=1", "ESTALE")
+        agent.close()
+    finally:
+        other.remove()
+
+
+def test_an_empty_queue_is_restored(agent, daemon):
+    need(agent, "restore")
+    now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    open_queue(agent, daemon, "keyed", more="restore=1:3000:%d" % (now + HOUR))
+    assert agent.ok("query id=3000").number("cookie") == 3000
+    assert agent.ok("restored").values == {"calls": "1", "timers": "3000"}
+    assert agent.ok("stat")["armed"] == "3000"
+    agent.close()
+    # It is not empty any more.
+    open_queue(agent, daemon, "keyed", more="restore=1:3000:%d" % (now + HOUR))
+    assert agent.ok("restored")["calls"] == "0"
+    agent.ok("drop")
+
+
+def test_a_lost_queue_is_restored(agent, daemon):
+    need(agent, "restore")
+    now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    open_queue(agent, daemon, "consume,keyed,ack,reconnect",
+               more="restore=1:500:%d" % (now + 300 * MS))
+    agent.ok("arm id=1000 ttl=%d" % HOUR)
+    other = restart(daemon)
+    try:
+        # What the program did not yield is gone, all else is there.
+        agent.refused("query id=1000", "ENOENT")
+        assert agent.ok("restored")["calls"] == "2"
+        answer = agent.ok("drain count=500 timeout_ms=%d ack=yes" % LONG)
+        assert answer.number("count") == 500 and answer["early"] == "0", answer
+        assert answer.number("sum") == 500 * 501 // 2, answer
+        agent.close()
+    finally:
+        other.remove()
+
+
+def test_restore_comes_before_what_is_in_doubt(agent, daemon):
+    """A call whose answer is missing is newer than what the program keeps."""
+    need(agent, "restore", "start")
+    now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+    open_queue(agent, daemon, "keyed,reconnect", more="restore=1:10:%d" % (now + HOUR))
+    daemon.process.send_signal(19)      # SIGSTOP: the request stays in the socket
+    agent.ok("start a arm id=5 at=%d cookie=77" % (now + HOUR))
+    other = restart(daemon)
+    try:
+        agent.ok("wait a")
+        assert agent.ok("query id=5")["cookie"] == "77"
+        assert agent.ok("query id=6")["cookie"] == "6"
+        agent.close()
+    finally:
+        other.remove()
+
+
+def test_a_daemon_that_is_away_is_waited_for(agent, daemon):
+    open_queue(agent, daemon, "keyed,reconnect", more="timeout_ms=300")
+    daemon.process.kill()
+    daemon.process.wait()
+    agent.refused("arm id=1 ttl=5", "ETIMEDOUT")
+    agent.close()
+
+
+def main(wanted):
+    names = agents.found()
+    table = agents.Table(names)
+    tests = [(name[5:].replace("_", " "), function) for name, function in globals().items()
+             if name.startswith("test_")]
+    for title, function in tests:
+        if wanted and not any(word in title for word in wanted):
+            continue
+        for name in names:
+            begun = time.monotonic()
+            agent, daemon = agents.Agent(name), Daemon(CONFIG)
+            try:
+                assert daemon.wait_ready(), daemon.log()
+                with agent:
+                    function(agent, daemon)
+                    agent.close()
+                if daemon.alive():
+                    status = daemon.end()
+                    assert status == 0, "the daemon ended with %s" % status
+                table.report(title, name, "ok")
+            except Skip as reason:
+                table.report(title, name, "skipped", str(reason))
+            except Exception:
+                table.report(title, name, "failed", traceback.format_exc(limit=-3))
+            finally:
+                agent.kill()
+                daemon.remove()
+            if time.monotonic() - begun > 5:
+                print("# %.1f s" % (time.monotonic() - begun))
+    return table.end()
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
