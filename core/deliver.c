@@ -44,15 +44,82 @@ static void count_delivery(struct timers *timers,
 	}
 }
 
-/* Brings in the pages by which timers_release() finds a periodic timer: it cannot
- * wait. Returns 0 or a page error.
+#define HASHES		32U
+
+/**
+ * struct ahead - deliveries to come in one call
+ * @hashes: of the ids that were prefetched, by slot number modulo HASHES
  */
-static int prepare_release(struct timers *timers, u32 nr,
-			   const struct slot *slot, bool keep)
+struct ahead {
+	struct timers *timers;
+	struct {
+		u32 slot;
+		u32 hash;
+	} hashes[HASHES];
+};
+
+/* Returns whether a delivery looks its id up in the index. On an acknowledging
+ * queue only its ACK does.
+ */
+static inline bool needs_index(const struct timers *timers)
 {
-	if (!keep || is_acking(timers))
+	return (timers->mode & (EXPIRY_MODE_KEYED | EXPIRY_MODE_ACK)) ==
+	       EXPIRY_MODE_KEYED;
+}
+
+static void ahead_init(struct ahead *ahead, struct timers *timers)
+{
+	ahead->timers = timers;
+	if (needs_index(timers))
+		memset(ahead->hashes, 0, sizeof(ahead->hashes));
+}
+
+/* Hashes the id of slot @nr, and prefetches its line of the index. */
+static void ahead_hash(struct ahead *ahead, u32 nr)
+{
+	struct timers *timers = ahead->timers;
+	const struct slot *slot = slots_peek(&timers->slots, nr);
+	u32 hash;
+
+	if (!slot)
+		return;
+	hash = index_hash(&timers->index, slot->id);
+	index_prefetch(&timers->index, hash);
+	ahead->hashes[nr % HASHES].slot = nr;
+	ahead->hashes[nr % HASHES].hash = hash;
+}
+
+/* Prefetches for the heap's next nodes: a bheap_ahead_t. */
+static void ahead_prefetch(void *context, const struct bheap_node *node,
+			   enum bheap_when when)
+{
+	struct ahead *ahead = context;
+
+	if (when != BHEAP_NEXT)
+		timer_ahead(ahead->timers, node, when);
+	else if (needs_index(ahead->timers))
+		ahead_hash(ahead, node->slot);
+}
+
+/* Returns the hash of a timer's id, undefined where needs_index() is false. A
+ * slot keeps its id during the call.
+ */
+static inline u32 ahead_take_hash(const struct ahead *ahead, u32 nr,
+				  const struct slot *slot)
+{
+	if (!needs_index(ahead->timers))
 		return 0;
-	return timer_prepare_end(timers, nr, timer_hash(timers, slot->id));
+	if (likely(ahead->hashes[nr % HASHES].slot == nr))
+		return ahead->hashes[nr % HASHES].hash;
+	return index_hash(&ahead->timers->index, slot->id);
+}
+
+/* Brings in the pages by which the timer is found and ended, by timers_release()
+ * too: it cannot wait. Returns 0 or a page error.
+ */
+static int prepare_index(struct timers *timers, u32 nr, u32 hash)
+{
+	return needs_index(timers) ? timer_prepare_end(timers, nr, hash) : 0;
 }
 
 /* Returns the first time after @now_ns of a timer that was due at @deadline_ns.
@@ -71,11 +138,12 @@ static u64 next_time(u64 deadline_ns, u64 period_ns, u64 now_ns, u32 *count)
 }
 
 /* Takes the live node at the top, which is due. */
-static int deliver_first(struct timers *timers, struct expiry_record *record,
+static int deliver_first(struct ahead *ahead, struct expiry_record *record,
 			 struct slot *slot, u64 now_ns, bool keep)
 {
+	struct timers *timers = ahead->timers;
 	struct bheap_node node = timers->heap.first;
-	u32 nr = node.slot, hash;
+	u32 nr = node.slot, hash = ahead_take_hash(ahead, nr, slot);
 	struct expiry_record expired = {
 		.op = EXPIRY_OP_EXPIRED,
 		.flags = slot->tag & SLOT_REDELIVER ? EXPIRY_F_REDELIVERED : 0,
@@ -94,7 +162,7 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 						  slot_period_ns(slot), now_ns,
 						  &expired.count);
 		}
-		err = prepare_release(timers, nr, slot, keep);
+		err = keep ? prepare_index(timers, nr, hash) : 0;
 		if (!err)
 			err = bheap_replace(&timers->heap, &node);
 		if (err)
@@ -106,9 +174,7 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 			timers->unacked++;
 		}
 	} else {
-		/* Needed by timers_release() too, which cannot wait. */
-		hash = timer_hash(timers, slot->id);
-		err = timer_prepare_end(timers, nr, hash);
+		err = prepare_index(timers, nr, hash);
 		if (!err)
 			err = bheap_pop(&timers->heap);
 		if (err)
@@ -129,8 +195,9 @@ static int deliver_first(struct timers *timers, struct expiry_record *record,
 /* Makes the top node a live one. Returns 1 if it is live (*@slotp is its slot)
  * or the heap is empty, 0 to try again, or a page error.
  */
-static int drop_stale_step(struct timers *timers, struct slot **slotp)
+static int drop_stale_step(struct ahead *ahead, struct slot **slotp)
 {
+	struct timers *timers = ahead->timers;
 	struct bheap *heap = &timers->heap;
 	struct bheap_node node;
 	int err;
@@ -160,19 +227,21 @@ static int drop_stale_step(struct timers *timers, struct slot **slotp)
 	}
 	if (err)
 		return err;
-	heap->layout->top(heap, timer_ahead, timers);
+	heap->layout->top(heap, ahead_prefetch, ahead);
 	return 0;
 }
 
 int timers_drop_stale(struct timers *timers, u32 steps)
 {
+	struct ahead ahead;
 	struct slot *slot;
 	int done;
 
 	if (timers->top_is_live)
 		return 1;
+	ahead_init(&ahead, timers);
 	while (steps--) {
-		done = drop_stale_step(timers, &slot);
+		done = drop_stale_step(&ahead, &slot);
 		if (done < 0)
 			return done;
 		if (done) {
@@ -187,6 +256,7 @@ int timers_deliver(struct timers *timers, struct expiry_record *records,
 		   u32 count, u64 now_ns, bool hold)
 {
 	bool keep = hold || is_acking(timers), past;
+	struct ahead ahead;
 	struct slot *slot;
 	u32 nr = 0, steps;
 	int err = 0;
@@ -196,14 +266,15 @@ int timers_deliver(struct timers *timers, struct expiry_record *records,
 	steps = DELIVER_STEPS_MIN + DELIVER_STEPS * count;
 	timers->late_ns = 0;
 	timers->held_past = 0;
+	ahead_init(&ahead, timers);
 	while (nr < count && timers_due(timers, now_ns) && steps--) {
-		err = drop_stale_step(timers, &slot);
+		err = drop_stale_step(&ahead, &slot);
 		if (err < 0)
 			break;
 		if (!err)
 			continue;
 		past = slot->tag & SLOT_PAST;
-		err = deliver_first(timers, &records[nr], slot, now_ns, keep);
+		err = deliver_first(&ahead, &records[nr], slot, now_ns, keep);
 		if (err)
 			break;
 		/* A periodic timer catches up with the present. */
@@ -216,7 +287,7 @@ int timers_deliver(struct timers *timers, struct expiry_record *records,
 			timers->held_past |= 1ULL << nr;
 		timers->top_is_live = false;
 		nr++;
-		timers->heap.layout->top(&timers->heap, timer_ahead, timers);
+		timers->heap.layout->top(&timers->heap, ahead_prefetch, &ahead);
 	}
 	if (!timers->heap.nr)
 		timers->top_is_live = true;

@@ -253,10 +253,19 @@ static struct index_line *line_extend(struct index *index, u32 number)
 	return line_get(index, number);
 }
 
+static inline void line_fill(struct index_line *line, u32 hash, u32 slot)
+{
+	u32 i = __ffs64(line_free(line)) / 8;
+
+	line->head |= (0x80ULL | (hash & 0x7f)) << i * 8;
+	line->entry[i].hash = hash;
+	line->entry[i].slot = slot;
+}
+
 /* Places an entry by the present sizes; all lines up to its place are there. */
 static void place(struct index *index, u32 hash, u32 slot)
 {
-	u32 number = index_scale(hash, index->lines), i;
+	u32 number = index_scale(hash, index->lines);
 	bool has_moved = index_has_moved(index, number);
 	struct index_line *line;
 
@@ -267,12 +276,9 @@ static void place(struct index *index, u32 hash, u32 slot)
 		line_pass(line);
 		line = line_get(index, ++number);
 	}
-	if (unlikely(!line))
-		return;
-	i = __ffs64(line_free(line)) / 8;
-	line->head |= (0x80ULL | (hash & 0x7f)) << i * 8;
-	line->entry[i].hash = hash;
-	line->entry[i].slot = slot | (index->side ^ (has_moved ? 0 : INDEX_SIDE));
+	if (line)
+		line_fill(line, hash,
+			  slot | (index->side ^ (has_moved ? 0 : INDEX_SIDE)));
 }
 
 /* Returns whether an entry, perhaps a free one, is to be moved with line @home. */
@@ -403,33 +409,32 @@ static int shrink_step(struct index *index)
 	return 0;
 }
 
-/* Begins a change of size if one is due. */
-static void resize(struct index *index)
+static int resize(struct index *index)
 {
 	u32 pages = pages_of(index->lines);
 
-	if (index->nr >= index->grow_at) {
-		index->to = lines_of(grown(pages));
-		index->moved = index->lines;
-	} else if (index->nr < index->shrink_below) {
-		index->to = lines_of(shrunk(pages));
-		index->full_at = full_at(index->to);
-	} else {
-		return;
+	if (index->to == index->lines) {
+		index->side ^= INDEX_SIDE;
+		if (index->nr >= index->grow_at) {
+			index->to = lines_of(grown(pages));
+			index->moved = index->lines;
+		} else {
+			index->to = lines_of(shrunk(pages));
+			index->full_at = full_at(index->to);
+		}
 	}
-	index->side ^= INDEX_SIDE;
+	return index->to > index->lines ? grow_step(index) : shrink_step(index);
 }
 
 /* Takes a bounded step towards a table of the right size. A missing page only
  * delays it.
  */
-static int resize_step(struct index *index)
+static inline int resize_step(struct index *index)
 {
-	if (likely(index->to == index->lines))
-		resize(index);
-	if (likely(index->to == index->lines))
+	if (likely(index->to == index->lines && index->nr < index->grow_at &&
+		   index->nr >= index->shrink_below))
 		return 0;
-	return index->to > index->lines ? grow_step(index) : shrink_step(index);
+	return resize(index);
 }
 
 /* ------------------------------------------------------------------------
@@ -437,17 +442,18 @@ static int resize_step(struct index *index)
  */
 
 /* Gets the lines from the home of @hash to the first with a place. */
-static int prepare_place(struct index *index, u32 hash)
+static inline int prepare_place(struct index *index, u32 hash)
 {
 	u32 number = index_home(index, hash);
-	const struct index_line *line;
+	struct index_line *line = line_extend(index, number);
 
-	do {
-		line = line_extend(index, number++);
-		if (unlikely(!line))
-			return index->pages->error;
-	} while (unlikely(!line_free(line)));
-	return 0;
+	/* While the size changes, index_add() has to know by which one. */
+	index->place = likely(index->to == index->lines) ? line : NULL;
+	while (line && unlikely(!line_free(line))) {
+		index->place = NULL;
+		line = line_extend(index, ++number);
+	}
+	return likely(line) ? 0 : index->pages->error;
 }
 
 int index_prepare(struct index *index, u32 hash)
@@ -475,41 +481,53 @@ int index_prepare(struct index *index, u32 hash)
 
 void index_add(struct index *index, u32 hash, u32 slot)
 {
-	place(index, hash, slot);
+	if (likely(index->place))
+		line_fill(index->place, hash, slot | index->side);
+	else
+		place(index, hash, slot);
 	index->nr++;
 }
 
 int index_prepare_remove(struct index *index, u32 hash, u32 slot)
 {
-	u32 number, end = lines_in_use(index);
-	const struct index_line *line;
+	u32 number = index_home(index, hash), end = lines_in_use(index);
+	struct index_line *line = line_get(index, number);
 
-	for (number = index_home(index, hash); number < end; number++) {
+	index->place = line;
+	while (likely(line)) {
+		index->entry = line_find_slot(line, hash, slot);
+		if (likely(index->entry < INDEX_LINE_ENTRIES) ||
+		    core_broken(++number < end))
+			return 0;
+		index->place = NULL;
 		line = line_get(index, number);
-		if (unlikely(!line))
-			return index->pages->error;
-		if (likely(line_find_slot(line, hash, slot) <
-			   INDEX_LINE_ENTRIES))
-			break;
 	}
-	return 0;
+	return index->pages->error;
+}
+
+/* Finds an entry that is not in its home line, and uncounts it on the way. */
+static void find_place(struct index *index, u32 hash, u32 slot)
+{
+	u32 number = index_home(index, hash);
+	struct index_line *line = line_get(index, number);
+
+	while (!core_broken(line)) {
+		index->entry = line_find_slot(line, hash, slot);
+		if (index->entry < INDEX_LINE_ENTRIES)
+			break;
+		line_unpass(line);
+		line = line_get(index, ++number);
+	}
+	index->place = line;
 }
 
 void index_remove(struct index *index, u32 hash, u32 slot)
 {
-	u32 number = index_home(index, hash), i;
-	struct index_line *line;
-
-	for (;; number++) {
-		line = line_get(index, number);
-		if (core_broken(line))
-			return;
-		i = line_find_slot(line, hash, slot);
-		if (likely(i < INDEX_LINE_ENTRIES))
-			break;
-		line_unpass(line);
-	}
-	line_clear(line, i);
+	if (unlikely(!index->place))
+		find_place(index, hash, slot);
+	if (unlikely(!index->place))
+		return;
+	line_clear(index->place, index->entry);
 	index->nr--;
 	(void)resize_step(index);
 }

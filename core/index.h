@@ -60,6 +60,8 @@ struct index_line {
  * @grow_at: entries with which it grows
  * @full_at: entries with which it takes no other
  * @side: INDEX_SIDE of entries placed by @to, 0 or INDEX_SIDE
+ * @place: the line found by the last preparation, NULL if not the entry's home
+ * @entry: which of that line's
  * @seed: of the hash
  *
  * Hashes are placed by @to from line @moved on while the table grows, and before
@@ -76,6 +78,8 @@ struct index {
 	u32 grow_at;
 	u32 full_at;
 	u32 side;
+	u32 entry;
+	struct index_line *place;
 	u64 seed[2];
 };
 
@@ -108,8 +112,9 @@ static inline u32 index_home(const struct index *index, u32 hash)
 {
 	u32 line = index_scale(hash, index->lines);
 
-	return index_has_moved(index, line) ? index_scale(hash, index->to) :
-					      line;
+	if (unlikely(index->to != index->lines) && index_has_moved(index, line))
+		line = index_scale(hash, index->to);
+	return line;
 }
 
 /* Returns a bit for each entry of @hash's tag, the highest of its byte. A tag has
@@ -123,33 +128,30 @@ static inline u64 index_match(u64 head, u32 hash)
 	       INDEX_TAG_HIGH;
 }
 
-static inline const struct index_line *index_peek(const struct index *index,
-						  u32 hash)
+/* Prefetches the first memory that a lookup of @hash reads. Returns that line, or
+ * NULL if it is not in memory.
+ */
+static inline const struct index_line *
+index_prefetch(const struct index *index, u32 hash)
 {
-	u32 line = index_home(index, hash);
-	const struct index_line *page;
+	u32 number = index_home(index, hash);
+	const struct index_line *line;
 
 	if (unlikely(!index->pages->nr))
 		return NULL;
-	page = core_page_peek(index->pages, line / INDEX_LINES_PER_PAGE);
-	return likely(page) ? page + line % INDEX_LINES_PER_PAGE : NULL;
+	line = core_page_peek(index->pages, number / INDEX_LINES_PER_PAGE);
+	if (unlikely(!line))
+		return NULL;
+	line += number % INDEX_LINES_PER_PAGE;
+	prefetchw(line);
+	return line;
 }
 
-/* Prefetches the first memory that a lookup of @hash reads. */
-static inline void index_prefetch(const struct index *index, u32 hash)
-{
-	const struct index_line *line = index_peek(index, hash);
-
-	if (line)
-		prefetchw(line);
-}
-
-/* Returns the likely slot of @hash, for a prefetch; 0 = unknown. Reads only the
- * cache line that index_prefetch() prefetched.
+/* Returns the likely slot of @hash, for a prefetch; 0 = unknown. @line is what
+ * index_prefetch() returned in the same call of the core.
  */
-static inline u32 index_guess(const struct index *index, u32 hash)
+static inline u32 index_guess(const struct index_line *line, u32 hash)
 {
-	const struct index_line *line = index_peek(index, hash);
 	u64 match = line ? index_match(line->head, hash) : 0;
 
 	return match ? line->entry[__ffs64(match) / 8].slot & ~INDEX_SIDE : 0;
@@ -160,15 +162,17 @@ static inline u32 index_guess(const struct index *index, u32 hash)
 s64 index_find(struct index *index, struct slots *slots, u64 id, u32 hash,
 	       struct slot **slotp);
 
-/* Gets every page that the next index_add() of @hash needs: 0 or a page error.
- * Resizes the table by a bounded step when due.
+/* Gets every page that the index_add() of @hash that follows needs: 0 or a page
+ * error. Resizes the table by a bounded step when due.
  */
 int index_prepare(struct index *index, u32 hash);
 
 /* Adds an entry after index_prepare(); cannot fail. */
 void index_add(struct index *index, u32 hash, u32 slot);
 
-/* Gets every page that index_remove() of an entry needs: 0 or a page error. */
+/* Gets every page that the index_remove() of an entry that follows needs: 0 or a
+ * page error.
+ */
 int index_prepare_remove(struct index *index, u32 hash, u32 slot);
 
 /* Removes an existing entry; cannot fail after index_prepare_remove(). */

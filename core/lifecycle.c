@@ -157,24 +157,11 @@ void timer_ahead(void *context, const struct bheap_node *node,
 		 enum bheap_when when)
 {
 	struct timers *timers = context;
-	const struct slot *slot;
 
-	switch (when) {
-	case BHEAP_FAR:
+	if (when == BHEAP_FAR)
 		slots_prefetch_dir(&timers->slots, node->slot);
-		break;
-	case BHEAP_SOON:
+	else if (when == BHEAP_SOON)
 		timer_prefetch(timers, node->slot);
-		break;
-	case BHEAP_NEXT:
-		if (!timers_is_keyed(timers))
-			break;
-		slot = slots_peek(&timers->slots, node->slot);
-		if (slot)
-			index_prefetch(&timers->index,
-				       index_hash(&timers->index, slot->id));
-		break;
-	}
 }
 
 /* Sweeps stale nodes in proportion to @work just done. A sweep begins when

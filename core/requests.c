@@ -299,15 +299,24 @@ static int apply_record(struct timers *timers, struct expiry_record *record,
 	}
 }
 
-/* Prefetches what @record will touch first: the bucket of its id, or its slot.
- * Sets *@hash to the hash of the id, as timer_hash().
+/**
+ * struct ahead - a record that was prefetched
+ * @line: of the index, where its id is looked up first
+ * @hash: as timer_hash()
  */
+struct ahead {
+	const struct index_line *line;
+	u32 hash;
+};
+
+/* Prefetches what @record will touch first: the line of its id, or its slot. */
 static void prefetch_record(const struct timers *timers,
-			    const struct expiry_record *record, u32 *hash)
+			    const struct expiry_record *record,
+			    struct ahead *ahead)
 {
-	*hash = timer_hash(timers, record->id);
+	ahead->hash = timer_hash(timers, record->id);
 	if (timers_is_keyed(timers))
-		index_prefetch(&timers->index, *hash);
+		ahead->line = index_prefetch(&timers->index, ahead->hash);
 	else if (record->op != EXPIRY_OP_ARM)
 		timer_prefetch(timers, (u32)record->id);
 }
@@ -315,22 +324,22 @@ static void prefetch_record(const struct timers *timers,
 u32 timers_submit(struct timers *timers, struct expiry_record *records,
 		  u32 count, u64 now_ns)
 {
-	u32 hash[AHEAD], i;
+	struct ahead ahead[AHEAD], *half;
 	int status;
+	u32 i;
 
 	for (i = 0; i < AHEAD && i < count; i++)
-		prefetch_record(timers, &records[i], &hash[i]);
+		prefetch_record(timers, &records[i], &ahead[i]);
 
 	for (i = 0; i < count; i++) {
-		/* Half way to its turn, a record's bucket is in the cache. */
+		/* Half way to its turn, a record's line is in the cache. */
+		half = &ahead[(i + AHEAD / 2) % AHEAD];
 		if (timers_is_keyed(timers) && i + AHEAD / 2 < count)
 			timer_prefetch(timers,
-				       index_guess(&timers->index,
-						   hash[(i + AHEAD / 2) %
-							AHEAD]));
+				       index_guess(half->line, half->hash));
 
-		status = apply_record(timers, &records[i], hash[i % AHEAD],
-				      now_ns);
+		status = apply_record(timers, &records[i],
+				      ahead[i % AHEAD].hash, now_ns);
 		if (unlikely(status == -EAGAIN))
 			break;
 		records[i].status = status;
@@ -339,7 +348,7 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
 
 		if (i + AHEAD < count)
 			prefetch_record(timers, &records[i + AHEAD],
-					&hash[i % AHEAD]);
+					&ahead[i % AHEAD]);
 		if (i % TIMERS_SWEEP_EVERY == TIMERS_SWEEP_EVERY - 1)
 			timers_sweep(timers, TIMERS_SWEEP_EVERY);
 	}
