@@ -192,7 +192,11 @@ class Session:
             if op != request.op:
                 raise Broken("a reply of another op")
             self.in_flight -= some
-            request.take(data[at * SIZE:(at + some) * SIZE], some)
+            part = data[at * SIZE:(at + some) * SIZE]
+            if op == ARM and self.options.reconnect:
+                # Now, not when all are answered: STAT may come between.
+                self.arms += lows(part).count(LOW[ARM])
+            request.take(part, some)
             at += some
             if request.answered == request.sent:
                 row.popleft()
@@ -216,8 +220,6 @@ class Session:
             self.row.appendleft(request)
             raise
         self.pause = 0.0
-        if request.op == ARM:
-            self.arms += lows(request.replies).count(LOW[ARM])
         if request.posted:
             self._posted(request)
         request.finish()

@@ -1,0 +1,280 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""The Python client's core without I/O, by a model and seeds: random calls, pieces and
+cuts against a naive server. Arguments: first seed, number of seeds."""
+
+import errno
+import os
+import random
+import sys
+import time
+
+ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.abspath(__file__))))
+sys.path.insert(0, os.path.join(ROOT, "clients", "python", "src"))
+
+from expiry import wire                         # noqa: E402
+from expiry import session as states            # noqa: E402
+from expiry.calls import Calls                  # noqa: E402
+from expiry.options import make_options         # noqa: E402
+from expiry.session import Session              # noqa: E402
+
+SEEDS = 300
+STEPS = 120
+IDS = 12
+FAR = 10**18
+
+
+class Server:
+    """A keyed, acknowledging queue, so plain that reading it shows that it is right.
+
+    @armed: id to (deadline, cookie); @delivered: likewise, not acknowledged
+    @once: cookies of ARM with NEW, which is carried out once
+    @last: cookie of the last ARM of this connection: calls keep their order
+    """
+
+    def __init__(self, uptime=3600 * 10**9):
+        # Long ago: the age of one that answers late is measured with this error.
+        self.begun = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - uptime
+        self.armed, self.delivered = {}, {}
+        self.arms = 0
+        self.again = set()
+        self.once = set()
+        self.connect()
+
+    def connect(self):
+        """A new connection: what was delivered is due again."""
+        self.data, self.out = b"", b""
+        self.credit = self.last = 0
+        self.greeted = False
+        self.again |= set(self.delivered)
+        self.armed.update(self.delivered)
+        self.delivered.clear()
+
+    def lose(self):
+        """The daemon starts anew, without its timers."""
+        self.__init__(uptime=0)
+
+    def receive(self, data):
+        self.data += data
+        while len(self.data) >= 32:
+            record, self.data = self.data[:32], self.data[32:]
+            self.out += self.carry_out(record)
+
+    def carry_out(self, data):
+        op, flags, _, period, id, deadline, cookie = wire.RECORD.unpack(data)
+        status = 0
+        if op == wire.HELLO:
+            self.greeted = True
+            return wire.RECORD.pack(op, flags, 0, period, len(self.armed), 1, 8)
+        if op == wire.CREDIT:
+            self.credit += period
+            return b""
+        if op == wire.STAT:
+            uptime = time.clock_gettime_ns(time.CLOCK_BOOTTIME) - self.begun
+            queue = [0] * 10 + [self.arms] + [0] * 53
+            server = [1, 0, uptime, 0]      # embedded
+            return wire.RECORD.pack(op, 0, 0, 17, 0, 0, 0) + \
+                b"".join(n.to_bytes(8, sys.byteorder) for n in queue + server)
+        if op == wire.ARM:
+            assert cookie >= self.last, "a call overtook another"
+            self.last = cookie
+            if flags & wire.NEW:
+                assert cookie not in self.once, "NEW was sent again"
+                self.once.add(cookie)
+            if flags & wire.NEW and id in self.armed:
+                status = -errno.EEXIST
+            else:
+                self.arms += 1
+                self.delivered.pop(id, None)
+                self.again.discard(id)
+                self.armed[id] = deadline, cookie
+        elif op == wire.ACK:
+            if self.delivered.pop(id, None) is None:
+                if id in self.again and id in self.armed:
+                    del self.armed[id]
+                    self.again.discard(id)
+                else:
+                    status = -errno.ENOENT
+        elif op == wire.CLEAR:
+            cookie = len(self.armed)
+            self.armed.clear()
+            self.delivered.clear()
+            self.again.clear()
+        elif id not in self.armed:
+            status = -errno.ENOENT
+        elif op == wire.CANCEL:
+            deadline, cookie = self.armed.pop(id)
+            self.again.discard(id)
+        elif op == wire.REFRESH:
+            cookie = self.armed[id][1]
+            self.armed[id] = deadline, cookie
+            self.again.discard(id)
+        else:
+            deadline, cookie = self.armed[id]
+        return wire.RECORD.pack(op, 0 if not status else flags, status, period, id,
+                                deadline, cookie)
+
+    def expire(self, choose):
+        """Delivers one of them, where there is credit."""
+        if self.credit and self.armed:
+            id = choose.choice(sorted(self.armed))
+            self.delivered[id] = self.armed.pop(id)
+            flags = wire.REDELIVERED if id in self.again else 0
+            self.credit -= 1
+            self.out += wire.RECORD.pack(wire.EXPIRED, flags, 0, 0, id, *self.delivered[id])
+
+
+class Run:
+    """One client, one server, and what the program knows of each call."""
+
+    def __init__(self, seed, restore):
+        self.choose = random.Random(seed)
+        self.restores = 0
+        self.session = Session(make_options(
+            "q", keyed=True, ack=True, reconnect=True, credit=4,
+            restore=(lambda: iter(())) if restore else None), lambda: None)
+        self.calls = Calls(self.session.options)
+        self.server = Server()
+        self.waiting = {}
+        self.number = 0
+        self.up, self.down = b"", b""
+
+    def call(self):
+        number = self.number = self.number + 1
+        id = self.choose.randrange(1, IDS)
+        ids = [id + at for at in range(self.choose.choice((1, 3, 20)))]
+        make = self.choose.choice((
+            lambda: self.calls.arm(id, None, FAR + number, number, None, False, False),
+            lambda: self.calls.arm(id, None, FAR, number, None, True, False),
+            lambda: self.calls.arm_many(ids, None, None, FAR, None, number, None, None,
+                                        False, False),
+            lambda: self.calls.refresh(id, None, FAR + number, False),
+            lambda: self.calls.one(self.choose.choice((wire.CANCEL, wire.ACK,
+                                                       wire.QUERY)), id),
+            lambda: self.calls.many(wire.CANCEL, ids),
+            lambda: self.calls.arm_many(ids, None, None, FAR, None, number, None, None,
+                                        False, False),
+            lambda: self.calls.plain(wire.CLEAR)))
+        request = make()
+        self.waiting[number] = request
+
+        def answered(got, number=number):
+            assert self.waiting.pop(number) is got, "answered twice"
+            assert got.error or len(got.replies) == len(got.data), "not all replies"
+            self.check(got)
+
+        request.waiter = answered
+        self.session.submit(request)
+        if self.choose.random() < 0.1 and number in self.waiting:
+            # Its caller is cancelled: it keeps its place.
+            request.waiter = None
+            del self.waiting[number]
+
+    def check(self, request):
+        """Each reply is that of its own request."""
+        sent = list(wire.RECORD.iter_unpack(request.data))
+        for want, got in zip(sent, wire.RECORD.iter_unpack(request.replies)):
+            assert got[0] == want[0] and got[4] == want[4], (want, got)
+            assert got[2] in (0, -errno.ENOENT, -errno.EEXIST, -errno.ECONNRESET), got
+            if got[2] == -errno.ECONNRESET:
+                continue
+            if want[0] == wire.ARM and not got[2]:
+                assert got[5:] == want[5:], (want, got)
+            if want[0] == wire.REFRESH and not got[2]:
+                assert got[5] == want[5], (want, got)
+
+    def move(self):
+        """Moves some bytes each way, in pieces."""
+        session = self.session
+        if session.state == states.DOWN:
+            session.retry_at = 0
+            self.server.connect()
+            self.up, self.down = session.greeting(), b""
+        if session.state == states.RESTORING:
+            self.restores += 1
+            session.restored()
+        self.up += b"".join(bytes(part) for part in session.output())
+        size = self.choose.randrange(1, 400)
+        self.server.receive(self.up[:size])
+        self.up = self.up[size:]
+        self.down += self.server.out
+        self.server.out = b""
+        size = self.choose.choice((1, 31, 32, 33, 1000))
+        piece, self.down = self.down[:size], self.down[size:]
+        if piece:
+            session.input(memoryview(bytearray(piece)))
+
+    def step(self):
+        self.call()
+        for _ in range(self.choose.randrange(4)):
+            self.move()
+        draw = self.choose.random()
+        if draw < 0.1 and self.session.connections:
+            # What is on its way is lost, in part carried out.
+            self.server.receive(self.up[:self.choose.randrange(len(self.up) + 1)])
+            self.up = self.down = self.server.data = b""
+            self.session.lost()
+        elif draw < 0.5 and self.server.greeted:
+            self.server.expire(self.choose)
+        elif draw < 0.7:
+            data = self.session.take(self.choose.randrange(1, 6))
+            for record in wire.RECORD.iter_unpack(data):
+                assert record[0] == wire.EXPIRED and record[4] < IDS + 20, record
+
+    def finish(self):
+        """All that waits is answered, and the credit agrees."""
+        for _ in range(20000):
+            if not self.waiting and not self.session.queue and not self.session.row and \
+                    not self.up and not self.down and not self.server.out and self.session.state == states.UP and \
+                    not self.session.credit_due:
+                break
+            self.move()
+            self.session.take(100)
+        assert not self.waiting, "no answer to %s" % list(self.waiting)
+        assert self.session.state == states.UP, (self.session.state, self.session.error)
+        assert self.session.in_flight == 0
+        assert self.session.granted == self.server.credit, (
+            self.session.granted, self.server.credit)
+        assert self.session.granted + self.session.held <= 4
+
+
+def run(seed, losses):
+    this = Run(seed, losses)
+    steps = STEPS
+    for step in range(steps):
+        this.step()
+        if losses and this.choose.random() < 0.03 and this.session.connections:
+            this.up = this.down = b""
+            this.server.lose()
+            this.session.lost()
+        assert this.session.state != states.ENDED, (step, this.session.error)
+    this.finish()
+    return this
+
+
+def main():
+    first = int(sys.argv[1]) if len(sys.argv) > 1 else 1
+    count = int(sys.argv[2]) if len(sys.argv) > 2 else SEEDS
+    failed = False
+    print("1..2")
+    for number, (losses, name) in enumerate((
+            (False, "each call gets its own answer, however the stream is cut"),
+            (True, "so it does when the queue is lost, too, and restored")), 1):
+        restores = 0
+        try:
+            for seed in range(first, first + count):
+                restores += run(seed, losses).restores
+            assert bool(restores) == losses or not losses, "nothing was restored"
+        except Exception as problem:
+            failed = True
+            print("not ok %d - %s" % (number, name))
+            print("# seed %d: %s: %s" % (seed, type(problem).__name__, problem))
+            if len(sys.argv) > 1:
+                raise
+        else:
+            print("ok %d - %s" % (number, name))
+    return 1 if failed else 0
+
+
+if __name__ == "__main__":
+    sys.exit(main())
