@@ -7,8 +7,7 @@ from array import array
 from collections.abc import Callable, Iterator
 from types import TracebackType
 
-from .replies import Timer, timers_of
-from .wire import REDELIVERED, SIZE, Record, columns
+from .wire import RECORD, REDELIVERED, SIZE, Record, columns
 
 Acknowledge = Callable[["array[int]"], None]
 
@@ -69,8 +68,16 @@ class Batch:
     def __len__(self) -> int:
         return len(self.data) // SIZE
 
-    def __iter__(self) -> Iterator[Timer]:
-        return iter(timers_of(self.data))
+    def __iter__(self) -> Iterator[Due]:
+        for record in RECORD.iter_unpack(self.data):
+            yield Due(record, self._acknowledge)
+
+    @property
+    def counts(self) -> array[int]:
+        """Of periodic timers the times that each stands for, see Due.count."""
+        out = array("I")
+        out.frombytes(self.data)
+        return out[1::8]
 
     @property
     def ids(self) -> array[int]:
