@@ -61,6 +61,8 @@ def arguments(description, silence):
     parser.add_argument("--module", metavar="FILE",
                         help="default: build/kmod/RELEASE/expiry.ko")
     parser.add_argument("--module-args", default="", metavar="'NAME=VALUE ...'")
+    parser.add_argument("--append", default="", metavar="'NAME=VALUE ...'",
+                        help="more for the kernel's command line")
     parser.add_argument("command", nargs="+", metavar="COMMAND")
     return parser
 
