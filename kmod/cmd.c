@@ -130,26 +130,35 @@ static int submit_chunk(struct expiry_queue *queue,
 {
 	struct expiry_record __user *user = user_records(batch->addr) + done;
 	struct expiry_record records[EXPIRY_CHUNK];
+	struct expiry_use use = { .nowait = nowait };
+	u32 count, nr = 0, more;
 	size_t left;
-	u32 count;
 	int err;
 
 	count = copy_in(records, user, min(batch->count - done, EXPIRY_CHUNK));
 	if (!count)
 		return -EFAULT;
 
-	err = expiry_queue_lock(queue, nowait);
-	if (err)
-		return err;
-	count = expiry_queue_submit_locked(queue, records, count);
-	expiry_queue_unlock(queue);
-	if (!count)
-		return -EAGAIN;
+	do {
+		err = expiry_queue_lock(queue, &use);
+		if (err)
+			break;
+		more = nr < count ?
+		       expiry_queue_submit_locked(queue, records + nr,
+						  count - nr) : 0;
+		nr += more;
+		expiry_queue_unlock(queue, &use);
+		if (more)
+			use.tries = 0;
+		/* A page is missing for the next record, or for a sweep. */
+	} while (expiry_use_fetch(queue, &use));
+	if (!nr)
+		return err ?: nowait ? -EAGAIN : -EINTR;
 
 	/* Fails only if another thread has just unmapped the memory. */
-	left = copy_to_user(user, records, count * sizeof(*records));
-	count -= DIV_ROUND_UP(left, sizeof(*records));
-	return count ?: -EFAULT;
+	left = copy_to_user(user, records, nr * sizeof(*records));
+	nr -= DIV_ROUND_UP(left, sizeof(*records));
+	return nr ?: -EFAULT;
 }
 
 /**
@@ -205,7 +214,7 @@ static int cmd_stat(struct expiry_queue *queue, void __user *arg)
 	if (err)
 		return err;
 	expiry_queue_stat_locked(queue, &stat);
-	expiry_queue_unlock(queue);
+	expiry_queue_unlock(queue, NULL);
 	return copy_to_user(arg, &stat, sizeof(stat)) ? -EFAULT : 0;
 }
 
@@ -226,17 +235,20 @@ static int scan_chunk(struct expiry_queue *queue,
 		      struct expiry_record __user *user, u32 count, u64 *cursor)
 {
 	struct expiry_record records[EXPIRY_CHUNK];
+	struct expiry_use use = { };
 	u64 next = *cursor;
 	int ret;
 
-	ret = expiry_queue_lock(queue, false);
-	if (ret)
-		return ret;
-	ret = expiry_queue_scan_locked(queue, records,
-				       min(count, EXPIRY_CHUNK), &next);
-	expiry_queue_unlock(queue);
+	do {
+		ret = expiry_queue_lock(queue, &use);
+		if (ret)
+			return ret;
+		ret = expiry_queue_scan_locked(queue, records,
+					       min(count, EXPIRY_CHUNK), &next);
+		expiry_queue_unlock(queue, &use);
+	} while (ret == -EAGAIN && expiry_use_fetch(queue, &use));
 	if (ret < 0)
-		return ret;
+		return ret == -EAGAIN ? -EINTR : ret;
 	if (copy_to_user(user, records, ret * sizeof(*records)))
 		return -EFAULT;
 	*cursor = next;

@@ -81,7 +81,7 @@ static void device_show_fdinfo(struct seq_file *m, struct file *file)
 		return;
 	expiry_queue_stat_locked(queue, &stat);
 	pinned = queue->memory.pinned;
-	expiry_queue_unlock(queue);
+	expiry_queue_unlock(queue, NULL);
 
 	seq_printf(m, "clock:\t%s\n", expiry_clock_name(queue->clock_id));
 	seq_printf(m, "mode:\t%s%s%s\n",

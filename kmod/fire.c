@@ -18,8 +18,8 @@
 #include "fire.h"
 #include "params.h"
 #include "queue_state.h"
-#include "shrink.h"
 #include "trace.h"
+#include "use.h"
 
 /* Stale nodes dropped from the top of the heap in one critical section. */
 #define DROP_STEPS	64U
@@ -111,32 +111,36 @@ void expiry_fire_update_locked(struct expiry_queue *queue)
 }
 
 /*
- * Brings in the page that a caller could not wait for, and makes the top node a
- * live one. Returns 1 if done, 0 to continue, or a page error.
+ * Makes the top node a live one, with the page that was fetched for it. Returns 1
+ * if done, 0 to continue, or a page error.
  */
-static int fetch_locked(struct expiry_queue *queue)
+static int fetch_locked(struct expiry_queue *queue, struct expiry_use *use)
 {
-	int ret;
+	int err = use->fetch.err, ret;
 
-	queue->memory.nowait = false;
-	queue->memory.reclaimed = false;
+	expiry_use_begin_locked(queue, use);
+	if (err)
+		return err;
 	do {
-		ret = expiry_memory_fetch(&queue->memory);
-		if (!ret)
-			ret = timers_drop_stale(&queue->timers, DROP_STEPS);
+		ret = timers_drop_stale(&queue->timers, DROP_STEPS);
 	} while (ret == -EAGAIN && expiry_memory_reclaim(&queue->memory));
-	return ret;
+	expiry_use_end_locked(queue, use);
+	if (!ret)
+		use->tries = 0;
+	/* Of this item, or of the use that it works for. */
+	return use->fetch.array || expiry_use_take_left(queue, use) ? 0 : ret;
 }
 
 static void fetch_work(struct work_struct *work)
 {
 	struct expiry_queue *queue =
 		container_of(work, struct expiry_queue, fetch);
+	struct expiry_use use = { };
 	int ret;
 
 	do {
 		mutex_lock(&queue->lock);
-		ret = fetch_locked(queue);
+		ret = fetch_locked(queue, &use);
 		/*
 		 * The next reader gets the error. The top node may be stale
 		 * then, but is never later than the true one.
@@ -146,8 +150,8 @@ static void fetch_work(struct work_struct *work)
 		if (ret)
 			program_locked(queue);
 		expiry_fire_trim_idle_locked(queue);
-		expiry_shrink_update_locked(queue);
 		mutex_unlock(&queue->lock);
+		expiry_use_fetch(queue, &use);
 		cond_resched();
 	} while (!ret);
 }
@@ -157,14 +161,22 @@ static unsigned long trim_idle_delay(void)
 	return max(msecs_to_jiffies(READ_ONCE(expiry_param_unpin_ms)), 1UL);
 }
 
-/* Unpins or frees a bounded amount; returns true if there is more to do now. */
-static bool trim_idle_locked(struct expiry_queue *queue)
+/*
+ * Frees or unpins a bounded amount: all of an idle queue; of another one, in one
+ * round, the tables that were not used since the last. Returns whether there is
+ * more to do now.
+ */
+static bool trim_idle_locked(struct expiry_queue *queue, bool *round)
 {
+	u32 unpinned;
+
 	if (expiry_memory_trim(&queue->memory))
 		return true;
-	if (time_before(jiffies, queue->used + trim_idle_delay()))
-		return false;
-	return expiry_memory_unpin(&queue->memory);
+	if (!time_before(jiffies, queue->used + trim_idle_delay()))
+		return expiry_memory_unpin(&queue->memory);
+	if (*round)
+		*round = expiry_memory_age(&queue->memory, &unpinned);
+	return *round;
 }
 
 static void trim_idle_work(struct work_struct *work)
@@ -172,13 +184,12 @@ static void trim_idle_work(struct work_struct *work)
 	struct expiry_queue *queue =
 		container_of(to_delayed_work(work), struct expiry_queue,
 			     trim_idle);
-	bool more, idle;
+	bool more, idle, round = true;
 
 	do {
 		mutex_lock(&queue->lock);
-		more = trim_idle_locked(queue);
+		more = trim_idle_locked(queue, &round);
 		idle = expiry_memory_idle(&queue->memory);
-		expiry_shrink_update_locked(queue);
 		mutex_unlock(&queue->lock);
 		cond_resched();
 	} while (more);

@@ -11,11 +11,11 @@
 #include <linux/pagemap.h>
 #include <linux/sched/mm.h>
 #include <linux/slab.h>
-#include <linux/swap.h>
 #include <linux/xarray.h>
 
 #include "compat/compat.h"
 #include "memory.h"
+#include "pins.h"
 
 /*
  * Pages kept above those in use, and one more in SPARE_SHARE. The hysteresis
@@ -30,14 +30,6 @@
  * would take 6 MiB, and trimming it would have to split them.
  */
 static struct vfsmount *mount;
-
-/* Leaks pages and tables on purpose: `make check-debug` must detect it. */
-#define FORGETFUL	IS_ENABLED(CONFIG_EXPIRY_CANARY)
-
-static inline struct page *page_of(void *address)
-{
-	return virt_to_page(address);
-}
 
 static u32 tables_of(const struct core_pages *pages)
 {
@@ -54,47 +46,114 @@ static bool can_reclaim(const struct expiry_memory *memory)
  * The last attempt tries hard, short of the OOM killer: the caller can handle
  * -ENOMEM, a killed process cannot.
  */
+static gfp_t gfp_hard(bool hard)
+{
+	return GFP_KERNEL | __GFP_NOWARN |
+	       (hard ? __GFP_RETRY_MAYFAIL : __GFP_NORETRY);
+}
+
 static gfp_t gfp_of(const struct expiry_memory *memory)
 {
-	bool last = !memory->nowait && !can_reclaim(memory);
-
-	return GFP_KERNEL | __GFP_NOWARN |
-	       (last ? __GFP_RETRY_MAYFAIL : __GFP_NORETRY);
+	if (memory->nowait)
+		return GFP_NOWAIT | __GFP_NOWARN;
+	return gfp_hard(!can_reclaim(memory));
 }
 
-static struct page *file_page(const struct expiry_page_array *array, u32 index)
+/* Returns a page with a reference, or an error. */
+static struct page *find_page(const struct expiry_page_array *array, u32 index,
+			      gfp_t gfp)
+{
+	struct file *file = array->memory->file;
+	pgoff_t offset = array->offset + index;
+	struct page *page;
+
+	if (!file) {
+		page = alloc_page(gfp | __GFP_ACCOUNT);
+		return page ?: ERR_PTR(-ENOMEM);
+	}
+	/* A page neither in memory nor in swap is created without waiting. */
+	if (!gfpflags_allow_blocking(gfp) &&
+	    xa_is_value(xa_load(&file->f_mapping->i_pages, offset)))
+		return ERR_PTR(-EAGAIN);
+	return shmem_read_mapping_page_gfp(file->f_mapping, offset,
+					   gfp | __GFP_RECLAIMABLE);
+}
+
+/* Lets the core find the pages of a table. */
+static void attach(struct expiry_table *table)
+{
+	table->array->pages.dir[table->nr] = table->page;
+}
+
+static void detach(struct expiry_table *table)
+{
+	table->array->pages.dir[table->nr] = NULL;
+}
+
+static bool is_attached(const struct expiry_table *table)
+{
+	return table->array->pages.dir[table->nr];
+}
+
+/* Returns the table of page @index, made if need be, or NULL. */
+static struct expiry_table *get_table(struct expiry_page_array *array,
+				      u32 index, struct expiry_table **spare,
+				      gfp_t gfp)
+{
+	u32 nr = index >> CORE_DIR_SHIFT;
+	struct expiry_table *table = array->table[nr];
+
+	if (table)
+		return table;
+	if (spare && *spare) {
+		table = *spare;
+		*spare = NULL;
+	} else {
+		table = expiry_table_new(gfp | __GFP_ACCOUNT);
+	}
+	if (!table)
+		return NULL;
+	table->array = array;
+	table->nr = nr;
+	table->pageable = array->memory->file;
+	array->table[nr] = table;
+	return table;
+}
+
+/*
+ * Pins a page and lets the core find it. Takes the reference over, in any case.
+ * Returns 0 or -ENOMEM.
+ */
+static int enter_page(struct expiry_page_array *array, u32 index,
+		      struct page *page, struct expiry_fetch *spare, gfp_t gfp)
 {
 	struct expiry_memory *memory = array->memory;
-	struct address_space *mapping = memory->file->f_mapping;
-	pgoff_t offset = array->offset + index;
+	u32 slot = index & (CORE_DIR_SIZE - 1);
+	struct expiry_table *table;
+	int err = -ENOMEM;
 
-	/* A page neither in memory nor in swap is created without waiting. */
-	if (memory->nowait && xa_is_value(xa_load(&mapping->i_pages, offset)))
-		return ERR_PTR(-EAGAIN);
-	return shmem_read_mapping_page_gfp(mapping, offset,
-					   gfp_of(memory) | __GFP_RECLAIMABLE);
-}
-
-static struct page *plain_page(const struct expiry_page_array *array)
-{
-	struct page *page = alloc_page(gfp_of(array->memory) | __GFP_ACCOUNT);
-
-	return page ?: ERR_PTR(-ENOMEM);
-}
-
-/* Returns the page, pinned, and ensures that its table exists. */
-static struct page *get_page_and_table(struct expiry_page_array *array,
-				       u32 index)
-{
-	void ***table = &array->pages.dir[index >> CORE_DIR_SHIFT];
-
-	if (!*table) {
-		*table = kcalloc(CORE_DIR_SIZE, sizeof(**table),
-				 gfp_of(array->memory) | __GFP_ACCOUNT);
-		if (!*table)
-			return ERR_PTR(-ENOMEM);
+	table = get_table(array, index, spare ? &spare->table : NULL, gfp);
+	if (!table)
+		goto out_put;
+	/* Another thread fetched it, too. */
+	if (table->page[slot]) {
+		put_page(page);
+		attach(table);
+		return 0;
 	}
-	return array->memory->file ? file_page(array, index) : plain_page(array);
+	err = expiry_table_enter(table, slot, page, spare ? &spare->pins : NULL,
+				 gfp);
+	if (err)
+		goto out_put;
+	attach(table);
+	memory->pinned++;
+	if (index >= array->made)
+		array->made = index + 1;
+	return 0;
+
+out_put:
+	put_page(page);
+	return err;
 }
 
 /* Converts an error to one that the core understands. */
@@ -112,8 +171,21 @@ static int page_error(struct expiry_memory *memory, int err)
 	}
 }
 
-/* Brings a page in: a core_page_in_t. May sleep, and wait for I/O unless
- * memory->nowait is set.
+/* Returns the address of a pinned page, attaching its table; else NULL. */
+static void *find_pinned(struct expiry_page_array *array, u32 index)
+{
+	struct expiry_table *table = array->table[index >> CORE_DIR_SHIFT];
+	void *address;
+
+	address = table ? table->page[index & (CORE_DIR_SIZE - 1)] : NULL;
+	if (address)
+		attach(table);
+	return address;
+}
+
+/*
+ * Brings a page in: a core_page_in_t. With memory->nowait it takes what is in
+ * memory, and creates pages from memory that is free; else it may wait for I/O.
  */
 static void *page_in(struct core_pages *pages, u32 index)
 {
@@ -123,72 +195,168 @@ static void *page_in(struct core_pages *pages, u32 index)
 	struct mem_cgroup *old;
 	struct page *page;
 	void *address;
+	int err;
+
+	address = find_pinned(array, index);
+	if (address)
+		return address;
 
 	old = set_active_memcg(memory->memcg);
-	page = get_page_and_table(array, index);
+	page = find_page(array, index, gfp_of(memory));
+	err = IS_ERR(page) ? PTR_ERR(page) :
+	      enter_page(array, index, page, NULL, gfp_of(memory));
 	set_active_memcg(old);
+	if (!err)
+		return find_pinned(array, index);
 
+	pages->error = page_error(memory, err);
+	if (memory->failed == array && memory->failed_index == index) {
+		pages->error = memory->failed_err;
+	} else if (pages->error == -EAGAIN && memory->nowait) {
+		memory->wanted = array;
+		memory->wanted_index = index;
+	}
+	return NULL;
+}
+
+/**
+ * expiry_memory_want - take over the page that the core could not wait for
+ * @memory: of the queue
+ * @fetch: empty; names the page, if there is one
+ */
+void expiry_memory_want(struct expiry_memory *memory,
+			struct expiry_fetch *fetch)
+{
+	fetch->array = memory->wanted;
+	fetch->index = memory->wanted_index;
+	memory->wanted = NULL;
+}
+
+/* Gives back what was fetched, but not which page it was. */
+static void release(struct expiry_fetch *fetch)
+{
+	if (fetch->page)
+		put_page(fetch->page);
+	expiry_table_free(fetch->table);
+	expiry_pins_free(fetch->pins);
+	fetch->page = NULL;
+	fetch->table = NULL;
+	fetch->pins = NULL;
+}
+
+/**
+ * expiry_memory_fetch - bring in a page without the queue's lock
+ * @memory: of the queue, configured
+ * @fetch: names a page
+ * @hard: try hard to get memory; pages of the queue were unpinned for it
+ *
+ * May sleep and wait for I/O. Gets what the page may need to be installed, too.
+ * Sets @fetch->err to 0, -ENOMEM or -EIO.
+ */
+void expiry_memory_fetch(struct expiry_memory *memory,
+			 struct expiry_fetch *fetch, bool hard)
+{
+	struct expiry_page_array *array = fetch->array;
+	gfp_t gfp = gfp_hard(hard);
+	struct mem_cgroup *old;
+	struct page *page;
+
+	fetch->err = 0;
+	old = set_active_memcg(memory->memcg);
+	page = find_page(array, fetch->index, gfp);
 	if (IS_ERR(page)) {
-		pages->error = page_error(memory, PTR_ERR(page));
-		if (pages->error == -EAGAIN && memory->nowait) {
-			memory->wanted = array;
-			memory->wanted_index = index;
-		}
-		return NULL;
+		fetch->err = PTR_ERR(page) == -ENOMEM ||
+			     PTR_ERR(page) == -ENOSPC ? -ENOMEM : -EIO;
+		goto out;
 	}
-	address = page_address(page);
-	pages->dir[index >> CORE_DIR_SHIFT][index & (CORE_DIR_SIZE - 1)] =
-		address;
-	array->pins[index >> CORE_DIR_SHIFT]++;
-	if (index >= array->made)
-		array->made = index + 1;
-	memory->pinned++;
-	return address;
-}
-
-/*
- * Drops the reference of page_in(). Mark the page dirty: a pinned page may have
- * been written at any time, and a clean one would be dropped instead of swapped
- * out.
- */
-static void put_address(struct expiry_memory *memory, void *address)
-{
-	struct folio *folio = page_folio(page_of(address));
-
-	memory->pinned--;
+	fetch->page = page;
+	if (!READ_ONCE(array->table[fetch->index >> CORE_DIR_SHIFT])) {
+		fetch->table = expiry_table_new(gfp | __GFP_ACCOUNT);
+		if (!fetch->table)
+			fetch->err = -ENOMEM;
+	}
 	if (memory->file) {
-		folio_mark_dirty(folio);
-		folio_mark_accessed(folio);
+		fetch->pins = expiry_pins_new(page_to_nid(page), gfp);
+		if (!fetch->pins)
+			fetch->err = -ENOMEM;
 	}
-	if (!FORGETFUL)
-		folio_put(folio);
+	/* They may not be needed. */
+	if (hard)
+		fetch->err = 0;
+	else if (fetch->err)
+		release(fetch);
+out:
+	set_active_memcg(old);
 }
 
-/*
- * Unpins the pages of one table of an array, from @from on. Returns how many.
- * Frees plain pages.
+/**
+ * expiry_memory_install - let the core find a fetched page
+ * @memory: of the queue
+ * @fetch: with a page, with an error, or empty; empty afterwards
+ *
+ * If there is an error the core gets it for that page, until the next call.
  */
-static u32 put_table(struct expiry_page_array *array, u32 nr, u32 from)
+void expiry_memory_install(struct expiry_memory *memory,
+			   struct expiry_fetch *fetch)
 {
-	void **table = array->pages.dir[nr];
-	u32 i, put = 0;
+	int err = fetch->err;
 
-	for (i = from; i < CORE_DIR_SIZE && array->pins[nr]; i++) {
-		if (!table[i])
-			continue;
-		put_address(array->memory, table[i]);
-		table[i] = NULL;
-		array->pins[nr]--;
-		put++;
+	memory->failed = NULL;
+	if (!fetch->array)
+		return;
+	/* A page that was freed meanwhile is no longer of the file. */
+	if (fetch->page &&
+	    (!memory->file ||
+	     page_folio(fetch->page)->mapping == memory->file->f_mapping)) {
+		err = enter_page(fetch->array, fetch->index, fetch->page, fetch,
+				 GFP_NOWAIT | __GFP_NOWARN);
+		fetch->page = NULL;
 	}
-	return put;
+	if (err) {
+		memory->failed = fetch->array;
+		memory->failed_index = fetch->index;
+		memory->failed_err = err;
+	}
+	expiry_memory_drop(fetch);
 }
 
-static void free_table(struct expiry_page_array *array, u32 nr)
+/**
+ * expiry_memory_drop - give back what was fetched
+ * @fetch: not installed; empty afterwards. Without the lock, too.
+ */
+void expiry_memory_drop(struct expiry_fetch *fetch)
 {
-	if (!FORGETFUL)
-		kfree(array->pages.dir[nr]);
-	array->pages.dir[nr] = NULL;
+	release(fetch);
+	memset(fetch, 0, sizeof(*fetch));
+}
+
+/* Returns the hand's next table with pages, NULL at the end of a round. */
+static struct expiry_table *next_table(struct expiry_memory *memory)
+{
+	struct expiry_page_array *array;
+	struct expiry_table *table;
+
+	for (;;) {
+		array = &memory->array[memory->hand_array];
+		while (memory->hand_table < tables_of(&array->pages)) {
+			table = array->table[memory->hand_table++];
+			if (table && table->pinned)
+				return table;
+		}
+		memory->hand_table = 0;
+		memory->hand_array = (memory->hand_array + 1) % TIMERS_PAGES_NR;
+		if (!memory->hand_array)
+			return NULL;
+	}
+}
+
+static u32 unpin_table(struct expiry_memory *memory, struct expiry_table *table,
+		       u32 from)
+{
+	u32 put = expiry_table_unpin(table, from);
+
+	memory->pinned -= put;
+	return put;
 }
 
 /**
@@ -200,24 +368,60 @@ static void free_table(struct expiry_page_array *array, u32 nr)
  */
 u32 expiry_memory_unpin(struct expiry_memory *memory)
 {
-	struct expiry_page_array *array;
-	u32 put;
+	struct expiry_table *table = NULL;
 
 	if (!memory->file)
 		return 0;
-	while (memory->pinned) {
-		array = &memory->array[memory->hand_array];
-		if (memory->hand_table >= tables_of(&array->pages)) {
-			memory->hand_table = 0;
-			memory->hand_array = (memory->hand_array + 1) %
-					   TIMERS_PAGES_NR;
-			continue;
-		}
-		put = put_table(array, memory->hand_table++, 0);
-		if (put)
-			return put;
+	while (memory->pinned && !table)
+		table = next_table(memory);
+	return table ? unpin_table(memory, table, 0) : 0;
+}
+
+/**
+ * expiry_memory_age - unpin the pages of one table unless it was used
+ * @memory: of a queue
+ * @unpinned: how many were
+ *
+ * Round-robin, as expiry_memory_unpin(). A table that was used since its last
+ * turn is detached instead. Returns false at the end of a round.
+ */
+bool expiry_memory_age(struct expiry_memory *memory, u32 *unpinned)
+{
+	struct expiry_table *table;
+
+	*unpinned = 0;
+	if (!memory->file || !memory->pinned)
+		return false;
+	table = next_table(memory);
+	if (!table)
+		return false;
+	if (is_attached(table))
+		detach(table);
+	else
+		*unpinned = unpin_table(memory, table, 0);
+	return true;
+}
+
+/**
+ * expiry_memory_age_pins - the same for one table's pages on one node
+ * @memory: of the queue
+ * @pins: of one of its tables; the caller unlists it if none are left
+ *
+ * For the shrinker: called with the list's lock held. Returns how many pages were
+ * unpinned.
+ */
+u32 expiry_memory_age_pins(struct expiry_memory *memory,
+			   struct expiry_pins *pins)
+{
+	u32 put;
+
+	if (is_attached(pins->table)) {
+		detach(pins->table);
+		return 0;
 	}
-	return 0;
+	put = expiry_table_unpin_node(pins->table, pins);
+	memory->pinned -= put;
+	return put;
 }
 
 /**
@@ -238,27 +442,6 @@ bool expiry_memory_reclaim(struct expiry_memory *memory)
 	return true;
 }
 
-/**
- * expiry_memory_fetch - bring in the page that a call could not wait for
- * @memory: of the queue
- *
- * Returns 0 (also when no page is wanted) or the error of the page. Except
- * after -EAGAIN the page is no longer wanted.
- */
-int expiry_memory_fetch(struct expiry_memory *memory)
-{
-	struct expiry_page_array *array = memory->wanted;
-	int err = 0;
-
-	if (!array)
-		return 0;
-	if (!core_page(&array->pages, memory->wanted_index))
-		err = array->pages.error;
-	if (err != -EAGAIN)
-		memory->wanted = NULL;
-	return err;
-}
-
 /* Returns how many pages of an array to keep. */
 static u64 keep_of(const struct expiry_page_array *array)
 {
@@ -267,19 +450,31 @@ static u64 keep_of(const struct expiry_page_array *array)
 	return (u64)nr + nr / SPARE_SHARE + SPARE_PAGES;
 }
 
+static void free_table(struct expiry_page_array *array, u32 nr)
+{
+	struct expiry_table *table = array->table[nr];
+
+	if (!table)
+		return;
+	detach(table);
+	WRITE_ONCE(array->table[nr], NULL);
+	expiry_table_free(table);
+}
+
 /* Frees the pages of an array from @from on, all in one table. */
 static void give_back(struct expiry_page_array *array, u32 from)
 {
-	struct file *file = array->memory->file;
+	struct expiry_memory *memory = array->memory;
 	loff_t start = (loff_t)(array->offset + from) << PAGE_SHIFT;
 	loff_t end = (loff_t)(array->offset + array->made) << PAGE_SHIFT;
 	u32 nr = from >> CORE_DIR_SHIFT;
 
-	put_table(array, nr, from & (CORE_DIR_SIZE - 1));
+	if (array->table[nr])
+		unpin_table(memory, array->table[nr], from & (CORE_DIR_SIZE - 1));
 	if (!(from & (CORE_DIR_SIZE - 1)))
 		free_table(array, nr);
-	if (file)
-		shmem_truncate_range(file_inode(file), start, end - 1);
+	if (memory->file)
+		shmem_truncate_range(file_inode(memory->file), start, end - 1);
 	array->made = from;
 }
 
@@ -336,6 +531,8 @@ u64 expiry_memory_resident(const struct expiry_memory *memory)
 /**
  * expiry_memory_destroy - free everything
  * @memory: partly made, or all zero; all zero afterwards
+ *
+ * The lock keeps the shrinker away from tables that are not freed yet.
  */
 void expiry_memory_destroy(struct expiry_memory *memory)
 {
@@ -344,15 +541,17 @@ void expiry_memory_destroy(struct expiry_memory *memory)
 
 	for (i = 0; i < TIMERS_PAGES_NR; i++) {
 		array = &memory->array[i];
-		nr = array->pages.dir && array->pins ?
+		nr = array->pages.dir && array->table ?
 		     tables_of(&array->pages) : 0;
 		while (nr--) {
-			put_table(array, nr, 0);
+			if (!array->table[nr])
+				continue;
+			unpin_table(memory, array->table[nr], 0);
 			free_table(array, nr);
 			cond_resched();
 		}
 		kvfree(array->pages.dir);
-		kvfree(array->pins);
+		kvfree(array->table);
 	}
 	WARN_ON_ONCE(memory->pinned);
 	if (memory->file)
@@ -393,10 +592,10 @@ int expiry_memory_init(struct expiry_memory *memory,
 		array->pages.dir = kvcalloc(tables_of(&array->pages),
 					    sizeof(*array->pages.dir),
 					    GFP_KERNEL_ACCOUNT);
-		array->pins = kvcalloc(tables_of(&array->pages),
-				       sizeof(*array->pins),
-				       GFP_KERNEL_ACCOUNT);
-		if (!array->pages.dir || !array->pins) {
+		array->table = kvcalloc(tables_of(&array->pages),
+					sizeof(*array->table),
+					GFP_KERNEL_ACCOUNT);
+		if (!array->pages.dir || !array->table) {
 			err = -ENOMEM;
 			goto out_destroy;
 		}

@@ -13,7 +13,7 @@ MODULE_PARM_DESC(pageable,
 uint expiry_param_unpin_ms = 1000;
 module_param_named(unpin_ms, expiry_param_unpin_ms, uint, 0644);
 MODULE_PARM_DESC(unpin_ms,
-		 "Milliseconds of no use after which a queue's pages can be paged out (default: 1000)");
+		 "Milliseconds of no use after which pages of a queue can be paged out (default: 1000)");
 
 uint expiry_param_pin_max = 65536;
 module_param_named(pin_max, expiry_param_pin_max, uint, 0644);

@@ -44,6 +44,7 @@
 #include <linux/random.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/slab.h>
 
 #include "bheap.h"
 #include "clock.h"
@@ -52,12 +53,19 @@
 #include "params.h"
 #include "queue.h"
 #include "registry.h"
-#include "shrink.h"
 #include "trace.h"
 #include "user.h"
 
-/* About how many pages to unpin after a use that finds too many pinned. */
-#define UNPIN_PAGES	2048
+/* About how many pages to unpin after a use that finds too many pinned, and how
+ * many tables to visit for that.
+ */
+#define UNPIN_PAGES	2048U
+#define UNPIN_VISITS	64U
+
+/* Pages of a queue that stay pinned where the shrinker is not called when its
+ * memory cgroup is short of memory.
+ */
+#define UNSHRUNK_PINS	64U
 
 static atomic_t serials;
 
@@ -71,7 +79,7 @@ struct expiry_queue *expiry_queue_new(void)
 	struct expiry_queue *queue;
 	int err;
 
-	queue = expiry_shrink_queue_new();
+	queue = kzalloc(sizeof(*queue), GFP_KERNEL_ACCOUNT);
 	if (!queue)
 		return ERR_PTR(-ENOMEM);
 	queue->owner = current_uid();
@@ -88,7 +96,7 @@ struct expiry_queue *expiry_queue_new(void)
 	return queue;
 
 out_free:
-	expiry_shrink_queue_free(queue);
+	kfree(queue);
 	return ERR_PTR(err);
 }
 
@@ -100,13 +108,14 @@ void expiry_queue_free(struct expiry_queue *queue)
 {
 	expiry_registry_remove(queue);
 	expiry_fire_close(queue);
-	expiry_shrink_remove(queue);
+	mutex_lock(&queue->lock);
 	expiry_memory_destroy(&queue->memory);
+	mutex_unlock(&queue->lock);
 	mem_cgroup_put(queue->memcg);
 	expiry_user_uncharge(queue->owner);
 	pr_debug("queue %u: destroyed\n", queue->serial);
 	mutex_destroy(&queue->lock);
-	expiry_shrink_queue_free(queue);
+	kfree(queue);
 	expiry_registry_count_destroyed();
 }
 
@@ -201,23 +210,25 @@ int expiry_queue_configure(struct expiry_queue *queue,
 /**
  * expiry_queue_lock - take the lock to use the queue
  * @queue: a configured one
- * @nowait: wait neither for the lock nor for a page
+ * @use: begun or continued
  *
- * With @nowait core/ returns -EAGAIN where it would wait for a page.
+ * core/ returns -EAGAIN where it would wait for a page. After the unlock,
+ * expiry_use_fetch() brings that page in, and the use continues here.
  *
- * Returns 0, -EAGAIN (the lock is taken), -EINTR (killed while waiting).
+ * Returns 0, -EAGAIN (@use may not wait for the lock), -EINTR (killed while
+ * waiting). On failure the use has ended.
  */
-int expiry_queue_lock(struct expiry_queue *queue, bool nowait)
+int expiry_queue_lock(struct expiry_queue *queue, struct expiry_use *use)
 {
-	if (nowait) {
+	if (use->nowait) {
 		if (!mutex_trylock(&queue->lock))
 			return -EAGAIN;
 	} else if (mutex_lock_killable(&queue->lock)) {
+		expiry_memory_drop(&use->fetch);
 		return -EINTR;
 	}
 	queue->used = jiffies;
-	queue->memory.nowait = nowait;
-	queue->memory.reclaimed = false;
+	expiry_use_begin_locked(queue, use);
 	return 0;
 }
 
@@ -235,30 +246,45 @@ int expiry_queue_lock_to_look(struct expiry_queue *queue)
 	return mutex_lock_killable(&queue->lock);
 }
 
-/* Unpins some of the pages above the limit. */
+/* Returns about how many pages may stay pinned. */
+static u32 most_pins(const struct expiry_queue *queue)
+{
+	u32 most = READ_ONCE(expiry_param_pin_max);
+
+	return compat_memcg_shrinks(queue->memcg) ? most :
+	       min(most, UNSHRUNK_PINS);
+}
+
+/* Visits tables while too many pages are pinned, and for the shrinker. */
 static void unpin_some(struct expiry_queue *queue)
 {
 	struct expiry_memory *memory = &queue->memory;
-	bool reclaim_wanted = READ_ONCE(queue->reclaim_wanted);
-	u32 most = reclaim_wanted ? 0 : READ_ONCE(expiry_param_pin_max);
-	u32 put = 1, done = 0;
+	u32 wanted = atomic_read(&queue->reclaim_wanted), most = most_pins(queue);
+	u32 visits = 0, done = 0, put;
 
-	while (memory->pinned > most && put && done < UNPIN_PAGES) {
-		put = expiry_memory_unpin(memory);
+	while (memory->file && memory->pinned && visits < UNPIN_VISITS &&
+	       done < UNPIN_PAGES &&
+	       (memory->pinned > most || visits < wanted)) {
+		expiry_memory_age(memory, &put);
 		done += put;
+		visits++;
 	}
-	if (reclaim_wanted && !memory->pinned)
-		WRITE_ONCE(queue->reclaim_wanted, false);
+	if (wanted)
+		atomic_sub(memory->pinned ? min(visits, wanted) : wanted,
+			   &queue->reclaim_wanted);
 }
 
 /**
- * expiry_queue_unlock - end a use of the queue
+ * expiry_queue_unlock - end a use of the queue, or a part of it
  * @queue: locked by expiry_queue_lock() or _lock_to_look()
+ * @use: of expiry_queue_lock(), gets the page that was missing; else NULL
  */
-void expiry_queue_unlock(struct expiry_queue *queue)
+void expiry_queue_unlock(struct expiry_queue *queue, struct expiry_use *use)
 {
 	u64 swept = queue->timers.stat.swept;
 
+	if (use)
+		expiry_use_end_locked(queue, use);
 	if (swept != queue->swept) {
 		trace_expiry_sweep(queue, swept - queue->swept);
 		queue->swept = swept;
@@ -266,7 +292,6 @@ void expiry_queue_unlock(struct expiry_queue *queue)
 	expiry_fire_update_locked(queue);
 	unpin_some(queue);
 	expiry_fire_trim_idle_locked(queue);
-	expiry_shrink_update_locked(queue);
 	mutex_unlock(&queue->lock);
 }
 
@@ -276,8 +301,7 @@ void expiry_queue_unlock(struct expiry_queue *queue)
  * @records: in kernel memory
  * @count: how many
  *
- * Returns how many were processed: all, unless the queue was locked with
- * @nowait.
+ * Returns how many were processed: all, unless a page is missing.
  */
 u32 expiry_queue_submit_locked(struct expiry_queue *queue,
 			       struct expiry_record *records, u32 count)
@@ -350,20 +374,25 @@ int expiry_queue_rewind_locked(struct expiry_queue *queue, u64 *cursor)
  */
 int expiry_queue_rewind(struct expiry_queue *queue)
 {
+	struct expiry_use use = { };
 	u64 cursor = 0;
 	int ret;
 
 	do {
-		ret = expiry_queue_lock(queue, false);
+		ret = expiry_queue_lock(queue, &use);
 		if (ret)
 			return ret;
 		ret = expiry_queue_rewind_locked(queue, &cursor);
-		expiry_queue_unlock(queue);
+		expiry_queue_unlock(queue, &use);
+		if (ret > 0)
+			use.tries = 0;
+		else if (ret == -EAGAIN && expiry_use_fetch(queue, &use))
+			ret = 1;
 		if (ret > 0 && fatal_signal_pending(current))
 			ret = -EINTR;
 		cond_resched();
 	} while (ret > 0);
-	return ret;
+	return ret == -EAGAIN ? -EINTR : ret;
 }
 
 /**

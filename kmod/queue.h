@@ -4,6 +4,7 @@
 #define EXPIRY_QUEUE_H
 
 #include "queue_state.h"
+#include "use.h"
 
 /* Records processed in one critical section, and kept on the stack: 1 KiB. */
 #define EXPIRY_CHUNK	32U
@@ -15,9 +16,9 @@ int expiry_queue_set_layout(struct expiry_queue *queue,
 int expiry_queue_configure(struct expiry_queue *queue,
 			   const struct expiry_config *config);
 
-int expiry_queue_lock(struct expiry_queue *queue, bool nowait);
+int expiry_queue_lock(struct expiry_queue *queue, struct expiry_use *use);
 int expiry_queue_lock_to_look(struct expiry_queue *queue);
-void expiry_queue_unlock(struct expiry_queue *queue);
+void expiry_queue_unlock(struct expiry_queue *queue, struct expiry_use *use);
 
 u32 expiry_queue_submit_locked(struct expiry_queue *queue,
 			       struct expiry_record *records, u32 count);

@@ -3,6 +3,7 @@
 #ifndef EXPIRY_QUEUE_STATE_H
 #define EXPIRY_QUEUE_STATE_H
 
+#include <linux/atomic.h>
 #include <linux/compiler.h>
 #include <linux/hrtimer.h>
 #include <linux/list.h>
@@ -38,7 +39,6 @@
  * @programmed_ns: what @timer was last set to
  * @error: a work item's page error, for the next reader
  * @rewind: the next reader must restore some timers, from @rewind_cursor on
- * @listed: @lru is in its list
  * @swept: stale nodes swept, as far as traced
  * @used: jiffies of the last use of the queue
  * @clock_offset_ns: of REALTIME against BOOTTIME when last checked
@@ -48,15 +48,14 @@
  * Written under @lock and by @timer's interrupt, read without:
  * @due: an expiration can be read now
  *
- * Set by the shrinker, cleared under @lock:
- * @reclaim_wanted: memory is short: leave nothing pinned at unlock
+ * Increased by the shrinker, decreased under @lock:
+ * @reclaim_wanted: memory is short: tables to visit at unlock
  *
  * With their own locking:
  * @wait: readers and pollers waiting for @due
  * @timer: the one hrtimer, set for the earliest deadline
  * @fetch: brings in pages that a caller could not wait for, see fire.c
  * @trim_idle: frees memory after a while without use, see fire.c
- * @lru: in the list of queues with pinned pages, see shrink.c
  */
 struct expiry_queue {
 	kuid_t owner;
@@ -77,19 +76,17 @@ struct expiry_queue {
 	u64 rewind_cursor;
 	bool rewind;
 	bool clock_set;
-	bool listed;
 	u64 swept;
 	unsigned long used;
 	s64 clock_offset_ns;
 	u64 clock_sets;
 
 	bool due ____cacheline_aligned;
-	bool reclaim_wanted;
+	atomic_t reclaim_wanted;
 	wait_queue_head_t wait;
 	struct hrtimer timer;
 	struct work_struct fetch;
 	struct delayed_work trim_idle;
-	struct list_head lru;
 };
 
 /* Returns whether the queue is configured; its constants are then valid. */

@@ -111,8 +111,9 @@ static int read_chunk(struct expiry_queue *queue, struct iov_iter *to,
 		      bool nowait)
 {
 	struct expiry_record records[EXPIRY_CHUNK];
+	struct expiry_use use = { .nowait = nowait };
+	u32 room, given = 0;
 	size_t size;
-	u32 room, given;
 	int nr, err;
 
 	BUILD_BUG_ON(EXPIRY_CHUNK > TIMERS_HELD_MAX);
@@ -125,21 +126,25 @@ static int read_chunk(struct expiry_queue *queue, struct iov_iter *to,
 	if (!room)
 		return -EFAULT;
 
-	err = expiry_queue_lock(queue, nowait);
-	if (err)
-		return err;
-	nr = take_locked(queue, records, room);
-	if (nr > 0) {
-		given = copy_records(records, nr, to);
-		end_read_locked(queue, records, nr, given);
-		trace_expiry_deliver(queue, records, nr, given);
-	}
-	expiry_queue_unlock(queue);
+	do {
+		err = expiry_queue_lock(queue, &use);
+		if (err)
+			return err;
+		nr = take_locked(queue, records, room);
+		if (nr > 0) {
+			given = copy_records(records, nr, to);
+			/* To restore may take a page that is not there. */
+			queue->memory.nowait = nowait;
+			end_read_locked(queue, records, nr, given);
+			trace_expiry_deliver(queue, records, nr, given);
+		}
+		expiry_queue_unlock(queue, &use);
+	} while (nr == -EAGAIN && expiry_use_fetch(queue, &use));
 	/* A timer is due, but too many stale nodes were above it. */
 	if (!nr)
 		return READ_ONCE(queue->due) ? 0 : -EAGAIN;
 	if (nr < 0)
-		return nr;
+		return nr == -EAGAIN && !nowait ? -EINTR : nr;
 	return given ?: -EFAULT;
 }
 

@@ -120,9 +120,28 @@ static inline struct mem_cgroup *compat_memcg_get_current(void)
 }
 
 /*
+ * Returns whether the kernel calls shrinkers with a list_lru for this memory
+ * cgroup. It does not where kernel memory is not charged to them
+ * (cgroup.memory=nokmem). The root's shrinkers are called for the whole machine.
+ */
+static inline bool compat_memcg_shrinks(struct mem_cgroup *memcg)
+{
+#ifdef CONFIG_MEMCG
+	if (!memcg || !memcg->css.parent)
+		return true;
+#if defined(EXPIRY_HAVE_MEMCG_KMEM_ONLINE)
+	return memcg_kmem_online();
+#elif defined(EXPIRY_HAVE_MEMCG_KMEM_ENABLED)
+	return memcg_kmem_enabled();
+#endif
+#endif
+	return true;
+}
+
+/*
  * Makes and registers a shrinker together with its list_lru, by memory cgroup
- * and node; NULL on failure. It may be called before this returns.
- * compat_shrinker_t is its callback type.
+ * and node; NULL on failure. It may be called before this returns. It is given
+ * @batch objects at a time. compat_shrinker_t is its callback type.
  */
 typedef unsigned long compat_shrinker_t(struct shrinker *shrinker,
 					struct shrink_control *sc);
@@ -130,7 +149,8 @@ typedef unsigned long compat_shrinker_t(struct shrinker *shrinker,
 #ifdef EXPIRY_HAVE_SHRINKER_ALLOC
 static inline struct shrinker *
 compat_shrinker_new(const char *name, struct list_lru *list,
-		    compat_shrinker_t *count, compat_shrinker_t *scan)
+		    compat_shrinker_t *count, compat_shrinker_t *scan,
+		    long batch)
 {
 	struct shrinker *shrinker;
 
@@ -144,7 +164,8 @@ compat_shrinker_new(const char *name, struct list_lru *list,
 	}
 	shrinker->count_objects = count;
 	shrinker->scan_objects = scan;
-	shrinker->seeks = 0;
+	shrinker->seeks = DEFAULT_SEEKS;
+	shrinker->batch = batch;
 	shrinker_register(shrinker);
 	return shrinker;
 }
@@ -158,7 +179,8 @@ static inline void compat_shrinker_free(struct shrinker *shrinker,
 #else
 static inline struct shrinker *
 compat_shrinker_new(const char *name, struct list_lru *list,
-		    compat_shrinker_t *count, compat_shrinker_t *scan)
+		    compat_shrinker_t *count, compat_shrinker_t *scan,
+		    long batch)
 {
 	struct shrinker *shrinker = kzalloc(sizeof(*shrinker), GFP_KERNEL);
 
@@ -166,6 +188,8 @@ compat_shrinker_new(const char *name, struct list_lru *list,
 		return NULL;
 	shrinker->count_objects = count;
 	shrinker->scan_objects = scan;
+	shrinker->seeks = DEFAULT_SEEKS;
+	shrinker->batch = batch;
 	shrinker->flags = SHRINKER_MEMCG_AWARE | SHRINKER_NUMA_AWARE;
 	if (register_shrinker(shrinker, "%s", name))
 		goto out_free;

@@ -6,6 +6,7 @@
 #include <linux/jiffies.h>
 #include <linux/module.h>
 #include <linux/sched/signal.h>
+#include <linux/shrinker.h>
 #include <linux/slab.h>
 #include <linux/wait.h>
 #include <kunit/test.h>
@@ -43,7 +44,9 @@ static struct expiry_queue *queue_new(struct kunit *test)
 
 static void use(struct kunit *test, struct expiry_queue *queue)
 {
-	KUNIT_ASSERT_EQ(test, expiry_queue_lock(queue, false), 0);
+	struct expiry_use use = { .patient = true };
+
+	KUNIT_ASSERT_EQ(test, expiry_queue_lock(queue, &use), 0);
 }
 
 static struct expiry_record request(struct kunit *test,
@@ -52,7 +55,7 @@ static struct expiry_record request(struct kunit *test,
 {
 	use(test, queue);
 	KUNIT_EXPECT_EQ(test, expiry_queue_submit_locked(queue, &record, 1), 1);
-	expiry_queue_unlock(queue);
+	expiry_queue_unlock(queue, NULL);
 	return record;
 }
 
@@ -90,7 +93,7 @@ static struct expiry_record deliver(struct kunit *test,
 		use(test, queue);
 		ret = timers_deliver(&queue->timers, &record, 1,
 				     expiry_clock_now(queue), false);
-		expiry_queue_unlock(queue);
+		expiry_queue_unlock(queue, NULL);
 	} while (!ret && READ_ONCE(queue->due) && calls++ < 1000);
 	KUNIT_ASSERT_EQ(test, ret, 1);
 	return record;
@@ -143,14 +146,15 @@ static void can_be_freed_unconfigured(struct kunit *test)
 static void does_not_wait_for_the_lock(struct kunit *test)
 {
 	struct expiry_queue *queue = queue_new(test);
+	struct expiry_use nowait = { .nowait = true };
 
 	use(test, queue);
 	KUNIT_EXPECT_FALSE(test, queue->memory.nowait);
-	KUNIT_EXPECT_EQ(test, expiry_queue_lock(queue, true), -EAGAIN);
-	expiry_queue_unlock(queue);
-	KUNIT_EXPECT_EQ(test, expiry_queue_lock(queue, true), 0);
+	KUNIT_EXPECT_EQ(test, expiry_queue_lock(queue, &nowait), -EAGAIN);
+	expiry_queue_unlock(queue, NULL);
+	KUNIT_EXPECT_EQ(test, expiry_queue_lock(queue, &nowait), 0);
 	KUNIT_EXPECT_TRUE(test, queue->memory.nowait);
-	expiry_queue_unlock(queue);
+	expiry_queue_unlock(queue, &nowait);
 	expiry_queue_free(queue);
 }
 
@@ -270,6 +274,58 @@ static void a_rewind_leaves_the_readers_flag(struct kunit *test)
 	expiry_queue_free(queue);
 }
 
+/* Visits @visits tables, as when memory is short. */
+static void shrink(unsigned int visits)
+{
+	struct shrink_control sc = { .nr_to_scan = CORE_DIR_SIZE };
+
+	while (visits--)
+		expiry_shrink_scan(&sc);
+}
+
+/* The first queue is at the head of the list, and locked for all of the test. */
+static void a_locked_queue_does_not_hide_others(struct kunit *test)
+{
+	struct expiry_queue *locked = queue_new(test), *other = queue_new(test);
+	u32 pinned;
+
+	arm_many(test, locked);
+	arm_many(test, other);
+	pinned = locked->memory.pinned;
+	use(test, locked);
+	shrink(32);
+	KUNIT_EXPECT_EQ(test, other->memory.pinned, 0);
+	KUNIT_EXPECT_EQ(test, locked->memory.pinned, pinned);
+	KUNIT_EXPECT_GT(test, atomic_read(&locked->reclaim_wanted), 0);
+	/* It gives way at unlock. */
+	expiry_queue_unlock(locked, NULL);
+	KUNIT_EXPECT_EQ(test, locked->memory.pinned, 0);
+	KUNIT_EXPECT_EQ(test, atomic_read(&locked->reclaim_wanted), 0);
+	deliver_many(test, locked);
+	deliver_many(test, other);
+	expiry_queue_free(other);
+	expiry_queue_free(locked);
+}
+
+/* The first visit finds every table used; the second those used since. */
+static void a_table_in_use_has_a_second_chance(struct kunit *test)
+{
+	struct expiry_queue *queue = queue_new(test);
+	u32 pinned;
+
+	arm_many(test, queue);
+	pinned = queue->memory.pinned;
+	shrink(2);	/* heap and slots */
+	KUNIT_EXPECT_EQ(test, queue->memory.pinned, pinned);
+	/* A push uses the heap and the slots. */
+	arm(test, queue, 1, 1);
+	shrink(2);
+	KUNIT_EXPECT_GE(test, queue->memory.pinned, pinned);
+	shrink(2);
+	KUNIT_EXPECT_EQ(test, queue->memory.pinned, 0);
+	expiry_queue_free(queue);
+}
+
 static void plain_pages_are_always_pinned(struct kunit *test)
 {
 	struct expiry_queue *queue;
@@ -300,7 +356,7 @@ static void the_scan_lists_what_is_armed(struct kunit *test)
 		use(test, queue);
 		ret = expiry_queue_scan_locked(queue, rows, EXPIRY_CHUNK,
 					       &cursor);
-		expiry_queue_unlock(queue);
+		expiry_queue_unlock(queue, NULL);
 		KUNIT_ASSERT_GE(test, ret, 0);
 		for (i = 0; i < ret; i++)
 			sum += rows[i].cookie;
@@ -312,7 +368,7 @@ static void the_scan_lists_what_is_armed(struct kunit *test)
 	use(test, queue);
 	expiry_queue_stat_locked(queue, &stat);
 	KUNIT_EXPECT_EQ(test, timers_validate(&queue->timers), 0);
-	expiry_queue_unlock(queue);
+	expiry_queue_unlock(queue, NULL);
 	KUNIT_EXPECT_EQ(test, stat.armed, TIMERS);
 	KUNIT_EXPECT_EQ(test, stat.arms, TIMERS);
 	KUNIT_EXPECT_EQ(test, stat.next_ns, 1);
@@ -376,6 +432,8 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(unpinned_pages_keep_their_timers),
 	KUNIT_CASE(too_many_pins_are_let_go),
 	KUNIT_CASE(what_is_cleared_is_given_back),
+	KUNIT_CASE(a_locked_queue_does_not_hide_others),
+	KUNIT_CASE(a_table_in_use_has_a_second_chance),
 	KUNIT_CASE(plain_pages_are_always_pinned),
 	KUNIT_CASE(a_rewind_leaves_the_readers_flag),
 	KUNIT_CASE(the_scan_lists_what_is_armed),

@@ -12,7 +12,7 @@ VM_RUN_COMMAND ?= env EXPIRY_ENGINE=kernel demo/main-job
 VM_PROGRAMS = all module device-tests $(LIB_PROGRAMS) $(B)/demo/storm \
 	$(CALLS) $(B)/slow/expiryd
 
-.PHONY: vm-run check-vm check-vm-harness device-tests vm-programs
+.PHONY: vm-run check-vm check-memory check-vm-harness device-tests vm-programs
 
 vm-run: all module $(B)/demo/storm ## the main job with the real module, in a VM
 	@$(VM_RUN) --time 900 --silence 300 --memory 2048 -- $(VM_RUN_COMMAND)
@@ -29,6 +29,15 @@ check-vm: ## the module on Debian's kernel, two processors: kselftests, a smoke 
 		$(VM_RUN) --time 1500 --silence 330 -- && exit $$layers
 
 vm-programs: $(VM_PROGRAMS)
+
+# Memory that is short in one group, or on one node of two: boots of their own.
+check-memory: device-tests module ## pinned pages where kernel memory is not charged, and on two nodes (2 minutes)
+	@mkdir -p $(dir $(RESULTS))
+	@status=0; \
+	for boot in nokmem=cgroup.memory=nokmem numa=numa=fake=2; do \
+		tests/vm/check $(RESULTS) vm $${boot%%=*} $(VM_RUN) --time 300 \
+			--memory 512 --append $${boot#*=} -- || status=1; \
+	done; exit $$status
 
 check-vm-harness: ## what goes wrong in a VM is noticed (2 to 4 minutes)
 	@$(RUN_TESTS) --timeout 900 tests/vm/selftest

@@ -1,0 +1,181 @@
+// SPDX-License-Identifier: GPL-2.0-only
+/*
+ * The tables of pinned pages: see table.h.
+ */
+#include <linux/mm.h>
+#include <linux/pagemap.h>
+#include <linux/slab.h>
+#include <linux/swap.h>
+
+#include "pins.h"
+#include "table.h"
+
+/* Leaks pages and tables on purpose: `make check-debug` must detect it. */
+#define FORGETFUL	IS_ENABLED(CONFIG_EXPIRY_CANARY)
+
+/**
+ * expiry_table_new - allocate an empty table
+ * @gfp: whether to wait
+ *
+ * The caller sets the constants. Returns it, or NULL.
+ */
+struct expiry_table *expiry_table_new(gfp_t gfp)
+{
+	struct expiry_table *table = kzalloc(sizeof(*table), gfp);
+
+	if (!table)
+		return NULL;
+	table->page = kcalloc(CORE_DIR_SIZE, sizeof(*table->page), gfp);
+	if (!table->page) {
+		kfree(table);
+		return NULL;
+	}
+	return table;
+}
+
+/**
+ * expiry_table_free - free a table
+ * @table: detached and without pages; or NULL
+ *
+ * Waits for a walk of the shrinker that has found it.
+ */
+void expiry_table_free(struct expiry_table *table)
+{
+	struct expiry_pins *pins;
+
+	if (!table)
+		return;
+	while (table->pins) {
+		pins = table->pins;
+		table->pins = pins->next;
+		expiry_pins_unlist(pins);
+		expiry_pins_free(pins);
+	}
+	if (!FORGETFUL)
+		kfree(table->page);
+	kfree(table);
+}
+
+static struct expiry_pins *pins_of(const struct expiry_table *table, int nid)
+{
+	struct expiry_pins *pins = table->pins;
+
+	while (pins && pins->nid != nid)
+		pins = pins->next;
+	return pins;
+}
+
+/* Counts a page on node @nid. Returns 0 or -ENOMEM. */
+static int count_pin(struct expiry_table *table, int nid,
+		     struct expiry_pins **spare, gfp_t gfp)
+{
+	struct expiry_pins *pins = pins_of(table, nid);
+
+	if (!pins) {
+		if (spare && *spare && (*spare)->nid == nid) {
+			pins = *spare;
+			*spare = NULL;
+		} else {
+			pins = expiry_pins_new(nid, gfp);
+		}
+		if (!pins)
+			return -ENOMEM;
+		pins->table = table;
+		pins->next = table->pins;
+		table->pins = pins;
+	}
+	if (!pins->nr++)
+		expiry_pins_list(pins);
+	return 0;
+}
+
+/**
+ * expiry_table_enter - take over a page
+ * @table: not full there
+ * @slot: where the page belongs
+ * @page: with a reference, which becomes the table's
+ * @spare: an item to use where one is needed; or NULL
+ * @gfp: whether to wait for an item
+ *
+ * Returns 0 or -ENOMEM; the reference is then the caller's.
+ */
+int expiry_table_enter(struct expiry_table *table, u32 slot, struct page *page,
+		       struct expiry_pins **spare, gfp_t gfp)
+{
+	int err;
+
+	if (table->pageable) {
+		err = count_pin(table, page_to_nid(page), spare, gfp);
+		if (err)
+			return err;
+		folio_mark_accessed(page_folio(page));
+	}
+	table->page[slot] = page_address(page);
+	table->pinned++;
+	return 0;
+}
+
+/*
+ * Drops the table's reference. Mark the page dirty: a pinned page may have been
+ * written at any time, and a clean one would be dropped instead of swapped out.
+ */
+static void put_page_at(struct expiry_table *table, u32 slot)
+{
+	struct folio *folio = page_folio(virt_to_page(table->page[slot]));
+
+	table->page[slot] = NULL;
+	table->pinned--;
+	if (table->pageable)
+		folio_mark_dirty(folio);
+	if (!FORGETFUL)
+		folio_put(folio);
+}
+
+/**
+ * expiry_table_unpin - unpin the pages from @from on
+ * @table: may be attached
+ * @from: the first
+ *
+ * Frees plain pages. Returns how many.
+ */
+u32 expiry_table_unpin(struct expiry_table *table, u32 from)
+{
+	struct expiry_pins *pins;
+	u32 i, put = 0;
+
+	for (i = from; i < CORE_DIR_SIZE && table->pinned; i++) {
+		if (!table->page[i])
+			continue;
+		if (table->pageable) {
+			pins = pins_of(table,
+				       page_to_nid(virt_to_page(table->page[i])));
+			if (!--pins->nr)
+				expiry_pins_unlist(pins);
+		}
+		put_page_at(table, i);
+		put++;
+	}
+	return put;
+}
+
+/**
+ * expiry_table_unpin_node - unpin the pages of one node
+ * @table: detached
+ * @pins: of that node; the caller unlists it
+ *
+ * Takes no list's lock: the shrinker has it. Returns how many.
+ */
+u32 expiry_table_unpin_node(struct expiry_table *table, struct expiry_pins *pins)
+{
+	u32 i, put = 0;
+
+	for (i = 0; i < CORE_DIR_SIZE && pins->nr; i++) {
+		if (!table->page[i] ||
+		    page_to_nid(virt_to_page(table->page[i])) != pins->nid)
+			continue;
+		pins->nr--;
+		put_page_at(table, i);
+		put++;
+	}
+	return put;
+}

@@ -1,0 +1,51 @@
+/* SPDX-License-Identifier: GPL-2.0-only */
+/*
+ * A table of a page array's directory: CORE_DIR_SIZE addresses of pinned pages.
+ *
+ * A table has a second chance. It is *attached* while the core finds it in the
+ * directory. A visit detaches it first; the pages stay pinned. The core's next
+ * access attaches it again, at the cost of one call of page_in(). A table that is
+ * still detached at the next visit was not used, and its pages are unpinned. So
+ * accesses need not be counted.
+ *
+ * All functions here are called with the queue's lock held.
+ */
+#ifndef EXPIRY_TABLE_H
+#define EXPIRY_TABLE_H
+
+#include <linux/gfp.h>
+#include <linux/types.h>
+
+#include "pages.h"
+
+struct expiry_page_array;
+struct expiry_pins;
+struct page;
+
+/**
+ * struct expiry_table - one table
+ * @array: its owner (const)
+ * @nr: its number in the directory (const)
+ * @pageable: its pages are of a file; else they are plain ones (const)
+ * @pinned: how many pages it has
+ * @page: their addresses; what the directory refers to while attached
+ * @pins: the same by node, for the shrinker; none for plain pages
+ */
+struct expiry_table {
+	struct expiry_page_array *array;
+	u32 nr;
+	bool pageable;
+	u32 pinned;
+	void **page;
+	struct expiry_pins *pins;
+};
+
+struct expiry_table *expiry_table_new(gfp_t gfp);
+void expiry_table_free(struct expiry_table *table);
+int expiry_table_enter(struct expiry_table *table, u32 slot, struct page *page,
+		       struct expiry_pins **spare, gfp_t gfp);
+u32 expiry_table_unpin(struct expiry_table *table, u32 from);
+u32 expiry_table_unpin_node(struct expiry_table *table,
+			    struct expiry_pins *pins);
+
+#endif /* EXPIRY_TABLE_H */
