@@ -318,20 +318,16 @@ long expiry_cmd_ioctl(struct expiry_queue *queue, unsigned int cmd,
 	}
 }
 
-/* A batch by io_uring, stored in its command while a worker continues it. */
-struct uring_batch {
-	struct expiry_batch batch;
-	u32 done;
-};
-
 /**
  * expiry_cmd_uring - run a command by io_uring
  * @queue: the file's
  * @cmd: its area of 16 bytes holds a struct expiry_batch
  * @issue_flags: of io_uring
  *
- * First issued in the submitter's context, where it must not wait. If it would
- * wait, -EAGAIN passes it to a worker, which continues from there.
+ * First issued in the submitter's context, where it must not wait. If the first
+ * record would wait, -EAGAIN passes the command to a worker. If a later one would,
+ * the command completes short: a command that waits for its worker can be
+ * cancelled, and then nothing of it was done.
  *
  * Returns -EAGAIN, -EIOCBQUEUED (completed), or -EOPNOTSUPP, -EINVAL,
  * -ENOTCONN.
@@ -339,30 +335,23 @@ struct uring_batch {
 int expiry_cmd_uring(struct expiry_queue *queue, struct io_uring_cmd *cmd,
 		     unsigned int issue_flags)
 {
-	struct uring_batch *state = (struct uring_batch *)cmd->pdu;
 	bool nowait = issue_flags & IO_URING_F_NONBLOCK;
-	const struct expiry_batch *batch;
+	const struct expiry_batch *user;
+	struct expiry_batch batch;
+	u32 done = 0;
 	int err;
-
-	BUILD_BUG_ON(sizeof(*state) > sizeof(cmd->pdu));
 
 	if (cmd->cmd_op != EXPIRY_IOC_SUBMIT)
 		return -EOPNOTSUPP;
-	if (!compat_cmd_resumed(cmd)) {
-		batch = compat_cmd_batch(cmd);
-		state->batch.addr = READ_ONCE(batch->addr);
-		state->batch.count = READ_ONCE(batch->count);
-		state->batch.flags = READ_ONCE(batch->flags);
-		state->done = 0;
-		err = check_batch(queue, state->batch.addr, state->batch.count,
-				  state->batch.flags);
-		if (err)
-			return err;
-	}
-	err = submit(queue, &state->batch, &state->done, nowait);
-	if (err == -EAGAIN) {
-		compat_cmd_will_resume(cmd);
+	user = compat_cmd_batch(cmd);
+	batch.addr = READ_ONCE(user->addr);
+	batch.count = READ_ONCE(user->count);
+	batch.flags = READ_ONCE(user->flags);
+	err = check_batch(queue, batch.addr, batch.count, batch.flags);
+	if (err)
 		return err;
-	}
-	return compat_cmd_done(cmd, state->done ?: err, issue_flags);
+	err = submit(queue, &batch, &done, nowait);
+	if (err == -EAGAIN && !done)
+		return err;
+	return compat_cmd_done(cmd, done ?: err, issue_flags);
 }

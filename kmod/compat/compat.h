@@ -53,34 +53,6 @@ static inline int compat_cmd_done(struct io_uring_cmd *cmd, int ret,
 	return -EIOCBQUEUED;
 }
 
-/*
- * Returns whether this command was issued before and answered -EAGAIN: its pdu
- * then holds the state of that attempt. The kernel does not clear a new
- * command's pdu, but sets the flags anew for each.
- */
-#ifdef EXPIRY_HAVE_CMD_REISSUE
-static inline bool compat_cmd_resumed(const struct io_uring_cmd *cmd)
-{
-	return cmd->flags & IORING_URING_CMD_REISSUE;
-}
-
-static inline void compat_cmd_will_resume(struct io_uring_cmd *cmd)
-{
-}
-#else
-#define COMPAT_CMD_RESUMED	BIT(29)	/* io_uring uses 0, 1 and 30 */
-
-static inline bool compat_cmd_resumed(const struct io_uring_cmd *cmd)
-{
-	return cmd->flags & COMPAT_CMD_RESUMED;
-}
-
-static inline void compat_cmd_will_resume(struct io_uring_cmd *cmd)
-{
-	cmd->flags |= COMPAT_CMD_RESUMED;
-}
-#endif
-
 static inline void
 compat_hrtimer_setup(struct hrtimer *timer,
 		     enum hrtimer_restart (*function)(struct hrtimer *),

@@ -457,4 +457,55 @@ TEST_F(swap, a_ring_hands_it_to_a_worker)
 	uring_fini(&ring);
 }
 
+/*
+ * A batch is cancelled at once. Its first records find their pages in memory, a
+ * later one does not. It answers how many records were done: -ECANCELED would say
+ * that none were.
+ */
+TEST_F(swap, a_cancelled_batch_was_not_begun)
+{
+	enum { HOT = 64 };
+	__u64 timers = self->timers;
+	int status[3] = { 1, 1, 1 };
+	struct expiry_batch *batch;
+	struct io_uring_sqe *sqe;
+	struct io_uring_cqe cqe;
+	struct uring ring;
+	__u32 i, done;
+
+	if (!self->on)
+		return;	/* skipped */
+	ASSERT_EQ(0, uring_init(&ring, 4));
+	ASSERT_EQ(0, each(self->fd, self->batch, timers, 1, timers, far));
+	EXPECT_TRUE(push_out(_metadata, self->fd));
+	/* Cancelled and armed again, so that all pages for that are in memory. */
+	ASSERT_EQ(0, each(self->fd, self->batch, timers, 1, HOT, cancel));
+	ASSERT_EQ(0, each(self->fd, self->batch, timers, 1, HOT, far));
+	for (i = 0; i < BATCH; i++)
+		self->batch[i] = ask(EXPIRY_OP_CANCEL, i < HOT ? 1 + i :
+				     1 + i * (timers / BATCH));
+	sqe = uring_sqe(&ring, IORING_OP_URING_CMD, self->fd, 1);
+	sqe->cmd_op = EXPIRY_IOC_SUBMIT;
+	batch = (void *)sqe->cmd;
+	batch->addr = (__u64)(uintptr_t)self->batch;
+	batch->count = BATCH;
+	sqe = uring_sqe(&ring, IORING_OP_ASYNC_CANCEL, -1, 2);
+	sqe->addr = 1;
+	ASSERT_EQ(0, alone(&ring));
+	ASSERT_EQ(2, uring_submit(&ring));
+	for (i = 0; i < 2; i++) {
+		ASSERT_EQ(0, uring_wait(&ring, &cqe, WAIT_MS));
+		ASSERT_GE(2, cqe.user_data);
+		status[cqe.user_data] = cqe.res;
+	}
+	done = answered(self->batch, BATCH);
+	TH_LOG("the batch: %d, its cancelling: %d, %u answered", status[1],
+	       status[2], done);
+	EXPECT_EQ((int)done, status[1]);
+	EXPECT_LT(0, done);
+	EXPECT_GT(BATCH, done);
+	EXPECT_EQ(timers - done, queue_armed(self->fd));
+	uring_fini(&ring);
+}
+
 TEST_HARNESS_MAIN
