@@ -10,6 +10,8 @@
 #include "device.h"
 #include "pressure.h"
 
+#include <pthread.h>
+#include <sched.h>
 #include <sys/mman.h>
 
 #define BATCH		256U
@@ -352,6 +354,136 @@ TEST_F(memcg, a_group_that_is_slowed_down_goes_on)
 	TH_LOG("%u timers above %llu KiB, slowed down %lld times; %d rounds beside it",
 	       self->shared->full, LIMIT >> 10, group_read("memory.events", "high "),
 	       rounds);
+}
+
+/* A reader beside a submitter with a real-time policy, on the same processor. */
+struct reader {
+	int fd;
+	int go, stop;
+	unsigned long reads;
+};
+
+static void *read_on(void *arg)
+{
+	struct reader *reader = arg;
+	struct expiry_record records[32];
+
+	while (!__atomic_load_n(&reader->stop, __ATOMIC_RELAXED)) {
+		if (__atomic_load_n(&reader->go, __ATOMIC_RELAXED) &&
+		    receive(reader->fd, records, 32) > 0)
+			reader->reads++;
+		else
+			sleep_ms(1);
+	}
+	return NULL;
+}
+
+static int to_processor_0(void)
+{
+	cpu_set_t set;
+
+	CPU_ZERO(&set);
+	CPU_SET(0, &set);
+	return sched_setaffinity(0, sizeof(set), &set) ? -errno : 0;
+}
+
+/* Arms timers until there is no memory for @refused in a row. */
+static void use_up(int fd, int refused)
+{
+	struct expiry_record record;
+	int i, in_row = 0;
+
+	for (i = 0; i < 400000 && in_row < refused; i++) {
+		record = arm_in(HOUR_NS * 1000, i);
+		in_row = request(fd, &record) == -ENOMEM ? in_row + 1 : 0;
+	}
+}
+
+/* Returns the most processor time that one of @nr ARMs took. */
+static __u64 longest_arm(int fd, int nr)
+{
+	struct expiry_record record;
+	__u64 start, took, most = 0;
+	int i;
+
+	for (i = 0; i < nr; i++) {
+		sleep_ms(1 + i % 2);
+		record = arm_in(HOUR_NS * 1000, i);
+		start = clock_ns(CLOCK_THREAD_CPUTIME_ID);
+		request(fd, &record);
+		took = clock_ns(CLOCK_THREAD_CPUTIME_ID) - start;
+		if (took > most)
+			most = took;
+	}
+	return most;
+}
+
+/* In the group: returns 0, or the fault. */
+static int arm_beside_a_reader(struct shared *shared,
+			       struct expiry_record *batch)
+{
+	struct sched_param fifo = { .sched_priority = 50 }, other = { 0 };
+	struct reader reader = { 0 };
+	pthread_t thread;
+	__u64 id, most;
+	int i, err;
+
+	reader.fd = queue_new(EXPIRY_MODE_ACK);
+	if (reader.fd < 0)
+		return reader.fd;
+	for (id = 0; id < IDS / 4; id += BATCH) {
+		for (i = 0; i < (int)BATCH; i++)
+			batch[i] = arm_at(1 + i, i);
+		if (submit(reader.fd, batch, BATCH) != (int)BATCH)
+			return -EPROTO;
+	}
+	err = to_processor_0();
+	if (err)
+		return err;
+	err = pthread_create(&thread, NULL, read_on, &reader);
+	if (err)
+		return -err;
+	/* Of the limit nothing is left for the process itself. */
+	if (mlockall(MCL_CURRENT | MCL_FUTURE))
+		return -errno;
+	sleep_ms(QUIET_MS);
+	if (group_limit("memory.max", group_read("memory.current", "") + MORE))
+		return -EPERM;
+	use_up(reader.fd, 300);
+	__atomic_store_n(&reader.go, 1, __ATOMIC_RELAXED);
+	if (sched_setscheduler(0, SCHED_FIFO, &fifo))
+		return -errno;
+	most = longest_arm(reader.fd, 300);
+	sched_setscheduler(0, SCHED_OTHER, &other);
+	__atomic_store_n(&reader.stop, 1, __ATOMIC_RELAXED);
+	pthread_join(thread, NULL);
+	shared->nr = most / NSEC_PER_MSEC;
+	shared->full = reader.reads;
+	return 0;
+}
+
+/*
+ * Where there is no memory, a thread that does not give up its processor gets
+ * its answer and does not wait, running, for a reader that cannot run.
+ */
+TEST_F(memcg, a_real_time_submitter_does_not_spin)
+{
+	enum { SPIN_MS = 500 };
+	int status;
+	pid_t pid;
+
+	if (!self->on)
+		return;	/* skipped */
+	ASSERT_EQ(0, group_limit("memory.max", 64 << 20));
+	ASSERT_EQ(0, group_limit("memory.swap.max", 0));
+	pid = in_group(self->shared, self->batch, arm_beside_a_reader);
+	ASSERT_LE(0, pid);
+	ASSERT_EQ(pid, waitpid(pid, &status, 0));
+	EXPECT_EQ(0, status);
+	EXPECT_EQ(0, self->shared->err);
+	EXPECT_GT(SPIN_MS, self->shared->nr);
+	TH_LOG("an ARM took %u ms of the processor at most; %u reads",
+	       self->shared->nr, self->shared->full);
 }
 
 TEST_HARNESS_MAIN

@@ -314,4 +314,21 @@ TEST_F(uring, ring_closed_with_a_read_armed)
 	EXPECT_EQ(1, queue_armed(self->fd));
 }
 
+/* A ring that polls for its completions has none of the device's: refused. */
+TEST_F(uring, a_ring_that_polls_for_completions_is_refused)
+{
+	struct expiry_record record = arm_in(HOUR_NS, 1);
+	struct uring ring;
+
+	ASSERT_EQ(0, uring_init_flags(&ring, 4, IORING_SETUP_IOPOLL));
+	queue_cmd(&ring, self->fd, EXPIRY_IOC_SUBMIT, &record, 1, 1);
+	ASSERT_EQ(1, uring_submit(&ring));
+	syscall(__NR_io_uring_enter, ring.fd, 0, 1, IORING_ENTER_GETEVENTS,
+		NULL, 0);
+	ASSERT_NE(*ring.cq_head, *ring.cq_tail);
+	EXPECT_EQ(-EOPNOTSUPP, ring.cqes[0].res);
+	EXPECT_EQ(0, queue_armed(self->fd));
+	uring_fini(&ring);
+}
+
 TEST_HARNESS_MAIN
