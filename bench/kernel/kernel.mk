@@ -1,11 +1,12 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
 # The module measured: its speed, in User Mode Linux and in the virtual machine,
-# that of the daemon with it, and its layouts where memory is short. docs/kernel-performance.md has the method
+# that of the daemon with it, its layouts where memory is short, and its waiting. docs/kernel-performance.md has the method
 # and a run.
 
 BENCH_KERNEL := $(B)/bench/kernel
-BENCH_KERNEL_PROGRAMS := $(BENCH_KERNEL)/speed $(BENCH_KERNEL)/pressure
+BENCH_KERNEL_PROGRAMS := $(BENCH_KERNEL)/speed $(BENCH_KERNEL)/pressure \
+	$(BENCH_KERNEL)/waits
 
 $(BENCH_KERNEL_PROGRAMS): $(BENCH_KERNEL)/%: $(B)/obj/plain/bench/kernel/%.o \
 		$(call objects,plain,bench/kernel/queue.c)
@@ -14,7 +15,7 @@ $(BENCH_KERNEL_PROGRAMS): $(BENCH_KERNEL)/%: $(B)/obj/plain/bench/kernel/%.o \
 $(BENCH_KERNEL)/speed: $(call objects,plain,bench/kernel/peer-expiry.c \
 	bench/kernel/peer-system.c)
 
-.PHONY: bench-kernel bench-kernel-daemon bench-swap bench-swap-module
+.PHONY: bench-kernel bench-kernel-daemon bench-swap bench-swap-module bench-waits
 
 bench-kernel: $(BENCH_KERNEL)/speed uml-module-fast module ## batches, pageable memory, timerfd and POSIX timers, in kernels
 	@bench/kernel/run speed --uml $(UML_FAST_KERNEL) --vm $(KREL)
@@ -27,6 +28,10 @@ bench-kernel-daemon: all $(B)/bench/daemon/echo $(B)/bench/daemon/expiry \
 bench-swap: $(BENCH_KERNEL)/pressure bench-swap-module ## page-ins of B-heap and binary heap where memory is short
 	@bench/kernel/run pressure --uml $(UML_FAST_KERNEL) \
 		--modules $(BENCH_KERNEL)/kmod
+
+# With MODULES=DIR of another checkout's build/kmod: of that module.
+bench-waits: $(BENCH_KERNEL)/waits module ## a request beside a SCAN that waits for pages, with two processors
+	@bench/kernel/run waits --vm $(KREL) $(MODULES:%=--modules %)
 
 # With the binary heap, which the module of a release does not have.
 bench-swap-module:

@@ -41,7 +41,7 @@ static uint32_t rounds = 3;
 
 static long long vmstat(const char *name)
 {
-	return pressure_read("/proc/vmstat", name);
+	return read_number("/proc/vmstat", name);
 }
 
 static void limit(unsigned long long bytes)

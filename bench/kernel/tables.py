@@ -1,5 +1,5 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Tables of what bench/kernel/speed, pressure and engines have printed."""
+"""Tables of what bench/kernel/speed, pressure, engines and waits have printed."""
 
 import statistics
 
@@ -182,7 +182,26 @@ def engines(results):
     return text
 
 
+# ------------------------------------------------------------------------
+# waits
+
+SHARES = {"p50": "half of them within", "p99": "99 %", "p9999": "99.99 %",
+          "worst": "all"}
+
+
+def waits(results):
+    here = results.where(bench="waits").having("arms")
+    row = here.rows[0]
+    return ("One timer armed again and again while a SCAN of %s others brings in "
+            "their pages, each from a disk of 5 ms\n\n" % count(row["timers"]) +
+            markdown(["SCAN: s", "ARMs"] + [f"{share}: us"
+                                            for share in SHARES.values()],
+                     [[cell(here.figure("scan_s"), "{:.1f}"),
+                       cell(here.figure("arms"))] +
+                      [cell(here.figure(key)) for key in SHARES]]))
+
+
 def everything(bench, host, seconds, results):
-    made = {"speed": speed, "pressure": pressure,
-            "engines": engines}[bench](results)
+    made = {"speed": speed, "pressure": pressure, "engines": engines,
+            "waits": waits}[bench](results)
     return begin(host, seconds, results) + made

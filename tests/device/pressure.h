@@ -79,8 +79,8 @@ static inline void group_remove(void)
 	rmdir(PRESSURE_GROUP);
 }
 
-/* A swap header is a page with a signature at its end. */
-static inline int swap_make(__u32 pages)
+/* Writes a swap header to @disk: a page with a signature at its end. */
+static inline int swap_make(const char *disk, __u32 pages)
 {
 	struct {
 		char boot[1024];
@@ -94,7 +94,7 @@ static inline int swap_make(__u32 pages)
 		.last_page = pages - 1,
 		.magic = { 'S', 'W', 'A', 'P', 'S', 'P', 'A', 'C', 'E', '2' },
 	};
-	int fd = open(PRESSURE_SWAP, O_WRONLY | O_CLOEXEC);
+	int fd = open(disk, O_WRONLY | O_CLOEXEC);
 	ssize_t ret;
 
 	if (fd < 0)
@@ -117,7 +117,8 @@ static inline const char *swap_begin(unsigned int mib)
 		return "zram0 is in use";
 	snprintf(size, sizeof(size), "%uM", mib);
 	if (write_text(PRESSURE_ZRAM "disksize", size) ||
-	    swap_make((mib << 20) / PRESSURE_PAGE) || swapon(PRESSURE_SWAP, 0))
+	    swap_make(PRESSURE_SWAP, (mib << 20) / PRESSURE_PAGE) ||
+	    swapon(PRESSURE_SWAP, 0))
 		return "zram0 cannot be made swap";
 	return NULL;
 }
