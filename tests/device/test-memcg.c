@@ -431,7 +431,7 @@ static int arm_beside_a_reader(struct shared *shared,
 	reader.fd = queue_new(EXPIRY_MODE_ACK);
 	if (reader.fd < 0)
 		return reader.fd;
-	for (id = 0; id < IDS / 4; id += BATCH) {
+	for (id = 0; id < 2 * IDS; id += BATCH) {
 		for (i = 0; i < (int)BATCH; i++)
 			batch[i] = arm_at(1 + i, i);
 		if (submit(reader.fd, batch, BATCH) != (int)BATCH)
@@ -474,7 +474,7 @@ TEST_F(memcg, a_real_time_submitter_does_not_spin)
 
 	if (!self->on)
 		return;	/* skipped */
-	ASSERT_EQ(0, group_limit("memory.max", 64 << 20));
+	ASSERT_EQ(0, group_limit("memory.max", 128 << 20));
 	ASSERT_EQ(0, group_limit("memory.swap.max", 0));
 	pid = in_group(self->shared, self->batch, arm_beside_a_reader);
 	ASSERT_LE(0, pid);
