@@ -17,7 +17,7 @@ $(CLIENTS)/agent-c: $(call objects,plain,tests/clients/agent.c tests/clients/age
 
 # Each adds to CLIENT_AGENTS and CLIENT_TESTS, or to CLIENTS_MISSING.
 CLIENT_TESTS := $(wildcard tests/clients/test-*.py) tests/clients/test-python-types.sh
-include clients/go/go.mk
+include clients/go/go.mk clients/rust/rust.mk
 CLIENTS_NEEDS = $(B)/expiryd $(CLIENT_AGENTS)
 
 .PHONY: check-clients client-agents

@@ -1,0 +1,254 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+//! The beginning of a connection, without the connection: HELLO, whether the queue is the
+//! one of before, and what is restored.
+
+use crate::buffer::{encode, Buffer};
+use crate::error::{errno, Error, Result};
+use crate::listing::Listing;
+use crate::options::{Options, Timer};
+use crate::record::{op, Record};
+use std::time::Instant;
+
+/// Timers that are restored in one batch.
+const BATCH: usize = 512;
+
+/// Error of /proc/uptime, which has hundredths of a second.
+const BOOT_ERROR: u64 = 10_000_000;
+
+/// A moment: on CLOCK_MONOTONIC, and on CLOCK_BOOTTIME where that can be read. The latter
+/// counts while the machine is suspended, but is less precise.
+#[derive(Clone, Copy, Debug)]
+struct Moment {
+    running: Instant,
+    boot: Option<u64>,
+}
+
+impl Moment {
+    fn now() -> Moment {
+        let text = std::fs::read_to_string("/proc/uptime").ok();
+        let seconds = text.and_then(|text| text.split(' ').next()?.parse::<f64>().ok());
+        Moment { running: Instant::now(), boot: seconds.map(|s| (s * 1e9) as u64) }
+    }
+
+    /// Returns the time since this moment, never more than it was, in nanoseconds.
+    fn elapsed(&self) -> u64 {
+        let now = Moment::now();
+        let running = (now.running - self.running).as_nanos() as u64;
+        match (self.boot, now.boot) {
+            (Some(before), Some(now)) => running.max(now.saturating_sub(before + BOOT_ERROR)),
+            _ => running,
+        }
+    }
+}
+
+/// What is known of a queue from one connection to the next.
+#[derive(Debug, Default)]
+pub(crate) struct Life {
+    attached: Option<Moment>,
+    /// Least number of timers that the queue has counted.
+    pub(crate) arms: u64,
+    /// It is empty, and to be restored.
+    is_empty: bool,
+}
+
+impl Life {
+    /// Checks that this is the queue of before. With the embedded engine a queue is at
+    /// most as old as its daemon. With the kernel's, it has counted at least as many
+    /// timers, unless other clients made up the difference.
+    fn check(&mut self, before: Moment, listing: Listing) -> Result<()> {
+        let stat = listing.stat()?;
+        let arms = std::mem::replace(&mut self.arms, stat.arms());
+        self.attached = Some(Moment::now());
+        if stat.is_embedded() && stat.uptime() < before.elapsed() {
+            return Err(Error::Lost("the daemon was started anew"));
+        }
+        if stat.arms() < arms {
+            return Err(Error::Lost("another one has its name"));
+        }
+        Ok(())
+    }
+}
+
+enum Stage {
+    Hello,
+    Stat(Moment, Listing),
+    Restore(Box<dyn Iterator<Item = Timer>>, Vec<Record>, usize),
+    Done,
+}
+
+/// A handshake in progress. [`Handshake::feed`] takes what was received;
+/// [`Handshake::output`] is to be sent.
+pub(crate) struct Handshake<'a> {
+    options: &'a Options,
+    life: &'a mut Life,
+    stage: Stage,
+    /// To be sent; cleared when that is done.
+    pub(crate) output: Vec<u8>,
+    begun: Instant,
+    /// Timers in the queue, by HELLO.
+    pub(crate) timers: u64,
+    /// Most requests in flight.
+    pub(crate) window: usize,
+    /// The queue's clock at `begun`, or somewhat later.
+    pub(crate) now: u64,
+    /// The last step of the clock.
+    pub(crate) step: Option<Record>,
+}
+
+impl<'a> Handshake<'a> {
+    pub(crate) fn new(options: &'a Options, name: &str, life: &'a mut Life) -> Handshake<'a> {
+        let mut output = options.hello(name).to_vec();
+        if life.attached.is_some() {
+            encode(&mut output, &[Record { op: op::STAT, ..Record::default() }]);
+        }
+        Handshake {
+            options,
+            life,
+            stage: Stage::Hello,
+            output,
+            begun: Instant::now(),
+            timers: 0,
+            window: 0,
+            now: 0,
+            step: None,
+        }
+    }
+
+    /// Returns a moment, and the queue's clock then or somewhat later.
+    pub(crate) fn clock(&self) -> (Instant, u64) {
+        (self.begun, self.now)
+    }
+
+    /// Takes records. Returns whether the connection can be used.
+    pub(crate) fn feed(&mut self, from: &mut Buffer) -> Result<bool> {
+        loop {
+            if let Some(first) = from.first() {
+                let inside = matches!(&self.stage, Stage::Stat(_, listing) if listing.begun);
+                if !inside && !matches!(self.stage, Stage::Hello | Stage::Done)
+                    && first.is_event()
+                {
+                    if first.op != op::CLOCK_SET {
+                        return Err(Error::Protocol("an expiration without credit"));
+                    }
+                    self.step = Some(first);
+                    from.skip(1);
+                    continue;
+                }
+            }
+            let is_waiting = match &mut self.stage {
+                Stage::Done => return Ok(true),
+                Stage::Hello => self.hello(from)?,
+                Stage::Stat(_, listing) => {
+                    listing.take(from)?;
+                    !listing.complete || self.stat()?
+                }
+                Stage::Restore(..) => self.restore(from)?,
+            };
+            if is_waiting {
+                return Ok(false);
+            }
+        }
+    }
+
+    /// Takes the reply to HELLO. Returns whether it is still to come.
+    fn hello(&mut self, from: &mut Buffer) -> Result<bool> {
+        let reply = match from.first() {
+            Some(reply) => reply,
+            None => return Ok(true),
+        };
+        from.skip(1);
+        if reply.op != op::HELLO || reply.status > 0 {
+            return Err(Error::Protocol("the answer to HELLO is none: not expiryd"));
+        }
+        match -i32::from(reply.status) {
+            0 => {}
+            errno::EPROTO => return Err(Error::Protocol("the server found HELLO malformed")),
+            errno::ENOENT if self.life.attached.is_some() => {
+                return Err(Error::Lost("it was dropped"))
+            }
+            errno => return Err(Error::Refused { op: op::HELLO, id: 0, errno }),
+        }
+        if reply.cookie == 0 {
+            return Err(Error::Protocol("HELLO without a window"));
+        }
+        self.timers = reply.id;
+        self.now = reply.deadline;
+        self.window = reply.cookie.min(u64::from(self.options.window)) as usize;
+        self.life.is_empty |= reply.id == 0;
+        match self.life.attached {
+            Some(before) => {
+                let request = Record { op: op::STAT, ..Record::default() };
+                self.stage = Stage::Stat(before, Listing::new(&request));
+                Ok(false)
+            }
+            None => {
+                self.life.attached = Some(Moment::now());
+                // Each was armed once. A periodic one may count twice: it is armed and
+                // not acknowledged.
+                self.life.arms = reply.id / 2;
+                self.begin_restore()
+            }
+        }
+    }
+
+    fn stat(&mut self) -> Result<bool> {
+        if let Stage::Stat(before, listing) = std::mem::replace(&mut self.stage, Stage::Done) {
+            match self.life.check(before, listing) {
+                Err(Error::Lost(_)) if self.options.restore.is_some() => {
+                    self.life.is_empty = true;
+                }
+                other => other?,
+            }
+        }
+        self.begin_restore()
+    }
+
+    fn begin_restore(&mut self) -> Result<bool> {
+        self.stage = if self.life.is_empty && self.options.restore.is_some() {
+            Stage::Restore(self.options.load()?, Vec::new(), 0)
+        } else {
+            Stage::Done
+        };
+        Ok(false)
+    }
+
+    /// Takes the replies to a batch, and makes the next one. Returns whether replies are
+    /// to come.
+    fn restore(&mut self, from: &mut Buffer) -> Result<bool> {
+        let (timers, batch, answered) = match &mut self.stage {
+            Stage::Restore(timers, batch, answered) => (timers, batch, answered),
+            _ => return Ok(false),
+        };
+        while *answered < batch.len() {
+            let reply = match from.first() {
+                Some(reply) if !reply.is_event() => reply,
+                Some(_) => return Ok(false),
+                None => return Ok(true),
+            };
+            from.skip(1);
+            if !reply.is_reply_to(&batch[*answered]) {
+                return Err(Error::Protocol("a reply to another request"));
+            }
+            reply.result()?;
+            *answered += 1;
+        }
+        self.life.arms += batch.len() as u64;
+        batch.clear();
+        *answered = 0;
+        batch.extend(timers.take(BATCH.min(self.window)).map(|timer| Record {
+            op: op::ARM,
+            id: timer.id,
+            deadline: timer.deadline,
+            cookie: timer.cookie,
+            ..Record::default()
+        }));
+        if batch.is_empty() {
+            self.life.is_empty = false;
+            self.stage = Stage::Done;
+            return Ok(false);
+        }
+        encode(&mut self.output, batch);
+        Ok(true)
+    }
+}

@@ -1,0 +1,293 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+//! The blocking client against a daemon: `$EXPIRYD`. Without it nothing is tested.
+
+use expiry::blocking::Queue;
+use expiry::{errno, flag, op, Arm, Clock, Error, Options, Record, Timer};
+use std::io::{Read, Write};
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::Arc;
+use std::thread;
+use std::time::{Duration, Instant};
+
+const SOON: Option<Duration> = Some(Duration::from_secs(20));
+
+/// A folder that the test removes.
+struct Folder(PathBuf);
+
+impl Folder {
+    fn new() -> Folder {
+        static NUMBER: AtomicU32 = AtomicU32::new(0);
+        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
+        let name = format!("expiry-rust-{}-{}", std::process::id(), number);
+        let path = std::env::temp_dir().join(name);
+        std::fs::create_dir(&path).unwrap();
+        Folder(path)
+    }
+
+    fn socket(&self) -> PathBuf {
+        self.0.join("socket")
+    }
+}
+
+impl Drop for Folder {
+    fn drop(&mut self) {
+        let _ = std::fs::remove_dir_all(&self.0);
+    }
+}
+
+/// A daemon of the test's own.
+struct Daemon {
+    folder: Folder,
+    process: Child,
+}
+
+fn start(socket: &Path) -> Child {
+    let program = std::env::var_os("EXPIRYD").expect("EXPIRYD");
+    let process = Command::new(program)
+        .args(["--engine", "embedded", "--socket"])
+        .arg(socket)
+        .spawn()
+        .unwrap();
+    let end = Instant::now() + SOON.unwrap();
+    while UnixStream::connect(socket).is_err() {
+        assert!(Instant::now() < end, "the daemon does not start");
+        thread::sleep(Duration::from_millis(1));
+    }
+    process
+}
+
+impl Daemon {
+    fn new() -> Option<Daemon> {
+        std::env::var_os("EXPIRYD")?;
+        let folder = Folder::new();
+        let process = start(&folder.socket());
+        Some(Daemon { folder, process })
+    }
+
+    fn open(&self, name: &str, options: Options) -> Queue {
+        Queue::open(name, options.socket(self.folder.socket())).unwrap()
+    }
+
+    fn restart(&mut self) {
+        self.process.kill().unwrap();
+        self.process.wait().unwrap();
+        self.process = start(&self.folder.socket());
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+    }
+}
+
+#[test]
+fn timers_expire_in_order_on_each_clock() {
+    let daemon = match Daemon::new() {
+        Some(daemon) => daemon,
+        None => return,
+    };
+    for clock in [Clock::Realtime, Clock::Monotonic, Clock::Boottime] {
+        let mut q = daemon.open("", Options::new().keyed().consume().clock(clock));
+        // The far one first: the nearer one must move the alarm.
+        q.arm(1, Duration::from_secs(3600), 10).unwrap();
+        q.arm(2, Duration::from_millis(40), 20).unwrap();
+        q.arm(3, Duration::from_millis(20), 30).unwrap();
+        for id in [3, 2] {
+            let mut due = [Record::default()];
+            assert_eq!(q.receive(&mut due, SOON), Ok(1));
+            assert_eq!((due[0].id, due[0].cookie), (id, 10 * id));
+            assert!(q.now() >= due[0].deadline);
+        }
+        let begun = Instant::now();
+        let pause = Duration::from_millis(30);
+        assert_eq!(q.receive(&mut [Record::default()], Some(pause)), Ok(0));
+        assert!(begun.elapsed() >= pause);
+        assert_eq!(q.cancel(1), Ok(true));
+        assert_eq!(q.cancel(1), Ok(false));
+    }
+}
+
+#[test]
+fn requests_of_each_kind() {
+    let daemon = match Daemon::new() {
+        Some(daemon) => daemon,
+        None => return,
+    };
+    let mut q = daemon.open("kinds", Options::new().keyed());
+    let deadline = expiry::at(std::time::SystemTime::now() + Duration::from_secs(3600)).unwrap();
+    q.arm_with(Arm::at(1, deadline).every_ms(250)).unwrap();
+    let timer = q.query(1).unwrap().unwrap();
+    assert_eq!((timer.deadline, timer.period_ms), (deadline, 250));
+    let refused = q.arm_with(Arm::after(1, Duration::ZERO).new_only()).unwrap_err();
+    assert_eq!(refused, Error::Refused { op: op::ARM, id: 1, errno: errno::EEXIST });
+    assert_eq!(q.refresh(2, Duration::ZERO), Ok(false));
+    let mut records: Vec<_> =
+        [5, 0, 6].iter().map(|id| Arm::at(*id, expiry::NEVER).record()).collect();
+    q.submit(&mut records).unwrap();
+    let refusals = expiry::check(&records);
+    assert_eq!((refusals.len(), refusals[0].index, refusals[0].errno), (1, 1, errno::EINVAL));
+    assert_eq!(q.scan(0, 100).unwrap().timers.len(), 3);
+    assert_eq!(q.stat().unwrap().armed(), 3);
+    let (rows, _) = q.queues(0, 100).unwrap();
+    assert_eq!((rows[0].name.as_str(), rows[0].stat.armed()), ("kinds", 3));
+    assert_eq!(q.clear(), Ok(3));
+    q.drop_queue().unwrap();
+    let mut plain = daemon.open("", Options::new());
+    assert!(plain.arm_with(Arm::after(0, Duration::from_secs(60))).unwrap().0 > 0);
+}
+
+#[test]
+fn a_batch_larger_than_the_window() {
+    let daemon = match Daemon::new() {
+        Some(daemon) => daemon,
+        None => return,
+    };
+    let mut q = daemon.open("", Options::new().keyed().consume().credit(64).window(100));
+    let mut records: Vec<_> =
+        (1..=5000).map(|id| Arm::after(id, Duration::ZERO).cookie(!id).record()).collect();
+    q.submit(&mut records).unwrap();
+    assert!(expiry::check(&records).is_empty());
+    let mut seen = 0;
+    for due in q.due().take(5000) {
+        let due = due.unwrap();
+        assert_eq!(due.cookie, !due.id);
+        seen += due.id;
+    }
+    assert_eq!(seen, 5000 * 5001 / 2);
+}
+
+#[test]
+fn a_lost_queue_is_an_error_or_is_restored() {
+    let mut daemon = match Daemon::new() {
+        Some(daemon) => daemon,
+        None => return,
+    };
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = calls.clone();
+    let restore = move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Ok::<_, Error>((1..=2000).map(|id| Timer { id, deadline: 0, cookie: !id }))
+    };
+    let mut lost = daemon.open("lost", Options::new().keyed().reconnect());
+    let mut q = daemon
+        .open("restored", Options::new().keyed().ack().consume().reconnect().restore(restore));
+    for life in 1..=2 {
+        let sum: u64 = q.due().take(2000).map(|due| due.unwrap().id).sum();
+        assert_eq!(sum, 2000 * 2001 / 2);
+        assert_eq!(calls.load(Ordering::Relaxed), life);
+        daemon.restart();
+        q.arm(5000, Duration::from_secs(3600), 0).unwrap();
+    }
+    let why = lost.arm(1, Duration::ZERO, 0).unwrap_err();
+    assert_eq!(why.errno(), Some(errno::ESTALE));
+}
+
+/// Reads records of a client.
+fn get(stream: &mut UnixStream, nr: usize) -> Vec<Record> {
+    let mut bytes = vec![0; 32 * nr];
+    stream.read_exact(&mut bytes).unwrap();
+    bytes
+        .chunks_exact(32)
+        .map(|chunk| {
+            let mut one = [0; 32];
+            one.copy_from_slice(chunk);
+            Record::from_bytes(&one)
+        })
+        .collect()
+}
+
+fn put(stream: &mut UnixStream, records: &[Record]) {
+    for record in records {
+        stream.write_all(&record.to_bytes()).unwrap();
+    }
+}
+
+/// What was sent and is not idempotent is reported. The rest is sent again, in order, and
+/// credit follows.
+#[test]
+fn what_is_sent_again() {
+    let folder = Folder::new();
+    let listener = UnixListener::bind(folder.socket()).unwrap();
+    let hello = Record { op: op::HELLO, cookie: 4096, ..Record::default() };
+    let server = thread::spawn(move || {
+        let (mut first, _) = listener.accept().unwrap();
+        get(&mut first, 1);
+        put(&mut first, &[hello]);
+        get(&mut first, 5);
+        drop(first);
+        let (mut second, _) = listener.accept().unwrap();
+        get(&mut second, 2);
+        let stat = Record { op: op::STAT, period_ms: 16, ..Record::default() };
+        put(&mut second, &[hello, stat]);
+        put(&mut second, &[Record::default(); 16]);
+        let requests = get(&mut second, 3);
+        put(&mut second, &requests[..2]);
+        requests
+    });
+    let options = Options::new().keyed().ack().consume().reconnect().socket(folder.socket());
+    let mut q = Queue::open("q", options).unwrap();
+    let hour = 3_600_000_000_000;
+    let mut records = [
+        Record { op: op::ARM, id: 1, ..Record::default() },
+        Record { op: op::ARM, id: 2, flags: flag::NEW, ..Record::default() },
+        Record { op: op::ARM, id: 3, flags: flag::RELATIVE, deadline: hour, ..Record::default() },
+        Record { op: op::CANCEL, id: 4, ..Record::default() },
+    ];
+    q.submit(&mut records).unwrap();
+    let reset = -(errno::ECONNRESET as i16);
+    let statuses: Vec<_> = records.iter().map(|r| r.status).collect();
+    assert_eq!(statuses, [reset, reset, 0, 0]);
+    let sent = server.join().unwrap();
+    // The server's clock is 0 at HELLO, after the call began.
+    assert_eq!((sent[0].id, sent[0].flags), (3, 0));
+    assert!(sent[0].deadline <= hour && sent[0].deadline > hour - 60_000_000_000);
+    assert_eq!((sent[1].op, sent[2].op), (op::CANCEL, op::CREDIT));
+}
+
+#[test]
+fn a_silent_server_ends_the_call_and_says_how_far() {
+    let folder = Folder::new();
+    let listener = UnixListener::bind(folder.socket()).unwrap();
+    let server = thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        get(&mut client, 1);
+        put(&mut client, &[Record { op: op::HELLO, cookie: 2, ..Record::default() }]);
+        let request = get(&mut client, 1);
+        put(&mut client, &request);
+        let mut rest = Vec::new();
+        client.read_to_end(&mut rest).unwrap();
+    });
+    let options =
+        Options::new().keyed().timeout(Duration::from_millis(100)).socket(folder.socket());
+    let mut q = Queue::open("", options).unwrap();
+    let mut records = [Record { op: op::CANCEL, id: 1, ..Record::default() }; 4];
+    match q.submit(&mut records) {
+        Err(Error::Unanswered { answered: 1, in_doubt: 2, not_sent: 1, why }) => {
+            assert_eq!(*why, Error::TimedOut)
+        }
+        other => panic!("{:?}", other),
+    }
+    drop(q);
+    server.join().unwrap();
+}
+
+#[test]
+fn arguments_that_cannot_be_sent() {
+    for (name, options) in [
+        ("", Options::new().reconnect()),
+        ("q", Options::new().reconnect().consume()),
+        ("q", Options::new().restore(|| Ok::<_, Error>(Vec::new()))),
+        ("a/slash", Options::new()),
+        ("abcdefghijklmnopqrstuvwxy", Options::new()),
+        ("q", Options::new().credit(0)),
+    ] {
+        let why = Queue::open(name, options.socket("/nowhere")).err().unwrap();
+        assert_eq!(why.errno(), Some(errno::EINVAL), "{}", name);
+    }
+}

@@ -1,0 +1,88 @@
+#!/bin/sh
+# SPDX-License-Identifier: LGPL-2.1-or-later
+#
+# The Rust client: its own tests, by cargo where that is installed, and the programs of
+# docs/rust.md, as they are written there, in an empty project.
+
+. tests/tap.sh
+
+rustc=${RUSTC:-$(command -v rustc)}
+if [ -z "$rustc" ]; then
+	echo '1..0 # SKIP no rustc is installed'
+	exit 4
+fi
+root=$PWD
+export EXPIRYD="${EXPIRYD:-$root/build/expiryd}" CARGO_NET_OFFLINE=true
+
+# cargo writes a lock file beside the sources: it gets a copy.
+cp -r clients/rust "$dir/expiry"
+export CARGO_TARGET_DIR="$root/build/clients/rust/cargo"
+
+in_copy() {
+	(cd "$dir/expiry" && "$@")
+}
+
+by_rustc() {
+	"$rustc" --edition 2021 -D warnings "$@"
+}
+
+own_tests() {
+	by_rustc --test --crate-name expiry -o "$dir/unit" clients/rust/src/lib.rs &&
+		"$dir/unit" &&
+		by_rustc --crate-type rlib --crate-name expiry -o "$dir/libexpiry.rlib" \
+			clients/rust/src/lib.rs &&
+		by_rustc --test --extern expiry="$dir/libexpiry.rlib" -o "$dir/blocking" \
+			clients/rust/tests/blocking.rs &&
+		timeout 100 "$dir/blocking"
+}
+
+if command -v cargo >/dev/null; then
+	is "the client's own tests" in_copy timeout 150 cargo test -q --offline
+	is 'the crate is packaged' in_copy cargo package -q --offline --allow-dirty
+	if cargo clippy --version >/dev/null 2>&1; then
+		is 'clippy has nothing to say' \
+			in_copy cargo clippy -q --offline --all-targets -- -D warnings
+	else
+		skip 'clippy has nothing to say' 'it is not installed'
+	fi
+else
+	is "the client's own tests" own_tests
+fi
+
+# Each program of the page, with a daemon of its own.
+page_program() {
+	project=$dir/project$1
+	mkdir -p "$project/src"
+	awk -v want="$1" '/^```rust$/ { nr++; inside = nr == want; next }
+		/^```$/ { inside = 0 } inside' docs/rust.md >"$project/src/main.rs"
+	if command -v cargo >/dev/null; then
+		printf '[package]\nname = "program"\nversion = "0.1.0"\nedition = "2021"\n%s\n' \
+			"[dependencies]
+expiry = { path = \"$dir/expiry\" }" >"$project/Cargo.toml"
+		(cd "$project" && cargo build -q --offline) || return 1
+		program=$CARGO_TARGET_DIR/debug/program
+	else
+		program=$project/program
+		by_rustc --extern expiry="$dir/libexpiry.rlib" -o "$program" \
+			"$project/src/main.rs" || return 1
+	fi
+	"$EXPIRYD" --engine embedded --socket "$dir/socket" >"$dir/daemon" 2>&1 &
+	daemon=$!
+	tries=200
+	until [ -S "$dir/socket" ] || [ $tries = 0 ]; do
+		tries=$((tries - 1))
+		sleep 0.05
+	done
+	EXPIRY_SOCKET=$dir/socket timeout 30 "$program" >"$dir/output" 2>&1
+	status=$?
+	kill $daemon
+	wait $daemon
+	cat "$dir/output"
+	[ $status -eq 0 ] && grep -q "$2" "$dir/output"
+}
+
+is "docs/rust.md: the first program" page_program 1 'timer 42 expired, cookie 7'
+is 'docs/rust.md: the loop' page_program 2 'session 3 has ended'
+is 'docs/rust.md: what survives a restart' page_program 3 'alice: 2 attempts'
+
+tap_end
