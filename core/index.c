@@ -12,8 +12,8 @@
  * line that is still being read.
  *
  * A table of S lines is left behind after S / MOVE changes. It had five entries a
- * line then, and has five and a half at the end, of seven. A table that shrinks
- * has at most four.
+ * line at first, and has five and a half at the end, of seven. A table that shrinks
+ * has at most four in the end.
  */
 #include "index.h"
 
@@ -21,6 +21,9 @@ static_assert(sizeof(struct index_line) == 64, "a cache line");
 
 /* Grow at this many entries a line. */
 #define CROWDED		5U
+
+/* Shrink at this part of the entries with which the table grows. */
+#define SPARSE		8U
 
 /* Lines that a step moves. */
 #define MOVE		2U
@@ -46,15 +49,20 @@ static inline u32 pages_of(u32 lines)
 	return (lines + SPARE) / INDEX_LINES_PER_PAGE;
 }
 
-/* Each undoes the other: 1, 2, 3, 4, 6, 9, 13, 19, ... */
+/* Returns the next size of the sequence 1, 2, 3, 4, 6, 9, 13, 19, ... */
 static inline u32 grown(u32 pages)
 {
 	return pages + (pages > 1 ? pages / 2 : 1);
 }
 
+/* Returns the size three before it in the sequence, or 1. */
 static inline u32 shrunk(u32 pages)
 {
-	return pages - (pages > 2 ? pages / 3 : 1);
+	u32 i;
+
+	for (i = 0; i < 3 && pages > 1; i++)
+		pages -= pages > 2 ? pages / 3 : 1;
+	return pages;
 }
 
 static inline u32 beyond_pages(void)
@@ -96,7 +104,7 @@ static void set_size(struct index *index, u32 lines)
 	if (lines && grown(pages) + beyond_pages() <= index->pages->nr_max)
 		index->grow_at = grow_at(pages);
 	if (pages > 1)
-		index->shrink_below = grow_at(shrunk(pages)) / 3 * 2;
+		index->shrink_below = grow_at(pages) / SPARSE;
 }
 
 void index_init(struct index *index, struct core_pages *pages,
@@ -262,32 +270,38 @@ static inline void line_fill(struct index_line *line, u32 hash, u32 slot)
 	line->entry[i].slot = slot;
 }
 
-/* Places an entry by the present sizes; all lines up to its place are there. */
-static void place(struct index *index, u32 hash, u32 slot)
+/* Places an entry in line @number or a later one; all lines up to its place are
+ * there.
+ */
+static inline void place(struct index *index, u32 number, u32 hash, u32 slot)
 {
-	u32 number = index_scale(hash, index->lines);
-	bool has_moved = index_has_moved(index, number);
-	struct index_line *line;
+	struct index_line *line = line_get(index, number);
 
-	if (has_moved)
-		number = index_scale(hash, index->to);
-	line = line_get(index, number);
 	while (likely(!core_broken(line)) && unlikely(!line_free(line))) {
 		line_pass(line);
 		line = line_get(index, ++number);
 	}
 	if (line)
-		line_fill(line, hash,
-			  slot | (index->side ^ (has_moved ? 0 : INDEX_SIDE)));
+		line_fill(line, hash, slot);
 }
 
-/* Returns whether an entry, perhaps a free one, is to be moved with line @home. */
-static inline bool moves_with(const struct index *index,
-			      const struct index_line *line, u32 i, u32 home)
+/* Returns a bit for each entry that is to be moved with line @home. */
+static inline u64 moves_with(const struct index *index,
+			     const struct index_line *line, u32 home)
 {
-	return line->head >> i * 8 & 0x80 &&
-	       (line->entry[i].slot & INDEX_SIDE) != index->side &&
-	       index_scale(line->entry[i].hash, index->lines) == home;
+	u64 used = line->head & INDEX_TAG_HIGH, found = 0;
+	u32 i;
+
+	/* By bits: whether an entry is free cannot be predicted. */
+	for (; used; used &= used - 1) {
+		i = __ffs64(used) / 8;
+		found |= (u64)((line->entry[i].slot & INDEX_SIDE) !=
+			       index->side &&
+			       index_scale(line->entry[i].hash,
+					   index->lines) == home) <<
+			 (i * 8 + 7);
+	}
+	return found;
 }
 
 /* Gets all lines that moving the entries of line @home reads and writes: 0 or a
@@ -295,17 +309,18 @@ static inline bool moves_with(const struct index *index,
  */
 static int prepare_move(struct index *index, u32 home)
 {
-	u32 number, i, to, first = ~0U, last = 0, nr = 0, room = 0;
+	u32 number, to, first = ~0U, last = 0, nr = 0, room = 0;
 	const struct index_line *line;
+	u64 found;
 
 	for (number = home; number < lines_in_use(index); number++) {
 		line = line_get(index, number);
 		if (!line)
 			return index->pages->error;
-		for (i = 0; i < INDEX_LINE_ENTRIES; i++) {
-			if (!moves_with(index, line, i, home))
-				continue;
-			to = index_scale(line->entry[i].hash, index->to);
+		found = moves_with(index, line, home);
+		for (; found; found &= found - 1) {
+			to = index_scale(line->entry[__ffs64(found) / 8].hash,
+					 index->to);
 			first = to < first ? to : first;
 			last = to > last ? to : last;
 			nr++;
@@ -328,20 +343,21 @@ static void move(struct index *index, u32 home)
 {
 	u32 number, passed, i, hash, slot;
 	struct index_line *line;
+	u64 found;
 
 	for (number = home; number < lines_in_use(index); number++) {
 		line = line_get(index, number);
 		if (core_broken(line))
 			return;
-		for (i = 0; i < INDEX_LINE_ENTRIES; i++) {
-			if (!moves_with(index, line, i, home))
-				continue;
+		found = moves_with(index, line, home);
+		for (; found; found &= found - 1) {
+			i = __ffs64(found) / 8;
 			hash = line->entry[i].hash;
-			slot = line->entry[i].slot & ~INDEX_SIDE;
+			slot = line->entry[i].slot ^ INDEX_SIDE;
 			line_clear(line, i);
 			for (passed = home; passed < number; passed++)
 				line_unpass(line_get(index, passed));
-			place(index, hash, slot);
+			place(index, index_scale(hash, index->to), hash, slot);
 		}
 		if (!line_passed(line))
 			break;
@@ -447,8 +463,7 @@ static inline int prepare_place(struct index *index, u32 hash)
 	u32 number = index_home(index, hash);
 	struct index_line *line = line_extend(index, number);
 
-	/* While the size changes, index_add() has to know by which one. */
-	index->place = likely(index->to == index->lines) ? line : NULL;
+	index->place = line;
 	while (line && unlikely(!line_free(line))) {
 		index->place = NULL;
 		line = line_extend(index, ++number);
@@ -481,26 +496,29 @@ int index_prepare(struct index *index, u32 hash)
 
 void index_add(struct index *index, u32 hash, u32 slot)
 {
+	u32 side = index->side;
+
+	if (unlikely(!index_has_moved(index, index_scale(hash, index->lines))))
+		side ^= INDEX_SIDE;
 	if (likely(index->place))
-		line_fill(index->place, hash, slot | index->side);
+		line_fill(index->place, hash, slot | side);
 	else
-		place(index, hash, slot);
+		place(index, index_home(index, hash), hash, slot | side);
 	index->nr++;
 }
 
 int index_prepare_remove(struct index *index, u32 hash, u32 slot)
 {
-	u32 number = index_home(index, hash), end = lines_in_use(index);
+	u32 number = index_home(index, hash);
 	struct index_line *line = line_get(index, number);
 
 	index->place = line;
 	while (likely(line)) {
 		index->entry = line_find_slot(line, hash, slot);
-		if (likely(index->entry < INDEX_LINE_ENTRIES) ||
-		    core_broken(++number < end))
+		if (likely(index->entry < INDEX_LINE_ENTRIES))
 			return 0;
 		index->place = NULL;
-		line = line_get(index, number);
+		line = line_get(index, ++number);
 	}
 	return index->pages->error;
 }

@@ -8,7 +8,7 @@
  * line (an F14 table's "outbound overflow count", N. Bronson and X. Shi, 2019). A
  * lookup ends at the first line without such entries. A removal leaves no mark.
  *
- * The table grows by half and shrinks by a third in place, a few lines at each
+ * The table grows by half and shrinks to a third in place, a few lines at each
  * change, without a second table. A line's place is its hash scaled to the size,
  * so a larger table has the same order, and lines can move one after the other.
  * The id itself is in the slot, which the caller reads anyway. The hash is

@@ -41,13 +41,22 @@ static void pages_for_a_limit(void **state)
 
 /**
  * struct pace - how large the table is to be
- * @pages: home to entries; @before: before it grew, 0 if it did not
- * @to: what it becomes, or 0
- * @done: pages made, then lines moved
+ * @pages: home to entries; @to: what it becomes, or 0
+ * @made: pages in use; @done: lines moved
  */
 struct pace {
-	u32 pages, before, to, made, done;
+	u32 pages, to, made, done;
 };
+
+/* Returns the size three before @pages, or 1. */
+static u32 former_size(u32 pages)
+{
+	u32 former = 1;
+
+	while (next_size(next_size(next_size(former))) < pages)
+		former = next_size(former);
+	return former;
+}
 
 /* Makes one change with @nr entries, at the pace that index.c describes. */
 static void pace_change(struct pace *pace, u32 nr)
@@ -55,9 +64,8 @@ static void pace_change(struct pace *pace, u32 nr)
 	if (!pace->to) {
 		if (nr >= 5 * lines_of(pace->pages))
 			pace->to = next_size(pace->pages);
-		else if (pace->before &&
-			 nr < 5 * lines_of(pace->before) / 3 * 2)
-			pace->to = pace->before;
+		else if (pace->pages > 1 && nr < 5 * lines_of(pace->pages) / 8)
+			pace->to = former_size(pace->pages);
 		else
 			return;
 		pace->done = 0;
@@ -69,24 +77,19 @@ static void pace_change(struct pace *pace, u32 nr)
 	pace->done += 2;
 	if (pace->done < lines_of(pace->pages))
 		return;
-	pace->before = 1;
-	if (pace->to == 1)
-		pace->before = 0;
-	while (pace->before && next_size(pace->before) < pace->to)
-		pace->before = next_size(pace->before);
 	pace->pages = pace->to;
 	pace->to = 0;
 }
 
 /* Memory and the work of one change have bounds: the table grows by half at five
- * entries a line, shrinks back when they are less than two thirds of that, by a
- * page or two lines a change.
+ * entries a line, and shrinks by three sizes at an eighth of that, by a page or two
+ * lines a change.
  */
 static void resizes_when_and_as_fast_as_it_says(void **state)
 {
 	struct pace pace = { .pages = 1, .made = 1 };
 	struct subject subject;
-	u32 i, turn, most[] = { LIMIT, LIMIT / 8, LIMIT / 2, LIMIT / 64, 20, 0 };
+	u32 i, turn, most[] = { LIMIT, LIMIT / 16, LIMIT / 2, LIMIT / 64, 20, 0 };
 
 	(void)state;
 	subject_init(&subject);
