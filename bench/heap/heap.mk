@@ -31,6 +31,7 @@ $(HEAP)/heaps: $(call objects,plain,bench/heap/heaps.c $(HEAP_CORE)) \
 	$(HEAP_KIND_OBJECTS)
 
 include bench/heap/timers.mk
+include bench/heap/maps.mk
 
 # Single operations: by the clock, and by the lines of memory that core/ touches
 # (bench/paper/watch.h), which nothing else on the machine can disturb.
