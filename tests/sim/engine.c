@@ -6,14 +6,16 @@
  * may fail.
  */
 #include <errno.h>
+#include <stdio.h>
 #include <string.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "daemon/engine/engine.h"
 #include "daemon/util/list.h"
 #include "daemon/util/util.h"
 #include "tests/core/horrible.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/file.h"
 
 extern const struct engine_ops engine_fast;
 static struct engine_ops ops;
@@ -22,6 +24,7 @@ static struct engine_ops ops;
  * struct twin - a queue
  * @rewound: the last consumer that got what others had not acknowledged
  * @is_unsure: something failed halfway, so that the twin knows no more
+ * @fd: the descriptor by which it outlives the daemon
  */
 struct twin {
 	struct list all;
@@ -31,6 +34,7 @@ struct twin {
 	uint32_t mode;
 	const struct peer *rewound;
 	bool is_unsure;
+	int fd;
 };
 
 /* An operation that is done later. */
@@ -249,6 +253,7 @@ static int sim_submit(struct engine_queue *queue, struct engine_io *io)
 {
 	int r;
 
+	inside_check_overdue(io);
 	sim.shield++;
 	r = hits(sim.slow) ? do_later(queue, io, false) : do_submit(queue, io);
 	sim.shield--;
@@ -304,9 +309,60 @@ static int sim_queue_new(struct engine *engine, struct expiry_config *config,
 	twin->clock_id = config->clock_id;
 	twin->mode = config->mode;
 	horrible_init(&twin->horrible, config->mode, config->limit);
+	twin->fd = sim.keeps ? file_new(FILE_QUEUE, NULL) : -1;
 	list_add(&twins, &twin->all);
 	sim.shield--;
 	return 0;
+}
+
+/* Takes a queue of an earlier daemon, which had no timers left. */
+static int sim_queue_adopt(struct engine *engine, int fd,
+			   struct expiry_stat *stat,
+			   struct engine_queue **queuep)
+{
+	struct expiry_config config = { .limit = 1000 };
+	struct twin *twin;
+	int r;
+
+	if (rng_hits(&sim.kernel, 50))
+		return -ENOTTY;
+	if (rng_hits(&sim.kernel, 50)) {
+		/* It stays in the store. */
+		manager_lost();
+		return -ENODEV;
+	}
+	topic_kind(*manager_passed(fd - FILE_PASSED), &config.clock_id,
+		   &config.mode);
+	r = sim_queue_new(engine, &config, EXPIRY_LAYOUT_SORTED, queuep);
+	if (r < 0)
+		return r;
+	twin = twin_of(*queuep);
+	close(twin->fd);
+	twin->fd = fd;
+	return engine_fast.stat(*queuep, stat);
+}
+
+static int sim_queue_fd(struct engine_queue *queue)
+{
+	return twin_of(queue)->fd;
+}
+
+const char *engine_queue_name(int fd)
+{
+	static char text[64];
+	struct list *entry;
+	struct twin *twin;
+
+	for (entry = twins.next; entry != &twins; entry = entry->next) {
+		twin = container_of(entry, struct twin, all);
+		if (twin->fd != fd)
+			continue;
+		snprintf(text, sizeof(text), "%.24s@%u",
+			 inside_name(twin->queue->owner),
+			 inside_owner(twin->queue->owner));
+		return text;
+	}
+	return "no queue";
 }
 
 static void sim_queue_free(struct engine_queue *queue)
@@ -323,6 +379,8 @@ static void sim_queue_free(struct engine_queue *queue)
 		    sim.phase < SIM_STOP)
 			sim_fail("a queue is freed that the engine works on");
 	list_del(&twin->all);
+	if (twin->fd >= 0)
+		close(twin->fd);
 	horrible_free(&twin->horrible);
 	sim_free(twin);
 	engine_fast.queue_free(queue);
@@ -452,6 +510,8 @@ static int sim_open(struct engine **enginep, struct loop *loop,
 	ops.stop = sim_stop;
 	ops.queue_new = sim_queue_new;
 	ops.queue_free = sim_queue_free;
+	ops.queue_fd = sim.keeps ? sim_queue_fd : NULL;
+	ops.queue_adopt = sim.keeps ? sim_queue_adopt : NULL;
 	ops.rewind = sim_rewind;
 	ops.scan = sim_scan;
 	ops.stat = sim_stat;

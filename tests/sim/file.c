@@ -15,12 +15,14 @@
 #include "tests/sim/file.h"
 #include "tests/sim/wrap.h"
 
-#define LISTENER	3	/* as systemd passes it */
+#define LISTENER	3	/* as systemd passes it, and queues behind it */
+#define PASSED		8	/* most queues that are passed */
 #define FILES		4096
 #define BACKLOG		64
 
 static struct file files[FILES];
 static struct file listener = { .kind = FILE_LISTENER };
+static struct file passed[PASSED];
 static struct stream *backlog[BACKLOG];
 static uint32_t nr_backlog;
 
@@ -28,10 +30,19 @@ struct file *file_of(int fd)
 {
 	if (fd == LISTENER)
 		return &listener;
+	if (fd > LISTENER && fd <= LISTENER + PASSED &&
+	    passed[fd - LISTENER - 1].kind != FILE_NONE)
+		return &passed[fd - LISTENER - 1];
 	if (fd < FILE_FIRST || fd >= FILE_FIRST + FILES ||
 	    files[fd - FILE_FIRST].kind == FILE_NONE)
 		sim_fail("descriptor %d is not open", fd);
 	return &files[fd - FILE_FIRST];
+}
+
+void files_pass(uint32_t nr)
+{
+	while (nr--)
+		passed[nr].kind = FILE_QUEUE;
 }
 
 int file_new(enum file_kind kind, struct stream *stream)
@@ -254,6 +265,9 @@ void files_check_closed(void)
 {
 	int i;
 
+	for (i = 0; i < PASSED; i++)
+		if (passed[i].kind != FILE_NONE)
+			sim_fail("queue %d, which was passed, is left open", i);
 	for (i = 0; i < FILES; i++)
 		if (files[i].kind != FILE_NONE)
 			sim_fail("descriptor %d of kind %d is left open",
@@ -268,8 +282,6 @@ int __wrap_close(int fd)
 {
 	struct file *file;
 
-	if (fd < FILE_FIRST && fd != LISTENER)
-		return __real_close(fd);
 	file = file_of(fd);
 	if (sim.phase < SIM_STOP && rings_use(fd, false))
 		sim_fail("descriptor %d is closed while the ring uses it", fd);
@@ -465,36 +477,4 @@ ssize_t __wrap_getrandom(void *data, size_t len, unsigned int flags)
 	for (i = 0; i < len; i++)
 		((char *)data)[i] = rng_next(&sim.kernel);
 	return len;
-}
-
-/* systemd passes the listening socket. */
-int __wrap_sd_listen_fds_with_names(int unset, char ***names)
-{
-	(void)unset;
-	*names = __real_calloc(2, sizeof(**names));
-	(*names)[0] = __real_calloc(1, 8);
-	strcpy((*names)[0], "socket");
-	return 1;
-}
-
-int __wrap_sd_is_socket(int fd, int family, int type, int listening)
-{
-	(void)family;
-	(void)type;
-	(void)listening;
-	return fd == LISTENER;
-}
-
-int __wrap_sd_watchdog_enabled(int unset, uint64_t *us)
-{
-	(void)unset;
-	(void)us;
-	return 0;
-}
-
-int __wrap_fstat(int fd, struct stat *st)
-{
-	(void)fd;
-	memset(st, 0, sizeof(*st));
-	return 0;
 }

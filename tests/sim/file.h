@@ -6,6 +6,7 @@
 #include "tests/sim/sim.h"
 
 #define FILE_FIRST	1000
+#define FILE_PASSED	4	/* the first queue that is passed */
 #define FILE_MAX_WATCHED	4
 
 enum file_kind {
@@ -17,6 +18,8 @@ enum file_kind {
 	FILE_TIMER,
 	FILE_ALARM,
 	FILE_EPOLL,
+	FILE_QUEUE,
+	FILE_MANAGER,
 };
 
 /* A descriptor in an epoll file. */
@@ -45,6 +48,8 @@ struct file {
 
 struct file *file_of(int fd);
 int file_new(enum file_kind kind, struct stream *stream);
+/* Opens @nr queues that are passed to the daemon behind its socket. */
+void files_pass(uint32_t nr);
 /* Returns which of the poll(2) events are there. */
 short file_poll(int fd, short events);
 

@@ -3,13 +3,19 @@
  * Invariants of the daemon's own structs, at the end of each turn. All that the
  * simulator knows of them is in this file.
  */
+#include <stdio.h>
 #include <string.h>
+#include <time.h>
 
 #include "daemon/client/client.h"
+#include "daemon/queue/access.h"
 #include "daemon/queue/context.h"
+#include "daemon/queue/queue-file.h"
 #include "daemon/queue/queue.h"
+#include "daemon/queue/store.h"
 #include "daemon/server/server.h"
 #include "daemon/server/worker.h"
+#include "daemon/util/group.h"
 #include "daemon/util/list.h"
 #include "daemon/util/util.h"
 #include "tests/sim/sim.h"
@@ -83,6 +89,17 @@ static void check_blocked(const struct client *client)
 		stream->was_short = false;
 }
 
+/* Returns the rights of a client to its queue. Its group is its user's number. */
+static uint32_t rights(const struct client *client)
+{
+	const struct queue *queue = client->queue;
+	uint32_t uid = stream_of(client->fd)->peer->uid;
+	uint32_t bits = !uid ? 7 : uid == queue->user->uid ? queue->access >> 6 :
+			queue->gid == uid ? queue->access >> 3 : queue->access;
+
+	return client->observes ? bits & ACCESS_LOOK : bits & ACCESS_ALL;
+}
+
 static void check_client(const struct client *client, struct holdings *sum)
 {
 	uint64_t received = 0, replies = 0;
@@ -107,6 +124,8 @@ static void check_client(const struct client *client, struct holdings *sum)
 	}
 	if (client->queue && client->observes)
 		check(client->queue->consumer != client);
+	if (client->queue && client->state == CLIENT_OPEN)
+		check(client->access == rights(client));
 }
 
 static void check_queue(const struct queue *queue)
@@ -297,6 +316,102 @@ void inside_check_victim(const struct peer *peer)
 	}
 }
 
+void inside_check_status(uint64_t queues, uint64_t clients)
+{
+	if (!shared)
+		return;
+	check(queues == share_read(&shared->queues));
+	check(clients == share_read(&shared->connections));
+}
+
+static uint32_t count_kept(const struct context *context)
+{
+	const struct list *bucket, *entry;
+	const struct queue *queue;
+	uint32_t i, nr = 0;
+	char name[64];
+
+	for (i = 0; i <= context->queues->mask; i++) {
+		bucket = &context->queues->buckets[i];
+		for (entry = bucket->next; entry != bucket;
+		     entry = entry->next) {
+			queue = container_of(entry, struct queue, all);
+			check(!queue->store_pending);
+			snprintf(name, sizeof(name), "%.24s@%u", queue->name,
+				 queue->user->uid);
+			/* The limits are far beyond. */
+			if (!queue->stored || !manager_has(name))
+				sim_fail("queue %s is not kept", name);
+			nr++;
+		}
+	}
+	return nr;
+}
+
+void inside_check_kept(uint32_t nr)
+{
+	uint32_t i, sum = 0;
+
+	if (!shared)
+		return;
+	for (i = 0; i < shared->nr; i++)
+		sum += count_kept(shared->contexts[i]);
+	check(sum == shared->store->stored);
+	check(!shared->store->store_pending);
+	if (nr)
+		check(sum <= nr);
+}
+
+static void check_declared(const struct queue *queue)
+{
+	const struct declaration *file = declared_find(queue->name);
+
+	if (!queue->declared) {
+		check(!file || !file->is_good);
+		check(queue->gid == GROUP_NONE);
+		check(queue->access == ACCESS_OWNER_ALL);
+		return;
+	}
+	check(file);
+	/* A file with a fault changes nothing. */
+	if (!file->is_good)
+		return;
+	check(queue->gid == file->gid);
+	check(queue->access == file->access);
+	check(queue->user->uid == file->uid);
+	check(queue->clock_id == file->clock_id);
+	check(queue->mode == file->mode);
+}
+
+static void check_all_declared(const struct context *context)
+{
+	const struct list *bucket, *entry;
+	uint32_t i;
+
+	check(context->declared == context->shared->declared);
+	for (i = 0; i <= context->queues->mask; i++) {
+		bucket = &context->queues->buckets[i];
+		for (entry = bucket->next; entry != bucket; entry = entry->next)
+			check_declared(container_of(entry, struct queue, all));
+	}
+}
+
+void inside_check_declared(void)
+{
+	uint32_t i;
+
+	/* Without memory the old files stay, and an owner may. */
+	if (!shared || sim.has_failed || sim.busy_manager)
+		return;
+	for (i = 0; i < shared->nr; i++)
+		check_all_declared(shared->contexts[i]);
+}
+
+uid_t inside_owner(const void *owner)
+{
+	return ((const struct queue *)owner)->user->uid;
+}
+
 void inside_check_empty(void)
 {
 	const struct server *server;
@@ -333,6 +448,25 @@ struct peer *inside_consumer(const void *owner)
 
 	return queue && queue->consumer ?
 	       stream_of(queue->consumer->fd)->peer : NULL;
+}
+
+void inside_check_overdue(const struct engine_io *io)
+{
+	const struct client *client = container_of(io, struct client, batch);
+	struct context *context = client->context;
+	uint64_t received_ns = client->received.first->received_ns;
+	uint64_t after_ns = context->config.busy_after * SIM_MS;
+	uint32_t i;
+	uint8_t op;
+
+	if (!after_ns || !received_ns ||
+	    loop_now(&context->loop, CLOCK_MONOTONIC) - received_ns <= after_ns)
+		return;
+	for (i = 0; i < io->count; i++) {
+		op = io->records[i].op;
+		check(op != EXPIRY_OP_ARM && op != EXPIRY_OP_REFRESH &&
+		      op != EXPIRY_OP_QUERY);
+	}
 }
 
 struct peer *inside_asker(const struct engine_io *io)

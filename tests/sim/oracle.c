@@ -220,18 +220,21 @@ void oracle_answered(struct peer *peer, const struct expiry_record *record)
 	struct call *call;
 
 	if (record->op == EXPIRY_OP_HELLO) {
+		/* It is connected again once STAT is answered, too. */
 		if (!record->status)
-			p->refused_ns = 0;
-		else if (!p->refused_ns)
+			return;
+		if (!p->refused_ns)
 			p->refused_ns = sim.mono_ns;
 		p->refusal = record->status;
 		return;
 	}
 	if (record->op == EXPIRY_OP_STAT || record->op == EXPIRY_OP_SCAN) {
-		if (record->status && record->op == EXPIRY_OP_STAT &&
-		    !p->refused_ns) {
-			p->refused_ns = sim.mono_ns;
+		if (record->status && record->op == EXPIRY_OP_STAT) {
+			if (!p->refused_ns)
+				p->refused_ns = sim.mono_ns;
 			p->refusal = record->status;
+		} else if (record->op == EXPIRY_OP_STAT) {
+			p->refused_ns = 0;
 		}
 		oracle_unit(peer, record);
 		return;

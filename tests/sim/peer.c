@@ -75,7 +75,8 @@ static bool is_hello_allowed(const struct peer *peer, int status)
 		return peer->hello.flags & (EXPIRY_HELLO_EXISTING |
 					    EXPIRY_HELLO_OBSERVE);
 	case -EACCES:
-		return peer->uid;
+		/* A file with a fault. */
+		return peer->uid || sim.declares;
 	case -EBUSY:
 	case -EDQUOT:
 	case -ENOSPC:
@@ -326,6 +327,9 @@ void peer_check_end(const struct peer *peer)
 {
 	if (peer->may_end || sim.has_failed || sim.forgives)
 		return;
+	/* Its rights have changed. */
+	if (sim.declares && peer->uid)
+		return;
 	sim_fail("client %u is ended %s", peer->number,
 		 peer->nr_partial ? "inside a record" : "without a reason");
 }
@@ -457,7 +461,7 @@ static void peer_visit(struct peer *peer, struct rng *rng)
 	if (peer->hello.flags & EXPIRY_HELLO_CONSUME && !peer->has_ended &&
 	    !peer->is_dropped && peer->given < peer->collected + CREDIT_MOST / 2 &&
 	    rng_hits(rng, 600))
-		peer_credit(peer, 1 + rng_below(rng, peer->kind == PEER_FLOOD ?
+		peer_credit(peer, rng_below(rng, peer->kind == PEER_FLOOD ?
 						10000 : CREDIT_MOST / 4));
 	if (!peer->has_ended)
 		peer_write(peer, peer->kind == PEER_SLOW ?
@@ -512,6 +516,7 @@ void peers_step(struct rng *rng)
 		sim.steal_in = 1 + rng_below(rng, 10);
 	} else if (what < 950) {
 		sim.reloads++;
+		declared_step(rng);
 		file_signal(SIGHUP);
 	} else if (what < 955) {
 		programs_cut(rng);

@@ -25,6 +25,14 @@ void topics_init(struct rng *rng)
 	}
 }
 
+void topic_kind(char name, uint32_t *clock_idp, uint32_t *modep)
+{
+	const struct topic *topic = &topics[(name - 'a') % TOPICS];
+
+	*clock_idp = topic->clock_id;
+	*modep = topic->mode;
+}
+
 static uint64_t tag_of(const struct peer *peer, uint32_t number)
 {
 	return (uint64_t)(peer->number + 1) << 32 | number;
@@ -169,9 +177,21 @@ static void set_deadline(const struct topic *topic,
 		record->flags |= EXPIRY_F_LATER;
 }
 
-static void make_lie(struct expiry_record *record, struct rng *rng)
+/* Returns whether CREDIT of the client is refused: after DROP it is ignored. */
+static bool may_lie_credit(const struct peer *peer)
 {
-	switch (rng_below(rng, 7)) {
+	uint32_t i;
+
+	for (i = 1; i < peer->nr; i++)
+		if (peer->requests[i].record.op == EXPIRY_OP_DROP)
+			return false;
+	return !(peer->hello.flags & EXPIRY_HELLO_CONSUME);
+}
+
+static void make_lie(const struct peer *peer, struct expiry_record *record,
+		     struct rng *rng)
+{
+	switch (rng_below(rng, 8)) {
 	case 0:
 		record->op = rng_below(rng, 256);
 		break;
@@ -189,6 +209,15 @@ static void make_lie(struct expiry_record *record, struct rng *rng)
 		break;
 	case 5:
 		record->op = EXPIRY_OP_MISSED;
+		break;
+	case 6:
+		/* Credit for what another client consumes. */
+		if (!may_lie_credit(peer))
+			break;
+		*record = (struct expiry_record) {
+			.op = EXPIRY_OP_CREDIT,
+			.period_ms = 1 + rng_below(rng, 64),
+		};
 		break;
 	default:
 		record->op = EXPIRY_OP_HELLO + rng_below(rng, 6);
@@ -252,6 +281,6 @@ void peer_ask(struct peer *peer, struct rng *rng)
 	else
 		make_own(&record, rng);
 	if (peer->kind == PEER_LIAR && rng_hits(rng, 150))
-		make_lie(&record, rng);
+		make_lie(peer, &record, rng);
 	peer_add(peer, &record);
 }

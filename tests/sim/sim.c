@@ -65,7 +65,7 @@ static int configure(struct config *config)
 	config->queues_per_user = one_of(&rng, 16384, 2, 16384);
 	config->timers_per_user = one_of(&rng, 1 << 20, 1 << 20, 100);
 	config->busy_after = one_of(&rng, 4000, 5, 4000);
-	config->observer_memory = one_of(&rng, 1 << 20, 1 << 12, 1 << 12);
+	config->observer_memory = one_of(&rng, 1 << 20, 1 << 12, 1 << 8);
 	return 0;
 }
 
@@ -90,7 +90,7 @@ static void set_base(struct config *config, struct rng *rng)
 {
 	config_init(config);
 	strcpy(config->engine, "embedded");
-	memset(config->queue_files, 0, sizeof(config->queue_files));
+	strcpy(config->queue_files, "/queues");
 	config->threads = one_of(rng, 1, 1, 1 + rng_below(rng, 3));
 	config->buffers = one_of(rng, 4, 8, 32);
 	config->buffer_size = one_of(rng, 2048, 2048, 4096);
@@ -117,6 +117,8 @@ void sim_run(void)
 	set_kernel(&rng);
 	set_base(&base, &rng);
 	configure(&config);
+	manager_init(&rng);
+	declared_init(&rng);
 	trace("%u threads, %u buffers of %u, engine slow %u, broken %u",
 	      (uint32_t)config.threads, (uint32_t)config.buffers,
 	      (uint32_t)config.buffer_size, sim.slow, sim.broken);

@@ -17,6 +17,9 @@
  *   peer.c        the clients of the daemon, and what they check
  *   request.c     the requests that they make up
  *   engine.c      the embedded engine, slow or failing, beside a naive twin
+ *   manager.c     the service manager, its watchdog and its store
+ *   declared.c    the files of declared queues
+ *   journal.c     the reader of the log
  *   inside.c      invariants of the daemon's own structs
  */
 #ifndef TESTS_SIM_SIM_H
@@ -36,6 +39,7 @@
 #define SIM_S		1000000000ULL
 
 struct config;
+struct declaration;
 struct engine_io;
 struct io_uring;
 struct program;
@@ -93,6 +97,9 @@ enum sim_phase {
  * @has_failed: an allocation has failed
  * @forgives: clients may be ended for the memory of others
  * @clock_sets: steps of CLOCK_REALTIME; @reloads: of the settings
+ * @busy_manager: how often the service manager does not read, per mille
+ * @keeps: it keeps queues over a restart
+ * @declares: there are files of declared queues
  * @io: operations of the engine in flight
  */
 struct sim {
@@ -124,6 +131,9 @@ struct sim {
 	bool forgives;
 	uint32_t clock_sets;
 	uint32_t reloads;
+	uint32_t busy_manager;
+	bool keeps;
+	bool declares;
 	uint32_t io;
 
 	uint64_t requests;
@@ -372,6 +382,8 @@ struct request *peer_add(struct peer *peer, const struct expiry_record *record);
 void peer_credit(struct peer *peer, uint32_t credit);
 void topics_init(struct rng *rng);
 struct topic *topic_any(struct rng *rng);
+/* Describes the queue of this name. */
+void topic_kind(char name, uint32_t *clock_idp, uint32_t *modep);
 /* Notes that the queue of this name was dropped. */
 void topic_lost(const char *name);
 /* Makes up a request on the queue; its cookie is 0. */
@@ -386,6 +398,41 @@ void engine_check_idle(void);
 bool engine_gave_stat(const struct expiry_stat *stat);
 /* At the daemon's end: no queue is left. */
 void engine_check_ended(void);
+/* Returns QUEUE@UID of the queue with this descriptor. */
+const char *engine_queue_name(int fd);
+
+/* ----------------------------------------------------------------- manager.c */
+
+/* Chooses what the service manager does. */
+void manager_init(struct rng *rng);
+/* The clock has moved far ahead before the first step. */
+void manager_began(void);
+/* Returns whether the manager keeps a descriptor of this name. */
+bool manager_has(const char *name);
+/* The manager keeps a descriptor that is no queue any more. */
+void manager_lost(void);
+/* Returns the name of a queue that it passes. */
+const char *manager_passed(uint32_t i);
+/* At an idle moment: it was told all that it is to know. */
+void manager_check_idle(void);
+/* At the daemon's end. */
+void manager_check_ended(void);
+
+/* ---------------------------------------------------------------- declared.c */
+
+/* Chooses the files of declared queues. */
+void declared_init(struct rng *rng);
+/* Changes one of them. */
+void declared_step(struct rng *rng);
+/* Returns the file of this name as the daemon last read it, or NULL. */
+const struct declaration *declared_find(const char *name);
+
+/* ----------------------------------------------------------------- journal.c */
+
+/* The clock has moved far ahead before the first step. */
+void journal_began(void);
+/* At the daemon's end: each line was written, or counted. */
+void journal_check_ended(void);
 
 /* ------------------------------------------------------------------ inside.c */
 
@@ -393,6 +440,8 @@ void engine_check_ended(void);
 void inside_check(struct io_uring *ring);
 /* Returns the client that is the consumer of the daemon's queue, or NULL. */
 struct peer *inside_consumer(const void *owner);
+/* Fails if a request that has waited for too long is carried out. */
+void inside_check_overdue(const struct engine_io *io);
 /* Returns the client whose requests the engine gets. */
 struct peer *inside_asker(const struct engine_io *io);
 /* Lets each observer of the daemon's queue expect a copy of what is delivered. */
@@ -403,6 +452,16 @@ const char *inside_name(const void *owner);
 bool inside_has_buffer(const struct io_uring *ring);
 /* Checks that no other client has read nothing for longer. */
 void inside_check_victim(const struct peer *peer);
+/* Checks what a status says. */
+void inside_check_status(uint64_t queues, uint64_t clients);
+/* Checks that the manager has the queues that the daemon says it has: @nr, 0 = or
+ * more. A queue is pending only as long as a message was refused.
+ */
+void inside_check_kept(uint32_t nr);
+/* At an idle moment: declared queues are as their files were last read. */
+void inside_check_declared(void);
+/* Returns the owner of the daemon's queue. */
+uid_t inside_owner(const void *owner);
 /* Fails unless nothing is charged or held, without clients. */
 void inside_check_empty(void);
 

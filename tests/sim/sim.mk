@@ -3,14 +3,16 @@
 # The simulator: the daemon in one process on a simulated kernel, see sim.h.
 
 SIM := $(wildcard tests/sim/*.c)
-# Not main(), and not the thread that writes the log.
+# Not main(), and not what the log is written to.
 SIM_DAEMON := $(filter-out $(addprefix daemon/,main.c engine/embedded.c \
-	util/log.c util/log-sink.c util/log-budget.c),$(DAEMON))
+	util/log-sink.c),$(DAEMON))
 SIM_WRAPS := malloc calloc realloc aligned_alloc mmap malloc_trim \
 	pthread_create pthread_join pthread_setname_np sem_wait \
+	pthread_cond_wait pthread_cond_timedwait pthread_cond_signal \
+	log_write log_client key_file_visit_folder queue_file_read \
 	clock_gettime getrandom close shutdown send write getsockopt setsockopt \
 	poll accept4 socketpair eventfd signalfd timerfd_create timerfd_settime \
-	recv socket connect fcntl epoll_create1 epoll_ctl \
+	recv sendmsg socket connect fcntl epoll_create1 epoll_ctl \
 	madvise sd_listen_fds_with_names sd_is_socket sd_watchdog_enabled fstat
 OBJCOPY ?= objcopy
 comma := ,

@@ -14,6 +14,8 @@
 #include <sys/types.h>
 #include <time.h>
 
+#include "daemon/util/log-entry.h"
+
 void *__real_malloc(size_t size);
 void *__real_calloc(size_t nr, size_t size);
 void *__real_realloc(void *memory, size_t size);
@@ -22,7 +24,6 @@ void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd,
 		  off_t offset);
 int __real_close(int fd);
 ssize_t __real_recv(int fd, void *data, size_t len, int flags);
-int __real_socket(int domain, int type, int protocol);
 int __real_connect(int fd, const struct sockaddr *addr, socklen_t len);
 int __real_epoll_create1(int flags);
 int __real_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
@@ -42,6 +43,19 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 int __wrap_pthread_join(pthread_t thread, void **result);
 int __wrap_pthread_setname_np(pthread_t thread, const char *name);
 int __wrap_sem_wait(sem_t *sem);
+int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
+int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
+				  const struct timespec *until);
+int __wrap_pthread_cond_signal(pthread_cond_t *cond);
+
+void __real_log_write(enum log_level level, const struct log_about *about,
+		      const char *format, ...);
+void __real_log_client(const struct log_about *about, const char *format, ...);
+void __wrap_log_write(enum log_level level, const struct log_about *about,
+		      const char *format, ...)
+	__attribute__((format(printf, 3, 4)));
+void __wrap_log_client(const struct log_about *about, const char *format, ...)
+	__attribute__((format(printf, 2, 3)));
 
 int __wrap_clock_gettime(clockid_t clock_id, struct timespec *ts);
 ssize_t __wrap_getrandom(void *data, size_t len, unsigned int flags);
@@ -53,6 +67,7 @@ int __wrap_fcntl(int fd, int command, ...);
 int __wrap_epoll_create1(int flags);
 int __wrap_epoll_ctl(int epoll, int op, int fd, struct epoll_event *event);
 int __wrap_shutdown(int fd, int how);
+ssize_t __wrap_sendmsg(int fd, const struct msghdr *msg, int flags);
 ssize_t __wrap_send(int fd, const void *data, size_t len, int flags);
 ssize_t __wrap_write(int fd, const void *data, size_t len);
 int __wrap_getsockopt(int fd, int level, int name, void *value, socklen_t *len);
