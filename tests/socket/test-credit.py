@@ -10,58 +10,10 @@ import time
 import tap
 from client import (ACK, ACKING, CANCEL, CONSUME, CREDIT, HOUR, NEVER, OBSERVE, QUERY,
                     REDELIVERED, REFRESH, RELATIVE, SECOND, SIZE, STAT,
-                    Closed, Connection, Record, arm, attach, hello, scaled,
+                    Connection, Record, arm, attach, hello, scaled,
                     wait_for)
 
 MS = SECOND // 1000
-
-
-def test_none_without_credit(daemon):
-    with attach(daemon.path, flags=CONSUME) as queue:
-        queue.batch([arm(0, i) for i in range(5)])
-        assert queue.quiet()
-        assert queue.stat().armed == 5
-
-
-def test_exactly_as_many_as_credited(daemon):
-    with attach(daemon.path, flags=CONSUME) as queue:
-        queue.batch([arm(i, i, flags=0) for i in range(100)])
-        cookies = []
-        for credit in (1, 2, 10, 37):
-            queue.credit(credit)
-            cookies += [queue.expiration().cookie for _ in range(credit)]
-            assert queue.quiet(), "more than the credit"
-        assert cookies == list(range(50)), cookies
-        stat = queue.stat()
-        assert stat.armed == 50 and stat.credit == 0, stat
-
-
-def test_credits_add_up(daemon):
-    with attach(daemon.path, flags=CONSUME) as queue:
-        for _ in range(10):
-            queue.credit(3)
-        assert queue.stat().credit == 30
-        queue.batch([arm(0, i) for i in range(40)])
-        while len(queue.expired) < 30:
-            queue.expired.append(queue.record())
-        assert queue.quiet() is False
-        queue.expired.clear()
-        assert queue.quiet()
-
-
-def test_credit_does_not_overflow(daemon):
-    with attach(daemon.path, flags=CONSUME) as queue:
-        queue.credit(2**32 - 1)
-        most = queue.stat().credit
-        assert most >= 1000, most
-        for _ in range(5):
-            queue.credit(2**32 - 1)
-            assert queue.stat().credit == most
-        queue.credit(1)
-        assert queue.stat().credit == most
-        queue.batch([arm(0, i) for i in range(100)])
-        while len(queue.expired) < 100:
-            queue.expired.append(queue.record())
 
 
 def test_credit_of_0_is_nothing(daemon):
@@ -80,51 +32,6 @@ def test_producer_gets_no_expirations(daemon):
             cookies = sorted(consumer.expiration().cookie for _ in range(5))
             assert cookies == list(range(5))
         assert producer.quiet()
-
-
-def test_credit_from_a_producer_is_worth_nothing(daemon):
-    with attach(daemon.path, "unearned", CONSUME) as consumer:
-        with attach(daemon.path, "unearned") as producer:
-            producer.request(arm(0, 1))
-            producer.credit(100)
-            # Refused or ignored, that is between it and the daemon.
-            try:
-                producer.send(Record(99))
-                producer.ended() if producer.reply().op == CREDIT else None
-            except Closed:
-                pass
-        assert consumer.stat().credit == 0
-        assert consumer.quiet()
-        consumer.credit(1)
-        assert consumer.expiration().cookie == 1
-
-
-def test_timer_stays_armed_while_there_is_no_credit(daemon):
-    with attach(daemon.path, flags=CONSUME) as queue:
-        armed = queue.request(arm(0, 1))
-        time.sleep(0.05)
-        gone = queue.request(Record(CANCEL, id=armed.id))
-        assert gone.status == 0, gone
-        queue.credit(10)
-        assert queue.quiet()
-
-
-def test_consumer_that_leaves_takes_its_credit_with_it(daemon):
-    with attach(daemon.path, "leaves", CONSUME) as consumer:
-        consumer.credit(100)
-        consumer.stat()
-
-    with attach(daemon.path, "leaves") as producer:
-        assert wait_for(lambda: producer.stat().consumers == 0)
-        assert producer.stat().credit == 0
-        producer.batch([arm(0, i) for i in range(10)])
-        time.sleep(0.05)
-        assert producer.stat().armed == 10
-        with attach(daemon.path, "leaves", CONSUME) as consumer:
-            assert consumer.quiet()
-            consumer.credit(10)
-            for _ in range(10):
-                assert consumer.expiration().flags == 0
 
 
 def consume_anew(path, name, flags):
