@@ -195,6 +195,10 @@ static void *log_main(void *data)
 			wait_for_more();
 		}
 	}
+	pthread_mutex_unlock(&log_queue.lock);
+	/* A report may have failed, with no line after it. */
+	note_dropped(0);
+	pthread_mutex_lock(&log_queue.lock);
 	log_queue.is_ended = true;
 	pthread_cond_signal(&log_queue.ended);
 	pthread_mutex_unlock(&log_queue.lock);

@@ -16,6 +16,8 @@
 #define KEPT		256
 #define NAME		64
 #define WATCHDOG_NS	(4 * SIM_S)
+/* A refused message comes again with the next tick, after ten seconds at most. */
+#define AGAIN_NS	(11 * SIM_S)
 
 /**
  * manager - the service manager
@@ -259,8 +261,7 @@ void manager_check_idle(void)
 {
 	if (!getenv("NOTIFY_SOCKET"))
 		return;
-	if (manager.has_refused &&
-	    sim.mono_ns - manager.refused_ns < WATCHDOG_NS)
+	if (manager.has_refused && sim.mono_ns - manager.refused_ns < AGAIN_NS)
 		return;
 	if (!manager.readies || manager.is_reloading)
 		sim_fail("the daemon is not ready for the manager");

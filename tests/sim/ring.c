@@ -12,7 +12,7 @@
 #define RINGS		8
 
 /* Turns in a row without news, a request or a wait: the thread spins. */
-#define IDLE_MOST	200
+#define IDLE_MOST	32
 
 /* A completion that waits for room in the queue. */
 struct completion {
