@@ -24,5 +24,6 @@ CLIENTS_NEEDS = $(B)/expiryd $(CLIENT_AGENTS)
 client-agents: $(CLIENT_AGENTS)
 
 check-clients: $(CLIENTS_NEEDS) ## the clients of each language: vectors, and a table of scenarios
-	@$(RUN_TESTS) EXPIRY_TEST_DRAIN=1000000 EXPIRY_TEST_CUTS=1 $(CLIENT_TESTS)
+	@$(RUN_TESTS) EXPIRY_TEST_DRAIN=1000000 EXPIRY_TEST_CUTS=1 EXPIRY_TEST_CRATE=1 \
+		$(CLIENT_TESTS)
 	@$(if $(CLIENTS_MISSING),echo 'skipped, not installed: $(CLIENTS_MISSING)')

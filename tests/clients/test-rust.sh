@@ -18,8 +18,26 @@ export EXPIRYD="${EXPIRYD:-$root/build/expiryd}" CARGO_NET_OFFLINE=true
 cp -r clients/rust "$dir/expiry"
 export CARGO_TARGET_DIR="$root/build/clients/rust/cargo"
 
+
+# Even without its features, cargo looks for all crates: Debian has them as packages.
+registry=/usr/share/cargo/registry
+cargo=
+for found in "$registry"/tokio-[0-9]*; do
+	[ -d "$found" ] && [ -d "$registry/$(cd "$registry" && echo futures-core-*)" ] &&
+		command -v cargo >/dev/null && cargo=yes
+done
+
 in_copy() {
 	(cd "$dir/expiry" && "$@")
+}
+
+# by_cargo COMMAND...: without a network
+by_cargo() {
+	command=$1
+	shift
+	timeout 150 cargo "$command" -q --offline \
+		--config 'source.crates-io.replace-with="debian"' \
+		--config "source.debian.directory=\"$registry\"" "$@"
 }
 
 by_rustc() {
@@ -36,12 +54,16 @@ own_tests() {
 		timeout 100 "$dir/blocking"
 }
 
-if command -v cargo >/dev/null; then
-	is "the client's own tests" in_copy timeout 150 cargo test -q --offline
-	is 'the crate is packaged' in_copy cargo package -q --offline --allow-dirty
-	if cargo clippy --version >/dev/null 2>&1; then
+if [ "$cargo" ]; then
+	is "the client's own tests, with tokio" in_copy by_cargo test --features tokio
+	# make check-clients: what compiles everything again.
+	if [ -z "${EXPIRY_TEST_CRATE:-}" ]; then
+		skip 'each feature alone, the package, clippy' 'make check-clients does it'
+	elif is "the client's own tests, without" in_copy by_cargo test &&
+		is 'the crate is packaged' in_copy by_cargo package --allow-dirty &&
+		cargo clippy --version >/dev/null 2>&1; then
 		is 'clippy has nothing to say' \
-			in_copy cargo clippy -q --offline --all-targets -- -D warnings
+			in_copy by_cargo clippy --all-targets --features tokio -- -D warnings
 	else
 		skip 'clippy has nothing to say' 'it is not installed'
 	fi
@@ -55,11 +77,18 @@ page_program() {
 	mkdir -p "$project/src"
 	awk -v want="$1" '/^```rust$/ { nr++; inside = nr == want; next }
 		/^```$/ { inside = 0 } inside' docs/rust.md >"$project/src/main.rs"
-	if command -v cargo >/dev/null; then
-		printf '[package]\nname = "program"\nversion = "0.1.0"\nedition = "2021"\n%s\n' \
-			"[dependencies]
-expiry = { path = \"$dir/expiry\" }" >"$project/Cargo.toml"
-		(cd "$project" && cargo build -q --offline) || return 1
+	if [ "$cargo" ]; then
+		cat >"$project/Cargo.toml" <<END
+[package]
+name = "program"
+version = "0.1.0"
+edition = "2021"
+
+[dependencies]
+expiry = { path = "$dir/expiry", features = [${3:-}] }
+tokio = { version = "1.24", default-features = false, features = ["net", "rt", "time"] }
+END
+		(cd "$project" && by_cargo build) || return 1
 		program=$CARGO_TARGET_DIR/debug/program
 	else
 		program=$project/program
@@ -84,5 +113,10 @@ expiry = { path = \"$dir/expiry\" }" >"$project/Cargo.toml"
 is "docs/rust.md: the first program" page_program 1 'timer 42 expired, cookie 7'
 is 'docs/rust.md: the loop' page_program 2 'session 3 has ended'
 is 'docs/rust.md: what survives a restart' page_program 3 'alice: 2 attempts'
+if [ "$cargo" ]; then
+	is 'docs/rust.md: with tokio' page_program 4 'job 9 is due' '"tokio"'
+else
+	skip 'docs/rust.md: with tokio' 'its crates are not installed'
+fi
 
 tap_end

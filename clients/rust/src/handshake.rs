@@ -73,7 +73,7 @@ impl Life {
 enum Stage {
     Hello,
     Stat(Moment, Listing),
-    Restore(Box<dyn Iterator<Item = Timer>>, Vec<Record>, usize),
+    Restore(Box<dyn Iterator<Item = Timer> + Send>, Vec<Record>, usize),
     Done,
 }
 

@@ -99,6 +99,11 @@ impl Inbox {
         }
     }
 
+    #[cfg(feature = "tokio")]
+    pub(crate) fn is_credit_due(&self) -> bool {
+        self.due > 0
+    }
+
     /// Returns the record that gives credit, if any is due.
     pub(crate) fn take_credit(&mut self) -> Option<Record> {
         let due = std::mem::take(&mut self.due);

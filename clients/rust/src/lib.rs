@@ -3,7 +3,8 @@
 //! Arms timers in the queues of expiryd and receives their expirations. The crate
 //! speaks the protocol of the daemon's socket and depends on no other crate.
 //!
-//! [`blocking::Queue`] is a connection of one thread.
+//! [`blocking::Queue`] is a connection of one thread. With the feature `tokio`,
+//! `expiry::tokio` has one for many tasks.
 //!
 //! Times are nanoseconds on the queue's clock. A deadline that has passed is due at
 //! once. An expiration and the reply to a request can cross: `cancel` that returns
@@ -26,6 +27,10 @@ mod listing;
 mod names;
 mod options;
 mod record;
+#[cfg(feature = "tokio")]
+mod row;
+#[cfg(feature = "tokio")]
+pub mod tokio;
 
 pub use error::{check, errno, Error, Refusal, Result};
 pub use id::id_of;

@@ -145,6 +145,13 @@ impl Listing {
         }
     }
 
+    /// Begins again on another connection.
+    #[cfg(feature = "tokio")]
+    pub(crate) fn restart(&mut self) {
+        let request = Record { op: self.op, period_ms: self.max, ..Record::default() };
+        *self = Listing::new(&request);
+    }
+
     /// Takes records of the reply, until it is complete or there are no more.
     pub(crate) fn take(&mut self, from: &mut Buffer) -> Result<()> {
         while !self.complete {

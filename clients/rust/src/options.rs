@@ -42,7 +42,7 @@ pub struct Timer {
     pub cookie: u64,
 }
 
-type Timers = Box<dyn Iterator<Item = Timer>>;
+type Timers = Box<dyn Iterator<Item = Timer> + Send>;
 type Restore = dyn FnMut() -> std::result::Result<Timers, String> + Send;
 
 /// Choices for a queue.
@@ -176,7 +176,7 @@ impl Options {
     ) -> Options
     where
         I: IntoIterator<Item = Timer>,
-        I::IntoIter: 'static,
+        I::IntoIter: Send + 'static,
         E: fmt::Display,
     {
         self.restore = Some(Arc::new(Mutex::new(move || match f() {

@@ -1,0 +1,147 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+//! The client for tokio against a daemon: `$EXPIRYD`. Without it nothing is tested.
+
+#![cfg(feature = "tokio")]
+
+use expiry::tokio::{connect, Client};
+use expiry::{Arm, Options, Record};
+use std::os::unix::net::UnixStream;
+use std::path::PathBuf;
+use std::process::{Child, Command};
+use std::time::{Duration, Instant};
+
+/// A daemon of the test's own.
+struct Daemon {
+    folder: PathBuf,
+    process: Child,
+}
+
+impl Daemon {
+    fn new(name: &str) -> Option<Daemon> {
+        let program = std::env::var_os("EXPIRYD")?;
+        let folder = std::env::temp_dir().join(format!("expiry-{}-{}", name, std::process::id()));
+        std::fs::create_dir(&folder).unwrap();
+        let socket = folder.join("socket");
+        let process = Command::new(program)
+            .args(["--engine", "embedded", "--socket"])
+            .arg(&socket)
+            .spawn()
+            .unwrap();
+        let end = Instant::now() + Duration::from_secs(20);
+        while UnixStream::connect(&socket).is_err() {
+            assert!(Instant::now() < end, "the daemon does not start");
+            std::thread::sleep(Duration::from_millis(1));
+        }
+        Some(Daemon { folder, process })
+    }
+
+    fn options(&self) -> Options {
+        Options::new().keyed().socket(self.folder.join("socket"))
+    }
+}
+
+impl Drop for Daemon {
+    fn drop(&mut self) {
+        let _ = self.process.kill();
+        let _ = self.process.wait();
+        let _ = std::fs::remove_dir_all(&self.folder);
+    }
+}
+
+fn on_threads(test: impl std::future::Future<Output = ()>) {
+    let runtime = tokio::runtime::Builder::new_multi_thread()
+        .worker_threads(2)
+        .enable_all()
+        .build()
+        .unwrap();
+    let limit = Duration::from_secs(60);
+    runtime.block_on(async { tokio::time::timeout(limit, test).await.expect("it hangs") });
+}
+
+/// Arms timers, gives up some of the calls, and looks at what is its own.
+async fn one_task(client: Client, base: u64) {
+    for round in 0..200 {
+        let cookie = base ^ round << 8;
+        let batch: Vec<Record> =
+            (1..=9).map(|i| Arm::at(base + i, expiry::NEVER).cookie(cookie + i).record()).collect();
+        if round % 4 == 0 {
+            let call = client.submit(batch);
+            let _ = tokio::time::timeout(Duration::from_micros(round), call).await;
+            continue;
+        }
+        let (replies, ended) = client.submit(batch.clone()).await;
+        ended.unwrap();
+        assert_eq!(replies, batch);
+        let timer = client.query(base + 5).await.unwrap().unwrap();
+        assert_eq!(timer.cookie, cookie + 5);
+    }
+}
+
+#[test]
+fn tasks_get_their_own_answers_while_others_give_up() {
+    let daemon = match Daemon::new("tasks") {
+        Some(daemon) => daemon,
+        None => return,
+    };
+    on_threads(async {
+        let (client, due, driver) = connect("", daemon.options()).await.unwrap();
+        let driver = tokio::spawn(driver);
+        let tasks: Vec<_> =
+            (1..=32).map(|i| tokio::spawn(one_task(client.clone(), i << 32))).collect();
+        for task in tasks {
+            task.await.unwrap();
+        }
+        // The driver ends with the last of the others.
+        drop(client);
+        drop(due);
+        assert_eq!(driver.await.unwrap(), Ok(()));
+    });
+}
+
+#[test]
+fn the_stream_has_all_and_ends_at_close() {
+    let daemon = match Daemon::new("stream") {
+        Some(daemon) => daemon,
+        None => return,
+    };
+    on_threads(async {
+        let options = daemon.options().consume().ack().credit(16);
+        let (client, mut due, driver) = connect("", options).await.unwrap();
+        let driver = tokio::spawn(driver);
+        let batch = (1..=3000).map(|id| Arm::after(id, Duration::ZERO).record()).collect();
+        let (replies, ended) = client.submit(batch).await;
+        ended.unwrap();
+        assert!(expiry::check(&replies).is_empty());
+        let mut sum = 0;
+        for _ in 0..3000 {
+            let timer = due.next().await.unwrap().unwrap();
+            assert!(client.ack(timer.id).await.unwrap());
+            sum += timer.id;
+        }
+        assert_eq!(sum, 3000 * 3001 / 2);
+        let closer = client.clone();
+        tokio::spawn(async move { closer.close() });
+        assert!(due.next().await.is_none());
+        assert_eq!(driver.await.unwrap(), Ok(()));
+        assert!(client.cancel(1).await.is_err());
+    });
+}
+
+#[test]
+fn a_driver_that_is_dropped_ends_calls() {
+    let daemon = match Daemon::new("dropped") {
+        Some(daemon) => daemon,
+        None => return,
+    };
+    on_threads(async {
+        let (client, _due, driver) = connect("", daemon.options()).await.unwrap();
+        let call = tokio::spawn({
+            let client = client.clone();
+            async move { client.cancel(1).await }
+        });
+        tokio::task::yield_now().await;
+        drop(driver);
+        assert!(call.await.unwrap().is_err());
+    });
+}
