@@ -20,10 +20,13 @@ CLIENT_TESTS := $(wildcard tests/clients/test-*.py) tests/clients/test-python-ty
 include clients/go/go.mk clients/rust/rust.mk
 CLIENTS_NEEDS = $(B)/expiryd $(CLIENT_AGENTS)
 
-.PHONY: check-clients client-agents
+.PHONY: check-clients client-agents clients-dist
 client-agents: $(CLIENT_AGENTS)
 
 check-clients: $(CLIENTS_NEEDS) ## the clients of each language: vectors, and a table of scenarios
 	@$(RUN_TESTS) EXPIRY_TEST_DRAIN=1000000 EXPIRY_TEST_CUTS=1 EXPIRY_TEST_CRATE=1 \
 		$(CLIENT_TESTS)
 	@$(if $(CLIENTS_MISSING),echo 'skipped, not installed: $(CLIENTS_MISSING)')
+
+clients-dist: $(B)/expiryd ## the packages of the clients, installed and used in an empty environment
+	@$(RUN_TESTS) tests/clients/test-python-dist.sh
