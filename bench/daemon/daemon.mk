@@ -58,10 +58,13 @@ $(B)/obj/no-histograms/%.o: %.c VERSION
 $(BENCH_DAEMON)/no-histograms: $(call objects,no-histograms,$(DAEMON) $(CORE))
 	$(call link,$(URING_LIBS) $(SYSTEMD_LIBS))
 
-.PHONY: bench bench-instructions bench-histograms bench-lateness bench-overload \
+.PHONY: bench bench-clients bench-instructions bench-histograms bench-lateness bench-overload \
 	bench-connections bench-isolation bench-quick bench-threads
 bench-quick: all $(BENCH_DAEMON)/library $(B)/bench/heap/timers-core ## rates and memory, in about a minute
 	@bench/daemon/run quick
+
+bench-clients: all $(BENCH_DAEMON)/library ## processor time of the clients of other languages, beside libexpiry and redis-py
+	@bench/daemon/run clients
 
 bench-lateness: all $(BENCH_DAEMON)/lateness ## how late expirations come, beside a timerfd's
 	@bench/daemon/run lateness

@@ -1,0 +1,172 @@
+#!/usr/bin/env python3
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Driver: the Python client, or redis-py beside it, by orders on standard input: a style
+and an op. Prints the processor time and the time of that work, as JSON.
+
+    client-python.py EXPIRYD_SOCKET [REDIS_SOCKET]
+
+    sync|asyncio single    BATCHES' ops one by one: ARM, REFRESH, CANCEL in turn
+    sync|asyncio batch     the same in batches of 512
+    asyncio tasks          100 tasks with an op each
+    sync|asyncio consume   a million is taken one by one, after it was armed
+    redis batch            pipelines of 512: ZADD, ZADD, ZREM in turn
+"""
+
+import asyncio
+import json
+import pathlib
+import sys
+import time
+from array import array
+
+ROOT = pathlib.Path(__file__).resolve().parents[2]
+sys.path.insert(0, str(ROOT / "clients/python/src"))
+
+import expiry       # noqa: E402
+
+BATCH = 512
+SINGLES = 9000
+BATCHES = 600
+TASKS = 100
+ROUNDS = 60
+CONSUMED = 200000
+HOUR = 3600
+
+
+class Watch:
+    """Takes processor time and time; p50 of single calls."""
+
+    def __init__(self):
+        self.times = []
+
+    def __enter__(self):
+        self.cpu, self.begun = time.process_time_ns(), time.perf_counter_ns()
+        return self
+
+    def __exit__(self, *_):
+        self.cpu = time.process_time_ns() - self.cpu
+        self.took = time.perf_counter_ns() - self.begun
+
+    def row(self, ops):
+        times = sorted(self.times)
+        return {"ns": self.cpu / ops, "took": self.took / ops,
+                "p50": times[len(times) // 2] if times else 0}
+
+
+def batches():
+    return [array("Q", range(1 + at * BATCH, 1 + (at + 1) * BATCH))
+            for at in range(BATCHES // 3)]
+
+
+def sync_single(queue):
+    with Watch() as watch:
+        for id in range(1, SINGLES // 3 + 1):
+            for call in (lambda: queue.arm(id, ttl=HOUR), lambda: queue.refresh(id, ttl=HOUR),
+                         lambda: queue.cancel(id)):
+                begun = time.perf_counter_ns()
+                call()
+                watch.times.append(time.perf_counter_ns() - begun)
+    return watch.row(SINGLES)
+
+
+def sync_batch(queue):
+    with Watch() as watch:
+        for ids in batches():
+            queue.arm_many(ids, ttl=HOUR)
+            queue.refresh_many(ids, ttl=HOUR)
+            queue.cancel_many(ids)
+    return watch.row(BATCHES * BATCH)
+
+
+def sync_consume(queue):
+    queue.arm_many(range(1, CONSUMED + 1), ttl=0)
+    left = CONSUMED
+    with Watch() as watch:
+        for due in queue:
+            left -= 1
+            if not left:
+                break
+    return watch.row(CONSUMED)
+
+
+async def asyncio_single(queue):
+    with Watch() as watch:
+        for id in range(1, SINGLES // 3 + 1):
+            for call in (lambda: queue.arm(id, ttl=HOUR), lambda: queue.refresh(id, ttl=HOUR),
+                         lambda: queue.cancel(id)):
+                begun = time.perf_counter_ns()
+                await call()
+                watch.times.append(time.perf_counter_ns() - begun)
+    return watch.row(SINGLES)
+
+
+async def asyncio_batch(queue):
+    with Watch() as watch:
+        for ids in batches():
+            await queue.arm_many(ids, ttl=HOUR)
+            await queue.refresh_many(ids, ttl=HOUR)
+            await queue.cancel_many(ids)
+    return watch.row(BATCHES * BATCH)
+
+
+async def asyncio_tasks(queue):
+    async def work(id):
+        for _ in range(ROUNDS):
+            await queue.arm(id, ttl=HOUR)
+    with Watch() as watch:
+        await asyncio.gather(*(work(id) for id in range(1, TASKS + 1)))
+    return watch.row(TASKS * ROUNDS)
+
+
+async def asyncio_consume(queue):
+    await queue.arm_many(range(1, CONSUMED + 1), ttl=0)
+    left = CONSUMED
+    with Watch() as watch:
+        async for due in queue:
+            left -= 1
+            if not left:
+                break
+    return watch.row(CONSUMED)
+
+
+def redis_batch(client):
+    with Watch() as watch:
+        for ids in batches()[:BATCHES // 30]:
+            for op in "ZADD", "ZADD", "ZREM":
+                pipeline = client.pipeline(transaction=False)
+                for id in ids:
+                    if op == "ZADD":
+                        pipeline.zadd("due", {str(id): time.time() + HOUR})
+                    else:
+                        pipeline.zrem("due", str(id))
+                pipeline.execute()
+    return watch.row(BATCHES // 30 * 3 * BATCH)
+
+
+def order(style, op, path, redis_path):
+    if style == "redis":
+        import redis
+        client = redis.Redis(unix_socket_path=redis_path)
+        try:
+            return redis_batch(client)
+        finally:
+            client.close()
+    options = {"path": path, "keyed": True, "consume": op == "consume", "credit": 4096}
+    if style == "sync":
+        with expiry.sync.connect("bench-" + op, **options) as queue:
+            return globals()["sync_" + op](queue)
+
+    async def main():
+        async with expiry.connect("bench-" + op, **options) as queue:
+            return await globals()["asyncio_" + op](queue)
+    return asyncio.run(main())
+
+
+def main(path, redis_path=None):
+    for line in sys.stdin:
+        style, op = line.split()
+        print(json.dumps(order(style, op, path, redis_path)), flush=True)
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
