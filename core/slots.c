@@ -20,17 +20,24 @@ void slots_init(struct slots *slots, struct core_pages *pages)
 void slots_reset(struct slots *slots)
 {
 	slots->nr = 0;
-	slots->free = 0;
 	slots->used = 0;
+	memset(slots->free, 0, sizeof(slots->free));
 	slots->pages->nr = 0;
+}
+
+/* Returns the list of the free slot number @nr, from 0 at the stack's bottom. */
+static inline u32 *slots_list(struct slots *slots, u32 nr)
+{
+	return &slots->free[nr % SLOTS_LISTS];
 }
 
 u32 slots_reserve(struct slots *slots, struct slot **slotp)
 {
-	u32 nr = slots->free;
+	u32 free = slots->nr - slots->used, nr;
 	struct slot *page;
 
-	if (nr) {
+	if (free) {
+		nr = *slots_list(slots, free - 1);
 		*slotp = slots_get(slots, nr);
 		return *slotp ? nr : 0;
 	}
@@ -43,20 +50,16 @@ u32 slots_reserve(struct slots *slots, struct slot **slotp)
 	return nr + 1;
 }
 
-/* Prefetches the next free slot; its number is known only now. */
-static void prefetch_next_free(const struct slots *slots)
-{
-	const struct slot *slot = slots_peek(slots, slots->free);
-
-	if (slot)
-		prefetchw(slot);
-}
-
 void slots_commit(struct slots *slots, u32 nr, struct slot *slot)
 {
-	if (nr == slots->free) {
-		slots->free = slot->period_ms;
-		prefetch_next_free(slots);
+	u32 free = slots->nr - slots->used;
+
+	if (free) {
+		*slots_list(slots, free - 1) = slot->period_ms;
+		/* It has its turn SLOTS_LISTS commits from now. */
+		slot = slots_peek(slots, slot->period_ms);
+		if (slot)
+			prefetchw(slot);
 	} else {
 		slots->nr = nr;
 		slots->pages->nr = (nr + SLOTS_PER_PAGE - 1) / SLOTS_PER_PAGE;
@@ -66,9 +69,11 @@ void slots_commit(struct slots *slots, u32 nr, struct slot *slot)
 
 void slots_put(struct slots *slots, u32 nr, struct slot *slot)
 {
+	u32 *list = slots_list(slots, slots->nr - slots->used);
+
 	slot->id = 0;
 	slot->tag &= ~SLOT_FLAGS;
-	slot->period_ms = slots->free;
-	slots->free = nr;
+	slot->period_ms = *list;
+	*list = nr;
 	slots->used--;
 }

@@ -30,7 +30,7 @@
  * While a periodic timer's delivery is to be repeated, @deadline is the next
  * time after it.
  *
- * In a free slot @period_ms is the number of the next free one; 0 = none. If
+ * In a free slot @period_ms is the number of the next free one of its list. If
  * @tag is not 0, its stamp is that of a node still in the heap, and @deadline is
  * no earlier than the node's.
  */
@@ -44,18 +44,26 @@ struct slot {
 
 #define SLOTS_PER_PAGE		(CORE_PAGE_SIZE / (u32)sizeof(struct slot))
 
+/* Lists of free slots: a power of two. */
+#define SLOTS_LISTS		16U
+
 /**
  * struct slots - the table
  * @pages: its pages; slot number n is element n - 1
  * @nr: slots used since the last reset
- * @free: first free slot among them, 0 = none
  * @used: slots that are not free
+ * @free: first free slot of each list
+ *
+ * The slot freed last is used first. The free slots are a stack, whose n-th from
+ * the bottom is in list n modulo SLOTS_LISTS. So the numbers of that many slots are
+ * known, and they can be prefetched at the same time. One list would tell a number
+ * only when the slot before it has come.
  */
 struct slots {
 	struct core_pages *pages;
 	u32 nr;
-	u32 free;
 	u32 used;
+	u32 free[SLOTS_LISTS];
 };
 
 u32 slots_pages_max(u64 limit);

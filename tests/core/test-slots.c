@@ -103,6 +103,38 @@ static void free_slots_come_first(void **state)
 	test_pages_free(&subject.run);
 }
 
+/* The slot freed last is used first, and the one freed before it next, however
+ * many there are, with pages out of memory at any time.
+ */
+static void last_freed_first(void **state)
+{
+	static u32 stack[LIMIT];	/* too large for the kernel's */
+	u32 nr = 0, i, slot;
+	struct subject subject;
+
+	(void)state;
+	subject_init(&subject);
+	for (i = 0; i < LIMIT; i++)
+		take(&subject);
+	for (i = 0; i < 8000; i++) {
+		/* Deep and flat stacks in turn. */
+		if (test_below(&subject.random, 8) < (i / 500 % 2 ? 3 : 5)) {
+			slot = 1 + test_below(&subject.random, LIMIT);
+			if (!subject.cookie[slot])
+				continue;
+			put(&subject, slot);
+			stack[nr++] = slot;
+		} else if (nr) {
+			assert_int_equal(take(&subject), stack[--nr]);
+		}
+		assert_int_equal(subject.slots.used, LIMIT - nr);
+		test_pages_evict(&subject.run, 2);
+	}
+	while (nr)
+		assert_int_equal(take(&subject), stack[--nr]);
+	test_pages_free(&subject.run);
+}
+
 static void the_free_one_says_so(void **state)
 {
 	struct subject subject;
@@ -250,6 +282,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(numbers_are_given_once),
 		cmocka_unit_test(free_slots_come_first),
+		cmocka_unit_test(last_freed_first),
 		cmocka_unit_test(the_free_one_says_so),
 		cmocka_unit_test(numbers_out_of_range),
 		cmocka_unit_test(beyond_the_pages),

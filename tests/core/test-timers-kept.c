@@ -297,7 +297,8 @@ static bool fault(u32 mode, u32 k, int error)
 	queue.faults.fail_in = 0;
 	if (status) {
 		assert_int_equal(status, error);
-		assert_true(queue.timers.slots.free == before.slots.free);
+		assert_true(!memcmp(queue.timers.slots.free, before.slots.free,
+			     sizeof(before.slots.free)));
 		assert_true(queue.timers.slots.used == before.slots.used);
 		assert_true(queue.timers.armed == before.armed);
 		assert_true(queue.timers.generation == before.generation);
