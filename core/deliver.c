@@ -48,6 +48,7 @@ static void count_delivery(struct timers *timers,
 
 /**
  * struct ahead - deliveries to come in one call
+ * @timers: that are delivered
  * @hashes: of the ids that were prefetched, by slot number modulo HASHES
  */
 struct ahead {
@@ -144,23 +145,19 @@ static int deliver_first(struct ahead *ahead, struct expiry_record *record,
 	struct timers *timers = ahead->timers;
 	struct bheap_node node = timers->heap.first;
 	u32 nr = node.slot, hash = ahead_take_hash(ahead, nr, slot);
-	struct expiry_record expired = {
-		.op = EXPIRY_OP_EXPIRED,
-		.flags = slot->tag & SLOT_REDELIVER ? EXPIRY_F_REDELIVERED : 0,
-		.id = slot->id,
-		.deadline_ns = node.deadline,
-		.cookie = slot->cookie,
-	};
+	u64 id = slot->id, cookie = slot->cookie, due = node.deadline;
+	u8 flags = slot->tag & SLOT_REDELIVER ? EXPIRY_F_REDELIVERED : 0;
+	u32 count = 0;
 	int err;
 
 	if (slot->period_ms) {
 		if (slot_is_behind(slot)) {
 			node.deadline = slot->deadline;
-			expired.count = 1;
+			count = 1;
 		} else {
 			node.deadline = next_time(slot->deadline,
 						  slot_period_ns(slot), now_ns,
-						  &expired.count);
+						  &count);
 		}
 		err = keep ? prepare_index(timers, nr, hash) : 0;
 		if (!err)
@@ -188,7 +185,15 @@ static int deliver_first(struct ahead *ahead, struct expiry_record *record,
 			timer_free(timers, nr, slot, hash);
 		}
 	}
-	*record = expired;
+	/* In registers until here: a copy of a record would wait for its fields. */
+	*record = (struct expiry_record) {
+		.op = EXPIRY_OP_EXPIRED,
+		.flags = flags,
+		.count = count,
+		.id = id,
+		.deadline_ns = due,
+		.cookie = cookie,
+	};
 	return 0;
 }
 
