@@ -129,7 +129,7 @@ static void output_write(struct client *client)
 	bool skip_success = client->context->connections->skip_success &&
 			    !client->blocked && client->state <= CLIENT_OPEN &&
 			    !client->eof && !client_full(client) &&
-			    !output_is_awaited(client);
+			    !client->missed && !output_is_awaited(client);
 	struct buffer *buffer = client->replies.first;
 	struct io_uring_sqe *sqe;
 	size_t n = 0;
