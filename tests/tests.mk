@@ -255,7 +255,7 @@ check-guests:
 check-user: $(USER_NEEDS) ## the tests that need no module
 	@$(RUN_TESTS) $(RUNNER_GROUP) --and $(CORE_GROUP) --and $(BENCH_GROUP) \
 		--and $(SIM_GROUP) --and $(LIB_GROUP) --and $(SOCKET_GROUP) \
-		--and $(EPOLL_GROUP) --and $(ASAN_GROUP) --and $(CLIENT_TESTS) \
+		--and $(EPOLL_GROUP) --and $(ASAN_GROUP) --and $(CLIENT_QUICK) \
 		--and $(JOURNAL_GROUP)
 
 check-runner: ## the test runner notices what fails

@@ -16,7 +16,9 @@ $(CLIENTS)/agent-c: $(call objects,plain,tests/clients/agent.c tests/clients/age
 	$(call link)
 
 # Each adds to CLIENT_AGENTS and CLIENT_TESTS, or to CLIENTS_MISSING.
-CLIENT_TESTS := $(wildcard tests/clients/test-*.py) tests/clients/test-python-types.sh
+# A language that compiles its own tests takes minutes: these are in check-clients only.
+CLIENT_QUICK := $(wildcard tests/clients/test-*.py) tests/clients/test-python-types.sh
+CLIENT_TESTS := $(CLIENT_QUICK)
 include clients/go/go.mk clients/rust/rust.mk
 CLIENTS_NEEDS = $(B)/expiryd $(CLIENT_AGENTS)
 
