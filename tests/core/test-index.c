@@ -89,7 +89,10 @@ static void resizes_when_and_as_fast_as_it_says(void **state)
 {
 	struct pace pace = { .pages = 1, .made = 1 };
 	struct subject subject;
-	u32 i, turn, most[] = { LIMIT, LIMIT / 16, LIMIT / 2, LIMIT / 64, 20, 0 };
+	u32 i, turn, most[] = {
+		5 * lines_of(1) + 10, 0, LIMIT, LIMIT / 16, LIMIT / 2,
+		LIMIT / 64, 20, 0
+	};
 
 	(void)state;
 	subject_init(&subject);
@@ -118,12 +121,14 @@ static void resizes_when_and_as_fast_as_it_says(void **state)
 static void refuses_what_would_crowd_it(void **state)
 {
 	struct subject subject;
-	u32 i = 0, full, beyond = index_pages_max(1) - 1;
+	u32 i = 0, full, pages = 4, beyond = index_pages_max(1) - 1;
 
 	(void)state;
 	subject_init(&subject);
-	subject.table.pages.nr_max = 4 + beyond;
-	full = FULL(lines_of(4));
+	while (lines_of(pages) < 100)
+		pages = next_size(pages);
+	subject.table.pages.nr_max = pages + beyond;
+	full = FULL(lines_of(pages));
 	while (subject.nr < full)
 		subject_add_id(&subject, ++i);
 	assert_int_equal(subject_try_add(&subject, 1000000,
