@@ -31,4 +31,5 @@ check-clients: $(CLIENTS_NEEDS) ## the clients of each language: vectors, and a 
 	@$(if $(CLIENTS_MISSING),echo 'skipped, not installed: $(CLIENTS_MISSING)')
 
 clients-dist: $(B)/expiryd ## the packages of the clients, installed and used in an empty environment
-	@$(RUN_TESTS) tests/clients/test-python-dist.sh
+	@$(RUN_TESTS) EXPIRY_TEST_CRATE=1 tests/clients/test-python-dist.sh \
+		$(filter %/test-go.sh %/test-rust.sh,$(CLIENT_TESTS))
