@@ -28,7 +28,7 @@ client-agents: $(CLIENT_AGENTS)
 check-clients: $(CLIENTS_NEEDS) ## the clients of each language: vectors, and a table of scenarios
 	@$(RUN_TESTS) EXPIRY_TEST_DRAIN=1000000 EXPIRY_TEST_CUTS=1 EXPIRY_TEST_CRATE=1 \
 		$(CLIENT_TESTS)
-	@$(if $(CLIENTS_MISSING),echo 'skipped, not installed: $(CLIENTS_MISSING)')
+	@$(if $(CLIENTS_MISSING),echo 'skipped: not installed are $(CLIENTS_MISSING)')
 
 clients-dist: $(B)/expiryd ## the packages of the clients, installed and used in an empty environment
 	@$(RUN_TESTS) EXPIRY_TEST_CRATE=1 tests/clients/test-python-dist.sh \
