@@ -70,11 +70,11 @@ u64 subject_bytes(const struct subject *subject)
 const struct bheap_layout *subject_layout(const char *name)
 {
 	static const struct bheap_layout *const known[] = {
-		&bheap_subtree, &bheap_sorted,
+		&bheap_subtree, &bheap_sorted, &bheap_radix,
 	};
 	u32 i;
 
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < sizeof(known) / sizeof(known[0]); i++)
 		if (!strcmp(name, known[i]->name))
 			return known[i];
 	return NULL;

@@ -42,12 +42,16 @@
 
 #define NODES		SORTED_NODES
 
+/* Pages beyond those that the nodes fill. */
+#define SORTED_SPARE	5U
+
 /* Distances, in nodes, at which a node's timer is prefetched in steps. */
 #define FAR_AHEAD	48U
 #define SOON_AHEAD	24U
 #define NEXT_AHEAD	8U
 
-static_assert(sizeof(struct bheap) <= 64, "what is looked at is in one line");
+static_assert(offsetof(struct bheap, sorted) + sizeof(struct bheap_sorted_state) <=
+	      80, "what is looked at is in two lines");
 
 /* ------------------------------------------------------------------------
  * The least node
@@ -341,6 +345,11 @@ static int sorted_validate(struct bheap *heap, bheap_visit_t *visit,
 	return counts.nr == heap->nr ? 0 : -EIO;
 }
 
+static u32 sorted_pages_max(u64 nodes)
+{
+	return nodes / NODES + 1 + SORTED_SPARE;
+}
+
 const struct bheap_layout bheap_sorted = {
 	.name = "sorted",
 	.push = sorted_push,
@@ -349,4 +358,5 @@ const struct bheap_layout bheap_sorted = {
 	.top = sorted_top,
 	.sweep = sorted_sweep,
 	.validate = sorted_validate,
+	.pages_max = sorted_pages_max,
 };

@@ -386,6 +386,11 @@ static int subtree_validate(struct bheap *heap, bheap_visit_t *visit,
 	return 0;
 }
 
+static u32 subtree_pages_max(u64 nodes)
+{
+	return nodes / NODES + 1;
+}
+
 const struct bheap_layout bheap_subtree = {
 	.name = "subtree",
 	.push = subtree_push,
@@ -394,4 +399,5 @@ const struct bheap_layout bheap_subtree = {
 	.top = subtree_top,
 	.sweep = subtree_sweep,
 	.validate = subtree_validate,
+	.pages_max = subtree_pages_max,
 };

@@ -6,6 +6,11 @@
 #define DELIVER_STEPS		8U
 #define DELIVER_STEPS_MIN	64U
 
+/* What a step of bheap_find_first() counts for: it may touch a page of nodes and
+ * their slots.
+ */
+#define FIND_STEPS		(BHEAP_NODES_PER_PAGE / 16 ?: 1U)
+
 /* Slots checked by one call of timers_rewind(). */
 #define REWIND_STEPS		512U
 
@@ -198,15 +203,22 @@ static int deliver_first(struct ahead *ahead, struct expiry_record *record,
 }
 
 /* Makes the top node a live one. Returns 1 if it is live (*@slotp is its slot)
- * or the heap is empty, 0 to try again, or a page error.
+ * or the heap is empty, 0 to try again, or a page error. Takes steps off *@steps
+ * beyond the one that the caller took.
  */
-static int drop_stale_step(struct ahead *ahead, struct slot **slotp)
+static int drop_stale_step(struct ahead *ahead, struct slot **slotp,
+			   u32 *steps)
 {
 	struct timers *timers = ahead->timers;
 	struct bheap *heap = &timers->heap;
 	struct bheap_node node;
 	int err;
 
+	if (unlikely(heap->is_bound)) {
+		*steps -= *steps < FIND_STEPS ? *steps : FIND_STEPS;
+		err = bheap_find_first(heap, timer_review, timer_ahead, timers);
+		return err < 0 ? err : 0;
+	}
 	if (!heap->nr)
 		return 1;
 	*slotp = slots_get(&timers->slots, heap->first.slot);
@@ -246,7 +258,7 @@ int timers_drop_stale(struct timers *timers, u32 steps)
 		return 1;
 	ahead_init(&ahead, timers);
 	while (steps--) {
-		done = drop_stale_step(&ahead, &slot);
+		done = drop_stale_step(&ahead, &slot, &steps);
 		if (done < 0)
 			return done;
 		if (done) {
@@ -269,11 +281,12 @@ int timers_deliver(struct timers *timers, struct expiry_record *records,
 	if (hold && count > TIMERS_HELD_MAX)
 		count = TIMERS_HELD_MAX;
 	steps = DELIVER_STEPS_MIN + DELIVER_STEPS * count;
+	timers->heap.now = now_ns;
 	timers->late_ns = 0;
 	timers->held_past = 0;
 	ahead_init(&ahead, timers);
 	while (nr < count && timers_due(timers, now_ns) && steps--) {
-		err = drop_stale_step(&ahead, &slot);
+		err = drop_stale_step(&ahead, &slot, &steps);
 		if (err < 0)
 			break;
 		if (!err)

@@ -136,6 +136,25 @@ enum node_state timer_node_state(const struct bheap_node *node,
 	return node->deadline == slot->deadline ? NODE_LIVE : NODE_MOVED;
 }
 
+bool timer_review(void *context, struct bheap_node *node)
+{
+	struct timers *timers = context;
+	struct slot *slot = slots_peek(&timers->slots, node->slot);
+
+	if (unlikely(!slot))
+		return true;
+	switch (timer_node_state(node, slot)) {
+	case NODE_LIVE:
+		return true;
+	case NODE_MOVED:
+		node->deadline = slot->deadline;
+		return true;
+	default:
+		slot_forget_node(slot, node);
+		return false;
+	}
+}
+
 /* Computes timer_node_state() == NODE_STALE without branches: a sweep meets
  * stale nodes in random order. The sweep then drops the node.
  */

@@ -138,6 +138,9 @@ static inline void timer_prefetch(const struct timers *timers, u32 nr)
 void timer_ahead(void *context, const struct bheap_node *node,
 		 enum bheap_when when);
 
+/* Looks at a node whose turn comes: a bheap_review_t. */
+bool timer_review(void *context, struct bheap_node *node);
+
 enum node_state timer_node_state(const struct bheap_node *node,
 				 const struct slot *slot);
 

@@ -328,6 +328,7 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
 	int status;
 	u32 i;
 
+	timers->heap.now = now_ns;
 	for (i = 0; i < AHEAD && i < count; i++)
 		prefetch_record(timers, &records[i], &ahead[i]);
 

@@ -14,7 +14,8 @@ u32 timers_pages_max(const struct timers_config *config, enum timers_pages which
 {
 	switch (which) {
 	case TIMERS_PAGES_HEAP:
-		return bheap_pages_max(nodes_max(config->limit));
+		return bheap_pages_max(config->layout,
+				       nodes_max(config->limit));
 	case TIMERS_PAGES_SLOTS:
 		return slots_pages_max(config->limit);
 	case TIMERS_PAGES_INDEX:
@@ -45,7 +46,10 @@ int timers_setup(struct timers *timers, const struct timers_config *config,
 
 void timers_reset(struct timers *timers)
 {
+	u64 now = timers->heap.now;
+
 	bheap_init(&timers->heap, timers->heap.layout, timers->heap.pages);
+	timers->heap.now = now;
 	slots_reset(&timers->slots);
 	if (timers_is_keyed(timers))
 		index_reset(&timers->index);

@@ -305,7 +305,7 @@ static void pairs(const struct bheap_layout *layout, bool keyed)
 /* ------------------------------------------------------------------------ */
 
 static const struct bheap_layout *const layouts[] = {
-	&bheap_subtree, &bheap_sorted,
+	&bheap_subtree, &bheap_sorted, &bheap_radix,
 };
 
 /* Returns the most memory a timer needs, including the records kept here. */
@@ -322,7 +322,7 @@ static void run(u32 nr, bool keyed, u64 memory)
 		fprintf(stderr, "bounds: no memory for %u timers\n", nr);
 		return;
 	}
-	for (i = 0; i < 2; i++)
+	for (i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
 		live(layouts[i], keyed, nr);
 }
 

@@ -45,6 +45,7 @@ extern const struct heap_kind heap_quad;
 extern const struct heap_kind heap_quad_free;
 extern const struct heap_kind heap_subtree;		/* shipped.c */
 extern const struct heap_kind heap_sorted;
+extern const struct heap_kind heap_radix;
 
 /* All of them, ends with NULL (kinds.c). */
 extern const struct heap_kind *const heap_kinds[];

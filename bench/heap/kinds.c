@@ -9,5 +9,6 @@ const struct heap_kind *const heap_kinds[] = {
 	&heap_priority_queue,
 	&heap_subtree,
 	&heap_sorted,
+	&heap_radix,
 	NULL,
 };

@@ -33,15 +33,19 @@ static uint64_t key(uint32_t timer)
 static void *init(const struct peer *peer, uint32_t nr)
 {
 	struct expiry *expiry = calloc(1, sizeof(*expiry));
-	bool sorted = peer == &peer_sorted_plain || peer == &peer_sorted_keyed;
+	const struct bheap_layout *layout = &bheap_subtree;
 
 	if (!expiry)
 		die("no memory");
+	if (peer == &peer_sorted_plain || peer == &peer_sorted_keyed)
+		layout = &bheap_sorted;
+	if (peer == &peer_radix_plain || peer == &peer_radix_keyed)
+		layout = &bheap_radix;
 	expiry->keyed = peer == &peer_sorted_keyed ||
+			peer == &peer_radix_keyed ||
 			peer == &peer_subtree_keyed;
 	expiry->nr = nr;
-	subject_init(&expiry->subject, sorted ? &bheap_sorted : &bheap_subtree,
-		     expiry->keyed, nr);
+	subject_init(&expiry->subject, layout, expiry->keyed, nr);
 	if (!expiry->keyed)
 		expiry->ids = bench_map(nr * sizeof(*expiry->ids));
 	return expiry;
@@ -159,6 +163,8 @@ static const char *version(void)
 
 const struct peer peer_sorted_plain = PEER_EXPIRY("sorted-plain", PEER_ANY);
 const struct peer peer_sorted_keyed = PEER_EXPIRY("sorted-keyed", PEER_ANY);
+const struct peer peer_radix_plain = PEER_EXPIRY("radix-plain", PEER_ANY);
+const struct peer peer_radix_keyed = PEER_EXPIRY("radix-keyed", PEER_ANY);
 const struct peer peer_subtree_plain = PEER_EXPIRY("subtree-plain", PEER_ANY);
 /* Keyed subtree pages differ from plain ones as keyed sorted pages do. */
 const struct peer peer_subtree_keyed =

@@ -72,6 +72,7 @@ struct peer {
 #define PEER_TTL_NS	(3600 * 1000000000ULL)
 
 extern const struct peer peer_sorted_plain, peer_sorted_keyed;
+extern const struct peer peer_radix_plain, peer_radix_keyed;
 extern const struct peer peer_subtree_plain, peer_subtree_keyed;
 extern const struct peer peer_libev;
 extern const struct peer peer_libevent, peer_libevent_common;

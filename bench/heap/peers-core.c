@@ -6,6 +6,8 @@
 const struct peer *const peers[] = {
 	&peer_sorted_plain,
 	&peer_sorted_keyed,
+	&peer_radix_plain,
+	&peer_radix_keyed,
 	&peer_subtree_plain,
 	&peer_subtree_keyed,
 	NULL

@@ -21,7 +21,7 @@ struct shipped {
 static void *create(const struct bheap_layout *layout, uint32_t nr_max)
 {
 	struct shipped *shipped = calloc(1, sizeof(*shipped));
-	u32 pages = bheap_pages_max(nr_max), i;
+	u32 pages = bheap_pages_max(layout, nr_max), i;
 
 	if (!shipped)
 		die("no memory");
@@ -43,6 +43,11 @@ static void *subtree_create(uint32_t nr_max)
 static void *sorted_create(uint32_t nr_max)
 {
 	return create(&bheap_sorted, nr_max);
+}
+
+static void *radix_create(uint32_t nr_max)
+{
+	return create(&bheap_radix, nr_max);
 }
 
 static void destroy(void *heap)
@@ -70,12 +75,19 @@ static void push(void *heap, const struct heap_node *node)
 static struct heap_node pop(void *heap)
 {
 	struct shipped *shipped = heap;
-	struct heap_node node = {
+	struct heap_node node;
+	int ret;
+
+	do {
+		ret = bheap_find_first(&shipped->heap, NULL, NULL, NULL);
+	} while (!ret);
+	if (ret < 0)
+		die("no first node");
+	node = (struct heap_node) {
 		.deadline = shipped->heap.first.deadline,
 		.slot = shipped->heap.first.slot,
 		.stamp = shipped->heap.first.stamp,
 	};
-
 	if (bheap_pop(&shipped->heap))
 		die("pop failed");
 	return node;
@@ -92,6 +104,14 @@ const struct heap_kind heap_subtree = {
 const struct heap_kind heap_sorted = {
 	.name = "sorted",
 	.create = sorted_create,
+	.destroy = destroy,
+	.push = push,
+	.pop = pop,
+};
+
+const struct heap_kind heap_radix = {
+	.name = "radix",
+	.create = radix_create,
 	.destroy = destroy,
 	.push = push,
 	.pop = pop,

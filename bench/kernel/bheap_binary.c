@@ -243,10 +243,16 @@ static int binary_validate(struct bheap *heap, bheap_visit_t *visit,
 	return 0;
 }
 
+static u32 binary_pages_max(u64 nodes)
+{
+	return nodes / BHEAP_NODES_PER_PAGE + 1;
+}
+
 const struct bheap_layout bheap_binary = {
 	.name = "binary",
 	.push = binary_push,
 	.pop = binary_pop,
+	.pages_max = binary_pages_max,
 	.replace = binary_replace,
 	.top = binary_top,
 	.sweep = binary_sweep,

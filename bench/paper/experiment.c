@@ -6,21 +6,19 @@
 #include "experiment.h"
 #include "heaps.h"
 
-/* A layout may take a few pages more than its nodes fill. */
-#define PAGES_MORE	16U
-
 const struct bheap_layout *const experiment_layouts[] = {
 	&paper_binary,
 	&paper_kamp,
 	&bheap_subtree,
 	&bheap_sorted,
+	&bheap_radix,
 	NULL,
 };
 
 void arena_init(struct arena *arena, u32 records)
 {
 	struct core_pages *pages = &arena->pages;
-	u32 nr = records / BHEAP_NODES_PER_PAGE + 1 + PAGES_MORE, i;
+	u32 nr = bheap_pages_max(&bheap_radix, records), i;
 	void **page;
 
 	memset(arena, 0, sizeof(*arena));
@@ -72,8 +70,20 @@ static void put(const struct experiment *experiment, struct bheap *heap, u32 i)
 		experiment->after(experiment->context);
 }
 
+static void find_first(struct bheap *heap)
+{
+	int ret;
+
+	do {
+		ret = bheap_find_first(heap, NULL, NULL, NULL);
+	} while (!ret);
+	if (ret < 0)
+		die("%s: no first node", heap->layout->name);
+}
+
 static void take(const struct experiment *experiment, struct bheap *heap)
 {
+	find_first(heap);
 	if (bheap_pop(heap))
 		die("%s: pop failed", heap->layout->name);
 	if (experiment->after)
@@ -93,6 +103,7 @@ void experiment_run(const struct experiment *experiment)
 		put(experiment, &heap, i);
 	}
 	while (heap.nr) {
+		find_first(&heap);
 		if (heap.first.deadline < last)
 			die("%s: out of order", heap.layout->name);
 		last = heap.first.deadline;

@@ -224,13 +224,16 @@ int main(int argc, char **argv)
 	u64 operations = argc > 1 ? strtoull(argv[1], NULL, 0) : 1000000;
 
 	test_seed = argc > 2 ? strtoull(argv[2], NULL, 0) : 1;
-	printf("1..4\n# %llu operations, seed %llu, pages of %u bytes\n",
+	printf("1..6\n# %llu operations, seed %llu, pages of %u bytes\n",
 	       operations, test_seed, CORE_PAGE_SIZE);
 	test_layout = &bheap_subtree;
-	run(operations / 4, 0);
-	run(operations / 4, EXPIRY_MODE_KEYED);
+	run(operations / 6, 0);
+	run(operations / 6, EXPIRY_MODE_KEYED);
 	test_layout = &bheap_sorted;
-	run(operations / 4, 0);
-	run(operations / 4, EXPIRY_MODE_KEYED);
+	run(operations / 6, 0);
+	run(operations / 6, EXPIRY_MODE_KEYED);
+	test_layout = &bheap_radix;
+	run(operations / 6, 0);
+	run(operations / 6, EXPIRY_MODE_KEYED);
 	return 0;
 }

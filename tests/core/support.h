@@ -147,7 +147,8 @@ int test_use_layout(void **state);
 	{ #test " (" #layout ")", test, test_use_layout, NULL,		\
 	  (void *)&bheap_##layout }
 #define test_with_layouts(test)						\
-	test_with_layout(test, subtree), test_with_layout(test, sorted)
+	test_with_layout(test, subtree), test_with_layout(test, sorted), \
+	test_with_layout(test, radix)
 
 /* Returns the next number of a sequence (splitmix64). */
 static inline u64 test_random(u64 *state)

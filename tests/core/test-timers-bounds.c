@@ -10,11 +10,25 @@
 #define NODES	BHEAP_NODES_PER_PAGE
 #define FAR	(1000 * SECOND)
 
-/* Twice the live nodes and a constant. */
+/* Twice the live nodes and a constant. Radix pages may pass all buckets of the
+ * finger meanwhile.
+ */
 static void nodes_are_bounded(const struct test_queue *queue)
 {
+	u32 more = test_layout == &bheap_radix ? 2 * BHEAP_RADIX_LEVELS : 0;
+
 	assert_true(queue->timers.heap.nr <=
-		    2 * queue->timers.armed + 4 * NODES);
+		    2 * queue->timers.armed + 4 * NODES + more);
+}
+
+/* Returns the most pages for @left timers after a sweep. Chains of radix pages may
+ * be half empty, and there are free pages and those of a block.
+ */
+static u32 pages_max(u32 left)
+{
+	if (test_layout == &bheap_radix)
+		return 2 * (2 * left / NODES) + 32 + 4 * BHEAP_RADIX_LEVELS;
+	return 2 * left / NODES + 6;
 }
 
 static void shuffle(u64 *ids, u32 n)
@@ -48,8 +62,7 @@ static void cancelled_timers_leave(void **state)
 						 ids[i]).status, 0);
 			nodes_are_bounded(&queue);
 		}
-		assert_true(queue.timers.heap.pages->nr <=
-			    (2 * left) / NODES + 6);
+		assert_true(queue.timers.heap.pages->nr <= pages_max(left));
 		assert_true(queue.timers.heap.pages->nr < pages);
 		assert_int_equal(timers_validate(&queue.timers), 0);
 		for (; i < n; i++)
@@ -246,7 +259,7 @@ static void churn_uses_no_more_pages(void **state)
 			if (i == 50000)
 				pages = test_queue_pages(&queue);
 		}
-		assert_true(test_queue_pages(&queue) <= pages + 4);
+		assert_true(test_queue_pages(&queue) <= pages + pages / 20 + 4);
 		test_queue_free(&queue);
 		free(ids);
 	}
@@ -310,7 +323,7 @@ static void drained_queues_have_no_pages(void **state)
  */
 static void work_behind_cancelled_timers(void **state)
 {
-	u32 i, n = 20000, before, calls;
+	u32 i, n = 20000, before, calls, most;
 	struct expiry_record record;
 	struct test_queue queue;
 	u64 *ids, last;
@@ -327,6 +340,8 @@ static void work_behind_cancelled_timers(void **state)
 	for (; i < n; i++)
 		test_op(&queue, EXPIRY_OP_CANCEL, ids[i]);
 
+	/* A node a step; radix pages drop up to a page in one, of 16. */
+	most = test_layout == &bheap_radix ? 5 * NODES + 200 : 200;
 	assert_true(timers_next_ns(&queue.timers) < SECOND);
 	for (calls = 0; calls < 50; calls++) {
 		before = queue.timers.heap.nr;
@@ -337,7 +352,7 @@ static void work_behind_cancelled_timers(void **state)
 		before = queue.timers.heap.nr;
 		ret = timers_deliver(&queue.timers, &record, 1, FAR, false);
 		assert_in_range(ret, 0, 1);
-		assert_true(before - queue.timers.heap.nr <= 200);
+		assert_true(before - queue.timers.heap.nr <= most);
 		if (ret)
 			assert_true(record.id == last);
 	}
@@ -377,7 +392,8 @@ static void pages_touched_by_a_request(void **state)
 			test_queue_evict_all(&queue);
 			before = queue.faults.ins;
 			assert_int_equal(test_submit(&queue, &record, 0), 0);
-			assert_in_range(queue.faults.ins - before, 1, 32);
+			assert_in_range(queue.faults.ins - before, 1,
+					test_layout == &bheap_radix ? 64 : 32);
 		}
 		test_queue_free(&queue);
 		free(ids);

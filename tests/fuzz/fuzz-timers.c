@@ -10,7 +10,7 @@
 #define LIMITS		256U
 
 static const struct bheap_layout *const layouts[] = {
-	&bheap_subtree, &bheap_sorted,
+	&bheap_subtree, &bheap_sorted, &bheap_radix,
 };
 
 static const u32 modes[] = {

@@ -1,0 +1,307 @@
+/* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
+/*
+ * The pages, tables and buckets of radix pages; bheap_radix.c describes them.
+ *
+ * Every function that can fail returns 0 or the pages' error, or NULL with
+ * pages->error set. After an error the heap is still valid.
+ */
+#ifndef CORE_BHEAP_RADIX_H
+#define CORE_BHEAP_RADIX_H
+
+#include "bheap.h"
+
+#define NODES		BHEAP_NODES_PER_PAGE
+#define BITS		BHEAP_RADIX_BITS
+#define LEVELS		BHEAP_RADIX_LEVELS
+#define FAN		(1U << BITS)
+
+/* Pages with one purpose: the near heap, the sorted run, scratch. */
+#define RADIX_NEAR	0
+#define RADIX_RUN	1
+#define RADIX_SCRATCH	2
+#define RADIX_BLOCKS	3	/* where the blocks begin */
+
+/*
+ * A block of pages: one with what is known of each page of the block, then
+ * TABLE_PAGES with tables, then pages of chains.
+ */
+#define BLOCK		(CORE_PAGE_SIZE / (u32)sizeof(struct radix_page))
+#define TABLE_PAGES	(BLOCK / 64 ?: 1U)
+#define TABLES_PER_PAGE	(CORE_PAGE_SIZE / (FAN * (u32)sizeof(struct radix_bucket)))
+#define TABLES_PER_BLOCK	(TABLES_PER_PAGE * TABLE_PAGES)
+#define BLOCK_FIXED	(1 + TABLE_PAGES)
+
+/* Pages of a chain from which on it is spread in the background. */
+#ifndef RADIX_LONG
+#define RADIX_LONG	32U
+#endif
+
+/* In radix_page.state. */
+#define RADIX_IN_CHAIN	1U
+#define RADIX_FREE	2U
+
+/**
+ * struct radix_page - what is known of a page of a chain, or of a free page
+ * @next: the next of the chain, or of the free pages; 0 = none
+ * @prev: the one before; undefined in the first of a chain
+ * @nr: nodes in it; undefined in the last of a bucket's chain
+ * @state: RADIX_IN_CHAIN or RADIX_FREE
+ */
+struct radix_page {
+	u32 next;
+	u32 prev;
+	u32 nr;
+	u32 state;
+};
+
+/**
+ * struct radix_bucket - the nodes of a range of deadlines, in no order
+ * @least: no node of the chain is earlier; in an empty bucket a deadline in its
+ *	range
+ * @diff: bits in which nodes of the chain may differ
+ * @head: first page of the chain
+ * @tail: last page
+ * @pos: NODES times the pages before the last, plus the nodes in it; 0 = no chain
+ * @sub: table that divides the range further; 0 = none
+ */
+struct radix_bucket {
+	u64 least;
+	u64 diff;
+	u32 head;
+	u32 tail;
+	u32 pos;
+	u32 sub;
+};
+
+/* Returns digit @level of a deadline. */
+static inline u32 radix_digit(u64 deadline, u32 level)
+{
+	return deadline >> level * BITS & (FAN - 1);
+}
+
+/* Returns the level of the highest digit in @diff that is not 0. */
+static inline u32 radix_level_of(u64 diff)
+{
+	return (fls64(diff | 1) - 1) / BITS;
+}
+
+/* Returns the first deadline of the bucket of @level that @deadline is in. */
+static inline u64 radix_floor(u64 deadline, u32 level)
+{
+	return level >= LEVELS ? 0 : deadline >> level * BITS << level * BITS;
+}
+
+/* Returns the last deadline of the bucket of @level that begins at @start. */
+static inline u64 radix_last(u64 start, u32 level)
+{
+	return start + ((1ULL << level * BITS) - 1);
+}
+
+/* Returns the level of the bucket that begins at @deadline and is not within a
+ * greater one that does, too.
+ */
+static inline u32 radix_level_at(u64 deadline)
+{
+	u32 level = (fls64(deadline & -deadline) - 1) / BITS;
+
+	return deadline && level < LEVELS ? level : LEVELS - 1;
+}
+
+/* Returns at which level of the finger far nodes of @deadline are. */
+static inline u32 radix_level(const struct bheap_radix_state *s, u64 deadline)
+{
+	u32 level = radix_level_of(deadline ^ s->front);
+
+	return level > s->level ? level : s->level;
+}
+
+/* Returns the nodes in a chain's last page. */
+static inline u32 radix_fill(const struct radix_bucket *bucket)
+{
+	return (bucket->pos - 1) % NODES + 1;
+}
+
+/* Returns the most tables that a heap of @nodes nodes may come to have. */
+static inline u32 radix_tables_max(u64 nodes)
+{
+	return 2 * LEVELS + nodes / (4 * NODES);
+}
+
+static inline bool radix_is_empty(const struct radix_bucket *bucket)
+{
+	return !(bucket->pos | bucket->sub);
+}
+
+/* Returns whether a bucket's chain is to be spread in the background. */
+static inline bool radix_is_long(const struct radix_bucket *bucket)
+{
+	return bucket->pos > RADIX_LONG * NODES && bucket->diff;
+}
+
+static inline struct bheap_node *radix_nodes(const struct bheap *heap, u32 page)
+{
+	return core_page(heap->pages, page);
+}
+
+/* Returns the record of a chain's page. It stays in memory during a call. */
+static inline struct radix_page *radix_page(const struct bheap *heap, u32 page)
+{
+	u32 elem = (page - RADIX_BLOCKS) % BLOCK;
+	struct radix_page *records = core_page(heap->pages, page - elem);
+
+	return likely(records) ? records + elem : NULL;
+}
+
+/* Returns the page that table @table, from 1, is in. */
+static inline u32 radix_table_page(u32 table)
+{
+	table--;
+	return RADIX_BLOCKS + table / TABLES_PER_BLOCK * BLOCK + 1 +
+	       table % TABLES_PER_BLOCK / TABLES_PER_PAGE;
+}
+
+static inline struct radix_bucket *radix_table(const struct bheap *heap,
+					       u32 table)
+{
+	struct radix_bucket *page = core_page(heap->pages,
+					      radix_table_page(table));
+
+	return likely(page) ? page + (table - 1) % TABLES_PER_PAGE * FAN : NULL;
+}
+
+/* Returns the nodes in chains. */
+static inline u32 radix_far_nr(const struct bheap *heap)
+{
+	const struct bheap_radix_state *s = &heap->radix;
+
+	return heap->nr - !heap->is_bound - s->near - (s->run_nr - s->run_at);
+}
+
+/* Marks a bucket of the finger as used, or as empty if it is. */
+static inline void radix_mark(struct bheap_radix_state *s, u32 level, u32 digit)
+{
+	s->used[level] |= 1U << digit;
+	s->used_levels |= 1ULL << level;
+}
+
+static inline void radix_unmark(struct bheap_radix_state *s, u32 level,
+				u32 digit)
+{
+	s->used[level] &= ~(1U << digit);
+	if (!s->used[level])
+		s->used_levels &= ~(1ULL << level);
+}
+
+/* In hand_page: the chain that the sweep was at is gone. */
+#define RADIX_HAND_LOST	(~0U)
+
+/* Notes that the chain of a bucket of @level goes: the sweep continues after it. */
+static inline void radix_lose_hand(struct bheap_radix_state *s,
+				   const struct radix_bucket *bucket, u32 level)
+{
+	if (s->hand_page && s->hand_level == level &&
+	    radix_floor(s->hand, level) == radix_floor(bucket->least, level))
+		s->hand_page = RADIX_HAND_LOST;
+}
+
+/* bheap_radix_pages.c */
+
+/* Tells the owner which pages are in use. */
+void radix_set_pages(struct bheap *heap);
+
+/* Returns a page for a chain, with its record in *@recordp. */
+u32 radix_page_get(struct bheap *heap, struct bheap_node **nodesp,
+		   struct radix_page **recordp);
+
+/* Must have succeeded in a call that puts pages back. */
+int radix_prepare_put(struct bheap *heap);
+void radix_page_put(struct bheap *heap, u32 page);
+
+/* Returns whether there are so many free pages that the last page in use is to
+ * take the place of one.
+ */
+static inline bool radix_has_surplus(const struct bheap_radix_state *s)
+{
+	return s->free_nr > 8 + s->pages_end / 8;
+}
+
+/* Takes one page from the end of those in use. */
+int radix_shrink(struct bheap *heap);
+
+/* Brings in the pages of @nr new tables; radix_table_new() then cannot fail. */
+int radix_prepare_tables(struct bheap *heap, u32 nr);
+
+/* Returns a table for @base and the deadlines after it. */
+u32 radix_table_new(struct bheap *heap, u64 base);
+
+/* Gives the empty table *@ref back and sets *@ref to 0. Other tables may then have
+ * other numbers and places.
+ */
+int radix_table_free(struct bheap *heap, u32 *ref);
+
+/* Prepares the finger's table of @level, which is empty or not there. */
+int radix_finger_prepare(struct bheap *heap, u32 level);
+
+/* bheap_radix_chain.c */
+
+/* Adds a node to a bucket of @level. */
+int radix_append(struct bheap *heap, struct radix_bucket *bucket, u32 level,
+		 const struct bheap_node *node);
+
+/* Adds a node that is not before the front. */
+int radix_far_push(struct bheap *heap, const struct bheap_node *node);
+
+/* Takes the chain off a bucket, for radix_spread(). */
+int radix_detach(struct bheap *heap, struct radix_bucket *bucket, u32 level,
+		 enum bheap_radix_spread which);
+
+/* Spreads one page of a detached chain. */
+int radix_spread(struct bheap *heap, enum bheap_radix_spread which);
+
+/* Hands the first of the long chains to the background. */
+int radix_spill(struct bheap *heap);
+
+/* bheap_radix_front.c */
+
+/* Moves the front back to @front, or sets it, if there is no far part. */
+int radix_retreat(struct bheap *heap, u64 front);
+
+/* Returns a bound: no far node is earlier. Brings no page in. */
+u64 radix_far_bound(const struct bheap *heap);
+
+/* Brings the far nodes that come first closer, by a step. */
+int radix_advance(struct bheap *heap, bheap_review_t *review,
+		  bheap_ahead_t *ahead, void *context);
+
+/* Drops the far part, which is empty. */
+void radix_release(struct bheap *heap);
+
+/* bheap_radix_open.c */
+
+/**
+ * struct radix_turn - the buckets whose turn comes
+ * @bucket: the first in use
+ * @level: its level
+ * @start: the first deadline of its range
+ * @review: as in bheap_find_first(), as are @ahead and @context
+ */
+struct radix_turn {
+	struct radix_bucket *bucket;
+	u32 level;
+	u64 start;
+	bheap_review_t *review;
+	bheap_ahead_t *ahead;
+	void *context;
+};
+
+/* Makes the nodes of the first buckets, or a page of them, the sorted run.
+ * Returns -E2BIG if the first has too many nodes.
+ */
+int radix_open(struct bheap *heap, const struct radix_turn *turn);
+
+/* bheap_radix_sweep.c, bheap_radix_validate.c */
+bool radix_sweep(struct bheap *heap, u32 steps, bheap_stale_t *stale,
+		 bheap_ahead_t *ahead, void *context);
+int radix_validate(struct bheap *heap, bheap_visit_t *visit, void *context);
+
+#endif /* CORE_BHEAP_RADIX_H */
