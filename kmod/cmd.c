@@ -66,6 +66,8 @@ static int cmd_layout(struct expiry_queue *queue, unsigned long number)
 		return expiry_queue_set_layout(queue, &bheap_subtree);
 	case EXPIRY_LAYOUT_SORTED:
 		return expiry_queue_set_layout(queue, &bheap_sorted);
+	case EXPIRY_LAYOUT_RADIX:
+		return expiry_queue_set_layout(queue, &bheap_radix);
 #ifdef EXPIRY_BINARY
 	case EXPIRY_LAYOUT_BINARY:
 		return expiry_queue_set_layout(queue, &bheap_binary);

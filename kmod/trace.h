@@ -32,7 +32,7 @@ TRACE_EVENT(expiry_config,
 		__field(u32, queue)
 		__field(u32, clock)
 		__field(u32, mode)
-		__field(bool, sorted)
+		__field(u32, layout)
 		__field(u64, limit)
 		__field(u64, slack_ns)
 	),
@@ -40,14 +40,16 @@ TRACE_EVENT(expiry_config,
 		__entry->queue = queue->serial;
 		__entry->clock = queue->clock_id;
 		__entry->mode = queue->timers.mode;
-		__entry->sorted = queue->layout == &bheap_sorted;
+		__entry->layout = queue->layout == &bheap_sorted ? 1 :
+				  queue->layout == &bheap_radix ? 2 : 0;
 		__entry->limit = queue->timers.limit;
 		__entry->slack_ns = queue->slack_ns;
 	),
 	TP_printk("queue=%u clock=%s mode=%s layout=%s limit=%llu slack_ns=%llu",
 		  __entry->queue, expiry_show_clock(__entry->clock),
 		  expiry_show_mode(__entry->mode),
-		  __entry->sorted ? "sorted" : "subtree",
+		  __print_symbolic(__entry->layout, { 0, "subtree" },
+				   { 1, "sorted" }, { 2, "radix" }),
 		  __entry->limit, __entry->slack_ns)
 );
 

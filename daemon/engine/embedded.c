@@ -275,6 +275,18 @@ static void embedded_queue_free(struct engine_queue *base)
 	free(queue);
 }
 
+static const struct bheap_layout *layout_of(uint32_t number)
+{
+	switch (number) {
+	case EXPIRY_LAYOUT_SUBTREE:
+		return &bheap_subtree;
+	case EXPIRY_LAYOUT_RADIX:
+		return &bheap_radix;
+	default:
+		return &bheap_sorted;
+	}
+}
+
 static int embedded_queue_new(struct engine *base, struct expiry_config *config,
 			      uint32_t layout, struct engine_queue **queuep)
 {
@@ -282,8 +294,7 @@ static int embedded_queue_new(struct engine *base, struct expiry_config *config,
 	struct timers_config timers_config = {
 		.mode = config->mode,
 		.limit = config->limit,
-		.layout = layout == EXPIRY_LAYOUT_SUBTREE ? &bheap_subtree :
-							    &bheap_sorted,
+		.layout = layout_of(layout),
 	};
 	struct embedded_queue *queue;
 	struct alarms *alarms;

@@ -160,8 +160,10 @@ static const char *set_layout(struct reader *reader, const char *value)
 		reader->to->layout = EXPIRY_LAYOUT_SORTED;
 	else if (!strcmp(value, "subtree"))
 		reader->to->layout = EXPIRY_LAYOUT_SUBTREE;
+	else if (!strcmp(value, "radix"))
+		reader->to->layout = EXPIRY_LAYOUT_RADIX;
 	else
-		return "is not sorted or subtree";
+		return "is not sorted, subtree or radix";
 	return NULL;
 }
 

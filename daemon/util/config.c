@@ -133,8 +133,11 @@ void config_init(struct config *config)
 
 uint32_t config_layout(const struct config *config)
 {
-	return strcmp(config->layout, "subtree") ? EXPIRY_LAYOUT_SORTED :
-						   EXPIRY_LAYOUT_SUBTREE;
+	if (!strcmp(config->layout, "subtree"))
+		return EXPIRY_LAYOUT_SUBTREE;
+	if (!strcmp(config->layout, "radix"))
+		return EXPIRY_LAYOUT_RADIX;
+	return EXPIRY_LAYOUT_SORTED;
 }
 
 static const char *set_number(struct config *config,
@@ -186,8 +189,8 @@ const char *config_set(struct config *config, const char *name,
 		    strcmp(value, "io_uring") && strcmp(value, "epoll"))
 			return "is not auto, io_uring or epoll";
 		if (!strcmp(name, "layout") && strcmp(value, "sorted") &&
-		    strcmp(value, "subtree"))
-			return "is not sorted or subtree";
+		    strcmp(value, "subtree") && strcmp(value, "radix"))
+			return "is not sorted, subtree or radix";
 		if (!strcmp(name, "log_level") && strcmp(value, "err") &&
 		    strcmp(value, "warning") && strcmp(value, "info"))
 			return "is not err, warning or info";

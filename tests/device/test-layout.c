@@ -26,6 +26,10 @@ FIXTURE_VARIANT_ADD(layout, sorted) {
 	.number = EXPIRY_LAYOUT_SORTED,
 };
 
+FIXTURE_VARIANT_ADD(layout, radix) {
+	.number = EXPIRY_LAYOUT_RADIX,
+};
+
 FIXTURE_SETUP(layout)
 {
 	self->records = calloc(COUNT, RECORD);
@@ -45,7 +49,7 @@ FIXTURE_TEARDOWN(layout)
 
 TEST_F(layout, unknown_is_refused_and_the_last_one_said_counts)
 {
-	static const unsigned long unknown[] = { 0, 3, 4, 1UL << 31, ~0UL };
+	static const unsigned long unknown[] = { 0, 4, 5, 1UL << 31, ~0UL };
 	unsigned int i;
 
 	for (i = 0; i < ARRAY_SIZE(unknown); i++) {

@@ -68,6 +68,10 @@ FIXTURE_VARIANT_ADD(swap, sorted) {
 	.layout = EXPIRY_LAYOUT_SORTED,
 };
 
+FIXTURE_VARIANT_ADD(swap, radix) {
+	.layout = EXPIRY_LAYOUT_RADIX,
+};
+
 FIXTURE_SETUP(swap)
 {
 	const char *why = pressure_begin();

@@ -102,7 +102,8 @@ static void set_base(struct config *config, struct rng *rng)
 	config->credit_max = 64;
 	config->timers_per_queue = one_of(rng, 1000, 200, 20);
 	config->observers_per_queue = 2;
-	strcpy(config->layout, rng_hits(rng, 500) ? "sorted" : "subtree");
+	strcpy(config->layout, rng_hits(rng, 500) ? "radix" :
+			       rng_hits(rng, 500) ? "sorted" : "subtree");
 }
 
 void sim_run(void)

@@ -388,7 +388,8 @@ ROWS = {
                 given=("engine", "threads", "socket")),
     "threads": Row({"1": 1, "3": 3}, threads, given=("engine", "socket")),
     # Of sorted pages one is for what was armed last, one for the sweep.
-    "layout": Row({"sorted": range(5, 9), "subtree": range(2, 5)},
+    "layout": Row({"sorted": range(5, 9), "subtree": range(2, 5),
+                   "radix": range(9, 40)},
                   everywhere(heap_pages)),
     "log_level": Row({"err": False, "warning": True}, breaker_is_logged),
     "queue_files": Row({queues_of(4101): [4101], queues_of(4102): [4102]},

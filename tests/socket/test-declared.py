@@ -62,6 +62,7 @@ def test_they_are_as_the_file_says():
         "keyed = yes\nkeyed = no\nack=no\n": (REALTIME, 0, limit),
         "layout = subtree\nslack = 10ms\n": (REALTIME, 0, limit),
         "layout = sorted\nslack = 0\nlimit = 1\n": (REALTIME, 0, 1),
+        "layout = radix\n": (REALTIME, 0, limit),
     }
     with files() as at:
         for i, text in enumerate(table):
@@ -78,8 +79,10 @@ def heap_pages(daemon, name):
 
 
 def test_the_heap_is_laid_out_as_the_file_says():
-    # Of sorted pages one is for what was armed last, one for the sweep.
-    pages = {"sorted": range(5, 9), "subtree": range(2, 5)}
+    # Of sorted pages one is for what was armed last, one for the sweep. Radix pages
+    # begin after eight that are not for chains.
+    pages = {"sorted": range(5, 9), "subtree": range(2, 5),
+             "radix": range(9, 40)}
     with files() as at:
         for layout in pages:
             at.write(layout, layout=layout, clock="monotonic")
@@ -130,7 +133,7 @@ BAD = {
     "owner = 1\nslack = ms": "2: slack: 'ms' is not a time with its unit",
     "owner = 1\nslack = 3601s": "2: slack: '3601s' is not a time",
     "owner = 1\nslack = 18446744073709551616ns": "2: slack: ",
-    "owner = 1\nlayout = round": "2: layout: 'round' is not sorted or subtree",
+    "owner = 1\nlayout = round": "2: layout: 'round' is not sorted, subtree or radix",
     "owner = 1\nname = x": "2: 'name' is not a key",
     "owner = 1\n[Queue]": "2: '[Queue]' is not 'key = value'",
     "mode = 700": " owner is missing",

@@ -245,5 +245,6 @@ struct expiry_stat {
 #define EXPIRY_IOC_LAYOUT	_IO(EXPIRY_IOC_MAGIC, 6)
 #define EXPIRY_LAYOUT_SUBTREE	1	/* the B-heap: a subtree a page */
 #define EXPIRY_LAYOUT_SORTED	2	/* a heap of pages, each sorted */
+#define EXPIRY_LAYOUT_RADIX	3	/* a radix heap of chains of pages */
 
 #endif /* _UAPI_LINUX_EXPIRY_H */

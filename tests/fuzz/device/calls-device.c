@@ -214,7 +214,7 @@ void call_config(struct worker *worker, const struct call *call,
 void call_layout(struct worker *worker, const struct call *call,
 		 unsigned int queue, int fd)
 {
-	static const unsigned long layouts[] = { 1, 2, 1, 2, 0, 3, ~0UL };
+	static const unsigned long layouts[] = { 1, 2, 3, 2, 0, 4, 3, ~0UL };
 
 	(void)worker;
 	(void)queue;
