@@ -200,7 +200,7 @@ typedef void bheap_visit_t(void *context, const struct bheap_node *node);
  * @top: call @ahead for candidates for the next first
  * @sweep: check up to @steps nodes and remove stale ones
  * @validate: check the whole heap, for tests and debugging
- * @pages_max: most pages that so many nodes take
+ * @pages_max: as bheap_pages_max()
  *
  * @sweep may check a page of nodes every so often instead. It returns false
  * when it has reached its end, and calls @ahead some nodes before @stale. One

@@ -27,7 +27,7 @@
  * "Node" is a struct bheap_node, "chain" the pages of a bucket; "far" is what is
  * in chains.
  */
-#include "bheap_radix.h"
+#include "bheap_radix_pages.h"
 #include "insert_heap.h"
 #include "runs.h"
 
@@ -341,13 +341,13 @@ static void radix_top(const struct bheap *heap, bheap_ahead_t *ahead,
  */
 static u32 radix_pages_max(u64 nodes)
 {
-	u64 tables = radix_tables_max(nodes), blocks;
-	u64 chains = nodes / (NODES / 2) + (u64)FAN * tables + 2 * LEVELS + 4;
+	u32 tables = radix_tables_max(nodes), blocks;
+	u32 chains = nodes / (NODES / 2) + FAN * tables + 2 * LEVELS + 4;
 
 	blocks = chains / (BLOCK - BLOCK_FIXED) + 1;
 	if (blocks < tables / TABLES_PER_BLOCK + 1)
 		blocks = tables / TABLES_PER_BLOCK + 1;
-	/* Free pages are at most so many, and a page to which the last moves. */
+	/* Free pages are at most an eighth, and a page to which the last moves. */
 	blocks += blocks / 4 + 16 / (BLOCK - BLOCK_FIXED) + 1;
 	return RADIX_BLOCKS + blocks * BLOCK;
 }

@@ -8,7 +8,7 @@
  * belongs to no bucket; where its nodes go is found anew for each page, so that
  * the front may move meanwhile.
  */
-#include "bheap_radix.h"
+#include "bheap_radix_pages.h"
 
 /* Notes that a bucket has a long chain. What finds no room is noted when the
  * chain grows again, or spread when its turn comes.

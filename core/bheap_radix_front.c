@@ -8,7 +8,7 @@
  * bounded step at a time: a chain is spread by a page, a bucket is entered or
  * opened. It retreats when too much is armed before it.
  */
-#include "bheap_radix.h"
+#include "bheap_radix_pages.h"
 
 /* Finds the finger's first bucket in use. Returns its level. */
 static u32 first_bucket(const struct bheap_radix_state *s, u64 *startp)

@@ -10,7 +10,7 @@
  * most nodes come to a place of their own. Where many share one, the part is
  * merge-sorted.
  */
-#include "bheap_radix.h"
+#include "bheap_radix_pages.h"
 #include "insert_heap.h"
 #include "runs.h"
 
@@ -146,11 +146,10 @@ static int measure(struct bheap *heap, struct part *part, u32 room)
 	head = radix_page(heap, bucket->head);
 	if (unlikely(!head))
 		return heap->pages->error;
-	if (part->pages == 2) {
+	if (part->pages == 2)
 		part->nr += head->nr;
-	} else if (part->pages > 2) {
+	else if (part->pages > 2)
 		part->nr = NODES + 1;
-	}
 	if (part->nr > room && room == NODES && !bucket->diff) {
 		/* All of one deadline: a page of them will do. */
 		part->pages = 1;
@@ -254,8 +253,8 @@ static void gather(struct bheap *heap, const struct part *part,
 	bucket->pos -= part->pages * NODES;
 }
 
-/* Sends a node of which only the deadline has changed away, or keeps it. Returns
- * whether it is away.
+/* Sends a node with a new deadline to its place, or keeps it. Returns whether it
+ * is away.
  */
 static bool send_moved(struct bheap *heap, const struct bheap_node *node)
 {

@@ -11,7 +11,7 @@
  * chain are in its record. A bucket or table is found by a deadline of its
  * range, along the finger and the tables below it.
  */
-#include "bheap_radix.h"
+#include "bheap_radix_pages.h"
 
 static_assert(sizeof(struct radix_page) == 16, "a record to a node's room");
 static_assert(sizeof(struct radix_bucket) == 32, "two buckets a cache line");

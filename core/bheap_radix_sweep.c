@@ -4,13 +4,13 @@
  *
  * The sweep first spreads what is detached. Then it checks bucket after bucket in
  * the order of deadlines, each before the tables below it, and last the near
- * part, to which nodes of the first buckets may have come. It prefetches a page's timers a few nodes a call, then
- * checks the page as a whole. What is left of a page that was not half full
- * fills the chain's last page, and becomes the last page itself. A table whose
- * buckets have together not half a page of nodes is given back; they go to the
- * bucket above it.
+ * part, to which nodes of the first buckets may have come. It prefetches a
+ * page's timers a few nodes a call, then checks the page as a whole. What is
+ * left of a page that was not half full fills the chain's last page, and becomes
+ * the last page itself. A table whose buckets have together not half a page of
+ * nodes is given back; they go to the bucket above it.
  */
-#include "bheap_radix.h"
+#include "bheap_radix_pages.h"
 #include "insert_heap.h"
 
 /* The parts of a sweep, in their order. */
@@ -103,7 +103,7 @@ static int sweep_near(struct bheap *heap, struct sweep *sweep)
 			if (!sweep->stale(sweep->context, near + i))
 				continue;
 			heap->nr--;
-			/* What came here from above was not. */
+			/* A node that came here from above was not. */
 			if (insert_heap_remove(near, i, s->near--))
 				i++;
 		}

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
 /* Walk radix pages: every node, bucket, table and page. */
-#include "bheap_radix.h"
+#include "bheap_radix_pages.h"
 #include "insert_heap.h"
 #include "runs.h"
 

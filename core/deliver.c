@@ -6,8 +6,8 @@
 #define DELIVER_STEPS		8U
 #define DELIVER_STEPS_MIN	64U
 
-/* What a step of bheap_find_first() counts for: it may touch a page of nodes and
- * their slots.
+/* Steps that bheap_find_first() counts for: it may touch a page of nodes and their
+ * slots.
  */
 #define FIND_STEPS		(BHEAP_NODES_PER_PAGE / 16 ?: 1U)
 

@@ -5,8 +5,8 @@
  * Every function that can fail returns 0 or the pages' error, or NULL with
  * pages->error set. After an error the heap is still valid.
  */
-#ifndef CORE_BHEAP_RADIX_H
-#define CORE_BHEAP_RADIX_H
+#ifndef CORE_BHEAP_RADIX_PAGES_H
+#define CORE_BHEAP_RADIX_PAGES_H
 
 #include "bheap.h"
 
@@ -217,8 +217,8 @@ u32 radix_page_get(struct bheap *heap, struct bheap_node **nodesp,
 int radix_prepare_put(struct bheap *heap);
 void radix_page_put(struct bheap *heap, u32 page);
 
-/* Returns whether there are so many free pages that the last page in use is to
- * take the place of one.
+/* Returns whether more pages are free than pushes soon take. The last page in use
+ * is then to take the place of one.
  */
 static inline bool radix_has_surplus(const struct bheap_radix_state *s)
 {
@@ -304,4 +304,4 @@ bool radix_sweep(struct bheap *heap, u32 steps, bheap_stale_t *stale,
 		 bheap_ahead_t *ahead, void *context);
 int radix_validate(struct bheap *heap, bheap_visit_t *visit, void *context);
 
-#endif /* CORE_BHEAP_RADIX_H */
+#endif /* CORE_BHEAP_RADIX_PAGES_H */
