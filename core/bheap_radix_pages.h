@@ -283,7 +283,9 @@ void radix_release(struct bheap *heap);
  * @bucket: the first in use
  * @level: its level
  * @start: the first deadline of its range
- * @review: as in bheap_find_first(), as are @ahead and @context
+ * @review: as in bheap_find_first()
+ * @ahead: the same
+ * @context: their first argument
  */
 struct radix_turn {
 	struct radix_bucket *bucket;

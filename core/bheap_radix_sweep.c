@@ -38,7 +38,9 @@ struct hand {
 
 /**
  * struct sweep - the callbacks of a sweep and the steps left
- * @stale: as in struct bheap_layout, as are @ahead and @context
+ * @stale: as in struct bheap_layout
+ * @ahead: the same
+ * @context: their first argument
  * @steps: nodes that may still be prefetched
  * @buckets: buckets that may still be passed
  */

@@ -6,6 +6,7 @@
 
 /**
  * struct walk - what was met
+ * @heap: the heap
  * @visit: receives each node, unless NULL
  * @context: the first argument of @visit
  * @nodes: nodes
