@@ -50,27 +50,36 @@ compiles() {
 		"$2"
 }
 
-# Each public header alone, and the program.
-cplusplus() {
+# headers COMPILER SUFFIX STANDARD...: each public header alone, its record in use
+headers() {
+	compiler=$1 suffix=$2
+	shift 2
 	for header in expiry/expiry.h expiry/wire.h linux/expiry.h; do
-		printf '#include <%s>\nstruct expiry_record record;\n' $header \
-			>"$dir/header.cc"
-		for standard in c++11 c++17 c++20; do
-			compiles "g++ -std=$standard" "$dir/header.cc" || return
+		printf '#include <%s>\nunsigned int period(struct expiry_record *record);\n%s\n' \
+			$header 'unsigned int period(struct expiry_record *record)
+			{ return record->count ? record->count : record->period_ms; }' \
+			>"$dir/header.$suffix"
+		for standard; do
+			compiles "$compiler -std=$standard" "$dir/header.$suffix" || return
 		done
 	done
+}
+
+cplusplus() {
+	headers g++ cc c++11 c++17 c++20 || return
 	cp "$dir/first.c" "$dir/first.cc"
 	compiles 'g++ -std=c++20' "$dir/first.cc"
 }
 
 c() {
+	headers cc c c99 c11 c17 gnu11 || return
 	for standard in c99 c11 gnu11; do
 		compiles "cc -std=$standard" "$dir/first.c" || return
 	done
 }
 
 is 'the program is that of examples/' whole
-is 'it compiles as any C' c
+is 'it compiles as any C, as do the headers' c
 if command -v g++ >/dev/null; then
 	is 'and as C++20, as do the headers' cplusplus
 else

@@ -59,7 +59,7 @@ struct expiry_record {
 	__u8  op;
 	__u8  flags;
 	__s16 status;
-	union {
+	__extension__ union {
 		__u32 period_ms;
 		__u32 count;
 	};
