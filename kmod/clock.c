@@ -2,8 +2,10 @@
 /*
  * The clocks that queues run on.
  *
- * Deadlines are on the host's clocks, also for a caller in a time namespace.
+ * A queue keeps the host's time; timens.c converts for callers in a time
+ * namespace.
  */
+#include <linux/bits.h>
 #include <linux/ktime.h>
 #include <linux/lockdep.h>
 #include <linux/time.h>
@@ -18,14 +20,16 @@
  */
 bool expiry_clock_valid(u32 clock_id)
 {
-	switch (clock_id) {
-	case CLOCK_REALTIME:
-	case CLOCK_MONOTONIC:
-	case CLOCK_BOOTTIME:
-		return true;
-	default:
-		return false;
-	}
+	return clock_id < 32 && expiry_clock_all() & BIT(clock_id);
+}
+
+/**
+ * expiry_clock_all - the clocks of queues: bit n is clock n
+ */
+u32 expiry_clock_all(void)
+{
+	return BIT(CLOCK_REALTIME) | BIT(CLOCK_MONOTONIC) |
+	       BIT(CLOCK_BOOTTIME) | BIT(CLOCK_BOOTTIME_ALARM);
 }
 
 /**
@@ -39,6 +43,8 @@ const char *expiry_clock_name(clockid_t clock_id)
 		return "realtime";
 	case CLOCK_MONOTONIC:
 		return "monotonic";
+	case CLOCK_BOOTTIME_ALARM:
+		return "boottime-alarm";
 	default:
 		return "boottime";
 	}
@@ -67,8 +73,15 @@ u64 expiry_clock_now(const struct expiry_queue *queue)
  */
 static s64 clock_offset_ns(void)
 {
-	return ktime_to_ns(ktime_sub(ktime_mono_to_any(0, TK_OFFS_REAL),
-				     ktime_mono_to_any(0, TK_OFFS_BOOT)));
+	ktime_t real, boot, again = ktime_mono_to_any(0, TK_OFFS_BOOT);
+
+	/* The end of a suspend moves both, perhaps between the two calls. */
+	do {
+		boot = again;
+		real = ktime_mono_to_any(0, TK_OFFS_REAL);
+		again = ktime_mono_to_any(0, TK_OFFS_BOOT);
+	} while (again != boot);
+	return ktime_to_ns(ktime_sub(real, boot));
 }
 
 /**
@@ -85,9 +98,9 @@ void expiry_clock_start(struct expiry_queue *queue)
  * expiry_clock_check_locked - check whether the clock was stepped
  * @queue: a configured one
  *
- * The kernel notifies no module when the clock is set, but moves hrtimers
- * itself. So checking at each read is enough. Sets queue->clock_set if the
- * clock was stepped since the last check.
+ * The kernel moves hrtimers itself when the clock is set. So checking at each
+ * read is enough, unless a reader wants to be woken (step.c). Sets
+ * queue->clock_set if the clock was stepped since the last check.
  */
 void expiry_clock_check_locked(struct expiry_queue *queue)
 {
@@ -100,7 +113,18 @@ void expiry_clock_check_locked(struct expiry_queue *queue)
 	offset_ns = clock_offset_ns();
 	if (likely(offset_ns == queue->clock_offset_ns))
 		return;
-	queue->clock_offset_ns = offset_ns;
-	queue->clock_set = true;
+	WRITE_ONCE(queue->clock_offset_ns, offset_ns);
+	WRITE_ONCE(queue->clock_set, true);
 	queue->clock_sets++;
+}
+
+/**
+ * expiry_clock_wakes - check whether a step is to wake the queue's readers
+ * @queue: a configured one
+ */
+bool expiry_clock_wakes(const struct expiry_queue *queue)
+{
+	return queue->wake_on_step &&
+	       (READ_ONCE(queue->clock_set) ||
+		clock_offset_ns() != READ_ONCE(queue->clock_offset_ns));
 }

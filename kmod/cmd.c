@@ -4,12 +4,15 @@
  * checked, then used. User memory is never accessed under the queue's lock.
  */
 #include <linux/align.h>
+#include <linux/bits.h>
 #include <linux/build_bug.h>
 #include <linux/capability.h>
 #include <linux/errno.h>
 #include <linux/kernel.h>
 #include <linux/sched.h>
 #include <linux/sched/signal.h>
+#include <linux/stddef.h>
+#include <linux/time.h>
 #include <linux/uaccess.h>
 
 #include "clock.h"
@@ -17,9 +20,21 @@
 #include "compat/compat.h"
 #include "params.h"
 #include "queue.h"
+#include "step.h"
+#include "timens.h"
 #ifdef EXPIRY_BINARY
 #include "bheap_binary.h"
 #endif
+
+/* A command's number without the size of its struct, which may grow. */
+#define NO_SIZE(cmd)		((cmd) & ~IOCSIZE_MASK)
+
+/* The structs up to their last field without a default. */
+#define FEATURES_SIZE_LEAST		offsetofend(struct expiry_features, batch_max)
+#define CONFIG_SIZE_LEAST	offsetofend(struct expiry_config, mode)
+#define BATCH_SIZE_LEAST	offsetofend(struct expiry_batch, count)
+#define SCAN_SIZE_LEAST		offsetofend(struct expiry_scan, cursor)
+#define STAT_SIZE_LEAST		offsetofend(struct expiry_stat, next_ns)
 
 /* Returns the limit that a configuration requests, or an error. */
 static s64 limit_of(const struct expiry_config *config)
@@ -34,16 +49,58 @@ static s64 limit_of(const struct expiry_config *config)
 	return limit && limit <= TIMERS_MAX ? limit : -EINVAL;
 }
 
-static int cmd_config(struct expiry_queue *queue, void __user *arg)
+/* Returns 0 if the caller may use the clock: an alarm takes a capability, and a
+ * machine that has one.
+ */
+static int check_alarm(u32 clock_id)
+{
+	if (clock_id != CLOCK_BOOTTIME_ALARM)
+		return 0;
+	if (!capable(CAP_WAKE_ALARM))
+		return -EPERM;
+	return compat_has_alarm() ? 0 : -EOPNOTSUPP;
+}
+
+static int check_config_flags(const struct expiry_config *config)
+{
+	if (config->flags & ~EXPIRY_CONFIG_CLOCK_SET || config->reserved)
+		return -EINVAL;
+	if (!config->flags)
+		return 0;
+	if (config->clock_id != CLOCK_REALTIME)
+		return -EINVAL;
+	return expiry_step_supported() ? 0 : -EOPNOTSUPP;
+}
+
+/* Copies back what the caller's struct of @size has room for. */
+static int copy_back(void __user *user, size_t size, const void *kernel,
+		     size_t kernel_size)
+{
+	size_t both = min(size, kernel_size);
+
+	if (copy_to_user(user, kernel, both) ||
+	    clear_user(user + both, size - both))
+		return -EFAULT;
+	return 0;
+}
+
+static int cmd_config(struct expiry_queue *queue, void __user *arg, size_t size)
 {
 	struct expiry_config config;
 	s64 limit;
+	int err;
 
-	if (copy_from_user(&config, arg, sizeof(config)))
-		return -EFAULT;
-	if (!expiry_clock_valid(config.clock_id) ||
-	    config.mode & ~EXPIRY_MODE_ALL || config.reserved)
+	if (size < CONFIG_SIZE_LEAST)
 		return -EINVAL;
+	err = copy_struct_from_user(&config, sizeof(config), arg, size);
+	if (err)
+		return err;
+	if (!expiry_clock_valid(config.clock_id) ||
+	    config.mode & ~EXPIRY_MODE_ALL)
+		return -EINVAL;
+	err = check_config_flags(&config) ?: check_alarm(config.clock_id);
+	if (err)
+		return err;
 	limit = limit_of(&config);
 	if (limit < 0)
 		return limit;
@@ -54,9 +111,41 @@ static int cmd_config(struct expiry_queue *queue, void __user *arg)
 	 */
 	if (expiry_queue_is_configured(queue))
 		return -EBUSY;
-	if (copy_to_user(arg, &config, sizeof(config)))
-		return -EFAULT;
-	return expiry_queue_configure(queue, &config);
+	err = copy_back(arg, size, &config, sizeof(config));
+	return err ?: expiry_queue_configure(queue, &config);
+}
+
+static int cmd_features(void __user *arg, size_t size)
+{
+	struct expiry_features info = {
+		.abi = EXPIRY_ABI,
+		.batch_max = EXPIRY_BATCH_MAX,
+		.features = EXPIRY_FEATURE_URING_CMD | EXPIRY_FEATURE_COUNT |
+			    EXPIRY_FEATURE_TIME_NS,
+		.clocks = expiry_clock_all(),
+		.modes = EXPIRY_MODE_ALL,
+		.layouts = BIT(EXPIRY_LAYOUT_SUBTREE) |
+			   BIT(EXPIRY_LAYOUT_SORTED) |
+			   BIT(EXPIRY_LAYOUT_RADIX),
+		.ops = GENMASK(EXPIRY_OP_CLEAR, EXPIRY_OP_ARM),
+		.record_flags = EXPIRY_F_RELATIVE | EXPIRY_F_NEW |
+				EXPIRY_F_LATER,
+		.limit_max = READ_ONCE(expiry_param_timers_max),
+		.config_size = sizeof(struct expiry_config),
+		.batch_size = sizeof(struct expiry_batch),
+		.scan_size = sizeof(struct expiry_scan),
+		.stat_size = sizeof(struct expiry_stat),
+	};
+
+	if (size < FEATURES_SIZE_LEAST)
+		return -EINVAL;
+	if (!compat_has_alarm())
+		info.clocks &= ~BIT(CLOCK_BOOTTIME_ALARM);
+	if (expiry_step_supported())
+		info.config_flags |= EXPIRY_CONFIG_CLOCK_SET;
+	info.limit_default = min_t(u64, READ_ONCE(expiry_param_timers_default),
+				   info.limit_max);
+	return copy_back(arg, size, &info, sizeof(info));
 }
 
 static int cmd_layout(struct expiry_queue *queue, unsigned long number)
@@ -131,15 +220,19 @@ static int submit_chunk(struct expiry_queue *queue,
 			const struct expiry_batch *batch, u32 done, bool nowait)
 {
 	struct expiry_record __user *user = user_records(batch->addr) + done;
+	s64 offset_ns = expiry_timens_offset(queue->clock_id);
 	struct expiry_record records[EXPIRY_CHUNK];
 	struct expiry_use use = { .nowait = nowait };
 	u32 count, nr = 0, more;
+	u64 asked_ns[EXPIRY_CHUNK];
 	size_t left;
 	int err;
 
 	count = copy_in(records, user, min(batch->count - done, EXPIRY_CHUNK));
 	if (!count)
 		return -EFAULT;
+	if (unlikely(offset_ns))
+		expiry_timens_enter(records, count, asked_ns, offset_ns);
 
 	do {
 		err = expiry_queue_lock(queue, &use);
@@ -157,6 +250,8 @@ static int submit_chunk(struct expiry_queue *queue,
 	if (!nr)
 		return err ?: nowait ? -EAGAIN : -EINTR;
 
+	if (unlikely(offset_ns))
+		expiry_timens_leave(records, count, asked_ns, offset_ns);
 	/* Fails only if another thread has just unmapped the memory. */
 	left = copy_to_user(user, records, nr * sizeof(*records));
 	nr -= DIV_ROUND_UP(left, sizeof(*records));
@@ -190,14 +285,18 @@ static int submit(struct expiry_queue *queue, const struct expiry_batch *batch,
 	return 0;
 }
 
-static int cmd_submit(struct expiry_queue *queue, const void __user *arg)
+static int cmd_submit(struct expiry_queue *queue, const void __user *arg,
+		      size_t size)
 {
 	struct expiry_batch batch;
 	u32 done = 0;
 	int err;
 
-	if (copy_from_user(&batch, arg, sizeof(batch)))
-		return -EFAULT;
+	if (size < BATCH_SIZE_LEAST)
+		return -EINVAL;
+	err = copy_struct_from_user(&batch, sizeof(batch), arg, size);
+	if (err)
+		return err;
 	err = check_batch(queue, batch.addr, batch.count, batch.flags);
 	if (err)
 		return err;
@@ -205,11 +304,14 @@ static int cmd_submit(struct expiry_queue *queue, const void __user *arg)
 	return done ?: err;
 }
 
-static int cmd_stat(struct expiry_queue *queue, void __user *arg)
+static int cmd_stat(struct expiry_queue *queue, void __user *arg, size_t size)
 {
 	struct expiry_stat stat;
+	s64 offset_ns;
 	int err;
 
+	if (size < STAT_SIZE_LEAST)
+		return -EINVAL;
 	if (!expiry_queue_is_configured(queue))
 		return -ENOTCONN;
 	err = expiry_queue_lock_to_look(queue);
@@ -217,7 +319,10 @@ static int cmd_stat(struct expiry_queue *queue, void __user *arg)
 		return err;
 	expiry_queue_stat_locked(queue, &stat);
 	expiry_queue_unlock(queue, NULL);
-	return copy_to_user(arg, &stat, sizeof(stat)) ? -EFAULT : 0;
+	offset_ns = expiry_timens_offset(queue->clock_id);
+	stat.now_ns = expiry_timens_from_host(stat.now_ns, offset_ns);
+	stat.next_ns = expiry_timens_from_host(stat.next_ns, offset_ns);
+	return copy_back(arg, size, &stat, sizeof(stat));
 }
 
 static int cmd_rewind(struct expiry_queue *queue)
@@ -236,10 +341,11 @@ static int cmd_rewind(struct expiry_queue *queue)
 static int scan_chunk(struct expiry_queue *queue,
 		      struct expiry_record __user *user, u32 count, u64 *cursor)
 {
+	s64 offset_ns = expiry_timens_offset(queue->clock_id);
 	struct expiry_record records[EXPIRY_CHUNK];
 	struct expiry_use use = { };
 	u64 next = *cursor;
-	int ret;
+	int i, ret;
 
 	do {
 		ret = expiry_queue_lock(queue, &use);
@@ -251,21 +357,28 @@ static int scan_chunk(struct expiry_queue *queue,
 	} while (ret == -EAGAIN && expiry_use_fetch(queue, &use));
 	if (ret < 0)
 		return ret == -EAGAIN ? -EINTR : ret;
+	for (i = 0; i < ret && offset_ns; i++)
+		records[i].deadline_ns =
+			expiry_timens_from_host(records[i].deadline_ns,
+						offset_ns);
 	if (copy_to_user(user, records, ret * sizeof(*records)))
 		return -EFAULT;
 	*cursor = next;
 	return ret;
 }
 
-static int cmd_scan(struct expiry_queue *queue, void __user *arg)
+static int cmd_scan(struct expiry_queue *queue, void __user *arg, size_t size)
 {
 	struct expiry_scan __user *user = arg;
 	struct expiry_scan scan;
 	u32 done = 0;
 	int ret;
 
-	if (copy_from_user(&scan, user, sizeof(scan)))
-		return -EFAULT;
+	if (size < SCAN_SIZE_LEAST)
+		return -EINVAL;
+	ret = copy_struct_from_user(&scan, sizeof(scan), user, size);
+	if (ret)
+		return ret;
 	ret = check_batch(queue, scan.addr, scan.count, scan.flags);
 	if (ret)
 		return ret;
@@ -285,39 +398,91 @@ static int cmd_scan(struct expiry_queue *queue, void __user *arg)
 	return put_user(scan.cursor, &user->cursor) ? -EFAULT : done;
 }
 
+/* Returns the mode of the file that a command needs, or -ENOTTY. */
+static int mode_needed(unsigned int cmd)
+{
+	switch (NO_SIZE(cmd)) {
+	case NO_SIZE(EXPIRY_IOC_CONFIG):
+	case NO_SIZE(EXPIRY_IOC_SUBMIT):
+		return (__force int)FMODE_WRITE;
+	case NO_SIZE(EXPIRY_IOC_REWIND):
+	case NO_SIZE(EXPIRY_IOC_LAYOUT):
+		return _IOC_SIZE(cmd) ? -ENOTTY : (__force int)FMODE_WRITE;
+	case NO_SIZE(EXPIRY_IOC_STAT):
+	case NO_SIZE(EXPIRY_IOC_SCAN):
+		return (__force int)FMODE_READ;
+	case NO_SIZE(EXPIRY_IOC_FEATURES):
+		return 0;
+	default:
+		return -ENOTTY;
+	}
+}
+
 /**
  * expiry_cmd_ioctl - run a command by ioctl
  * @queue: the file's
- * @cmd: EXPIRY_IOC_*
+ * @mode: of the file
+ * @cmd: EXPIRY_IOC_*; the size in it is that of the caller's struct
  * @arg: its argument: an address or, for LAYOUT, a number
  *
- * Returns the command's result, -ENOTTY if there is no such command.
+ * Returns the command's result, -ENOTTY if there is no such command, -EBADF if
+ * the file is not open for it.
  */
-long expiry_cmd_ioctl(struct expiry_queue *queue, unsigned int cmd,
-		      void __user *arg)
+long expiry_cmd_ioctl(struct expiry_queue *queue, fmode_t mode,
+		      unsigned int cmd, void __user *arg)
 {
+	size_t size = _IOC_SIZE(cmd);
+	int needed = mode_needed(cmd);
+
 	BUILD_BUG_ON(sizeof(struct expiry_record) != 32);
 	BUILD_BUG_ON(sizeof(struct expiry_config) != 32);
 	BUILD_BUG_ON(sizeof(struct expiry_batch) != 16);
 	BUILD_BUG_ON(sizeof(struct expiry_scan) != 24);
 	BUILD_BUG_ON(sizeof(struct expiry_stat) != 512);
 
-	switch (cmd) {
-	case EXPIRY_IOC_CONFIG:
-		return cmd_config(queue, arg);
-	case EXPIRY_IOC_SUBMIT:
-		return cmd_submit(queue, arg);
-	case EXPIRY_IOC_STAT:
-		return cmd_stat(queue, arg);
-	case EXPIRY_IOC_SCAN:
-		return cmd_scan(queue, arg);
-	case EXPIRY_IOC_REWIND:
+	if (needed < 0)
+		return needed;
+	if (((__force int)mode & needed) != needed)
+		return -EBADF;
+	switch (_IOC_NR(cmd)) {
+	case _IOC_NR(EXPIRY_IOC_CONFIG):
+		return cmd_config(queue, arg, size);
+	case _IOC_NR(EXPIRY_IOC_SUBMIT):
+		return cmd_submit(queue, arg, size);
+	case _IOC_NR(EXPIRY_IOC_STAT):
+		return cmd_stat(queue, arg, size);
+	case _IOC_NR(EXPIRY_IOC_SCAN):
+		return cmd_scan(queue, arg, size);
+	case _IOC_NR(EXPIRY_IOC_REWIND):
 		return cmd_rewind(queue);
-	case EXPIRY_IOC_LAYOUT:
+	case _IOC_NR(EXPIRY_IOC_LAYOUT):
 		return cmd_layout(queue, (unsigned long)arg);
 	default:
-		return -ENOTTY;
+		return cmd_features(arg, size);
 	}
+}
+
+/*
+ * Copies a batch of @size bytes out of the SQE, by the rules of
+ * copy_struct_from_user(). The ring is shared with its user, so each field is
+ * read once. An SQE has 16 bytes for it, with IORING_SETUP_SQE128 80.
+ */
+static int batch_of_sqe(struct expiry_batch *batch,
+			const struct expiry_batch *sqe, size_t size,
+			unsigned int issue_flags)
+{
+	size_t room = issue_flags & IO_URING_F_SQE128 ? 80 : sizeof(*batch), i;
+	const u8 *bytes = (const void *)sqe;
+
+	if (size < BATCH_SIZE_LEAST || size > room)
+		return -EINVAL;
+	for (i = sizeof(*batch); i < size; i++)
+		if (READ_ONCE(bytes[i]))
+			return -E2BIG;
+	batch->addr = READ_ONCE(sqe->addr);
+	batch->count = READ_ONCE(sqe->count);
+	batch->flags = size < sizeof(*batch) ? 0 : READ_ONCE(sqe->flags);
+	return 0;
 }
 
 /**
@@ -331,25 +496,24 @@ long expiry_cmd_ioctl(struct expiry_queue *queue, unsigned int cmd,
  * the command completes short: a command that waits for its worker can be
  * cancelled, and then nothing of it was done.
  *
- * Returns -EAGAIN, -EIOCBQUEUED (completed), or -EOPNOTSUPP, -EINVAL,
- * -ENOTCONN.
+ * Returns -EAGAIN, -EIOCBQUEUED (completed), or -EOPNOTSUPP, -EINVAL, -E2BIG,
+ * -EBADF, -ENOTCONN.
  */
 int expiry_cmd_uring(struct expiry_queue *queue, struct io_uring_cmd *cmd,
 		     unsigned int issue_flags)
 {
 	bool nowait = issue_flags & IO_URING_F_NONBLOCK;
-	const struct expiry_batch *user;
 	struct expiry_batch batch;
 	u32 done = 0;
 	int err;
 
-	if (cmd->cmd_op != EXPIRY_IOC_SUBMIT)
+	if (NO_SIZE(cmd->cmd_op) != NO_SIZE(EXPIRY_IOC_SUBMIT))
 		return -EOPNOTSUPP;
-	user = compat_cmd_batch(cmd);
-	batch.addr = READ_ONCE(user->addr);
-	batch.count = READ_ONCE(user->count);
-	batch.flags = READ_ONCE(user->flags);
-	err = check_batch(queue, batch.addr, batch.count, batch.flags);
+	if (!(cmd->file->f_mode & FMODE_WRITE))
+		return -EBADF;
+	err = batch_of_sqe(&batch, compat_cmd_batch(cmd),
+			   _IOC_SIZE(cmd->cmd_op), issue_flags) ?:
+	      check_batch(queue, batch.addr, batch.count, batch.flags);
 	if (err)
 		return err;
 	err = submit(queue, &batch, &done, nowait);

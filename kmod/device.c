@@ -59,7 +59,8 @@ static __poll_t device_poll(struct file *file, poll_table *wait)
 
 static long device_ioctl(struct file *file, unsigned int cmd, unsigned long arg)
 {
-	return expiry_cmd_ioctl(file->private_data, cmd, (void __user *)arg);
+	return expiry_cmd_ioctl(file->private_data, file->f_mode, cmd,
+				(void __user *)arg);
 }
 
 static int device_uring_cmd(struct io_uring_cmd *cmd, unsigned int issue_flags)

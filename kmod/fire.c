@@ -26,7 +26,11 @@
 
 static struct workqueue_struct *fire_wq;
 
-static void wake_readers(struct expiry_queue *queue)
+/**
+ * expiry_fire_wake - wake readers and pollers
+ * @queue: a configured one. In any context.
+ */
+void expiry_fire_wake(struct expiry_queue *queue)
 {
 	WRITE_ONCE(queue->due, true);
 	wake_up_poll(&queue->wait, EPOLLIN | EPOLLRDNORM);
@@ -43,15 +47,62 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	ktime_t expires = hrtimer_get_softexpires(timer);
 	ktime_t now = hrtimer_cb_get_time(timer);
 
-	wake_readers(queue);
+	expiry_fire_wake(queue);
 	trace_expiry_fire(queue, ktime_to_ns(expires),
 			  ktime_to_ns(ktime_sub(now, expires)));
 	return HRTIMER_NORESTART;
 }
 
+#ifdef EXPIRY_HAVE_ALARM_RESTART
+static enum alarmtimer_restart alarm_fired(struct alarm *alarm, ktime_t now)
+#else
+static void alarm_fired(struct alarm *alarm, ktime_t now)
+#endif
+{
+	struct expiry_queue *queue =
+		container_of(alarm, struct expiry_queue, alarm);
+	u64 expires_ns = READ_ONCE(queue->programmed_ns);
+
+	expiry_fire_wake(queue);
+	trace_expiry_fire(queue, expires_ns, ktime_to_ns(now) - expires_ns);
+#ifdef EXPIRY_HAVE_ALARM_RESTART
+	return ALARMTIMER_NORESTART;
+#endif
+}
+
+static bool is_alarm(const struct expiry_queue *queue)
+{
+	return queue->clock_id == CLOCK_BOOTTIME_ALARM;
+}
+
+static bool timer_is_set(struct expiry_queue *queue)
+{
+	if (is_alarm(queue))
+		return queue->alarm.state & ALARMTIMER_STATE_ENQUEUED;
+	return hrtimer_is_queued(&queue->timer);
+}
+
+static void timer_set(struct expiry_queue *queue, u64 next_ns)
+{
+	WRITE_ONCE(queue->programmed_ns, next_ns);
+	if (is_alarm(queue))
+		alarm_start(&queue->alarm, ns_to_ktime(next_ns));
+	else
+		hrtimer_start_range_ns(&queue->timer, ns_to_ktime(next_ns),
+				       queue->slack_ns, HRTIMER_MODE_ABS);
+}
+
+static void timer_unset(struct expiry_queue *queue)
+{
+	if (is_alarm(queue))
+		alarm_try_to_cancel(&queue->alarm);
+	else
+		hrtimer_try_to_cancel(&queue->timer);
+}
+
 static bool is_due(const struct expiry_queue *queue)
 {
-	return queue->rewind ||
+	return queue->rewind || expiry_clock_wakes(queue) ||
 	       timers_due(&queue->timers, expiry_clock_now(queue));
 }
 
@@ -62,7 +113,7 @@ static void program_locked(struct expiry_queue *queue)
 
 	if (is_due(queue)) {
 		if (!READ_ONCE(queue->due))
-			wake_readers(queue);
+			expiry_fire_wake(queue);
 		return;
 	}
 	if (READ_ONCE(queue->due)) {
@@ -73,20 +124,18 @@ static void program_locked(struct expiry_queue *queue)
 		 */
 		smp_mb();
 		if (is_due(queue)) {
-			wake_readers(queue);
+			expiry_fire_wake(queue);
 			return;
 		}
 	}
 	if (next_ns > KTIME_MAX) {
-		hrtimer_try_to_cancel(&queue->timer);
+		timer_unset(queue);
 		return;
 	}
 	/* Set the timer again if it fired before the clock was set back. */
-	if (next_ns == queue->programmed_ns && hrtimer_is_queued(&queue->timer))
+	if (next_ns == queue->programmed_ns && timer_is_set(queue))
 		return;
-	queue->programmed_ns = next_ns;
-	hrtimer_start_range_ns(&queue->timer, ns_to_ktime(next_ns),
-			       queue->slack_ns, HRTIMER_MODE_ABS);
+	timer_set(queue, next_ns);
 }
 
 /**
@@ -229,8 +278,11 @@ void expiry_fire_open(struct expiry_queue *queue)
  */
 void expiry_fire_configure(struct expiry_queue *queue)
 {
-	compat_hrtimer_setup(&queue->timer, timer_fired, queue->clock_id,
-			     HRTIMER_MODE_ABS);
+	if (is_alarm(queue))
+		alarm_init(&queue->alarm, ALARM_BOOTTIME, alarm_fired);
+	else
+		compat_hrtimer_setup(&queue->timer, timer_fired,
+				     queue->clock_id, HRTIMER_MODE_ABS);
 }
 
 /**
@@ -242,7 +294,11 @@ void expiry_fire_close(struct expiry_queue *queue)
 	/* The work items set the timer; the timer queues no work. */
 	cancel_work_sync(&queue->fetch);
 	cancel_delayed_work_sync(&queue->trim_idle);
-	if (queue->configured)
+	if (!queue->configured)
+		return;
+	if (is_alarm(queue))
+		alarm_cancel(&queue->alarm);
+	else
 		hrtimer_cancel(&queue->timer);
 }
 

@@ -5,6 +5,7 @@
 struct expiry_queue;
 
 int expiry_fire_init(void);
+void expiry_fire_wake(struct expiry_queue *queue);
 void expiry_fire_exit(void);
 
 void expiry_fire_open(struct expiry_queue *queue);

@@ -53,6 +53,7 @@
 #include "params.h"
 #include "queue.h"
 #include "registry.h"
+#include "step.h"
 #include "trace.h"
 #include "user.h"
 
@@ -107,6 +108,8 @@ out_free:
 void expiry_queue_free(struct expiry_queue *queue)
 {
 	expiry_registry_remove(queue);
+	if (queue->wake_on_step)
+		expiry_step_put();
 	expiry_fire_close(queue);
 	mutex_lock(&queue->lock);
 	expiry_memory_destroy(&queue->memory);
@@ -169,12 +172,21 @@ static int configure_locked(struct expiry_queue *queue,
 	if (err)
 		goto out_memory;
 
+	if (config->flags & EXPIRY_CONFIG_CLOCK_SET) {
+		err = expiry_step_get();
+		if (err)
+			goto out_memory;
+		queue->wake_on_step = true;
+	}
 	queue->clock_id = config->clock_id;
 	queue->slack_ns = min_t(u64, config->slack_ns, KTIME_MAX);
 	expiry_clock_start(queue);
 	expiry_fire_configure(queue);
 	/* Pairs with expiry_queue_is_configured(). */
 	smp_store_release(&queue->configured, true);
+	/* A step since expiry_clock_start() may have found no queue yet. */
+	if (expiry_clock_wakes(queue))
+		expiry_fire_wake(queue);
 	trace_expiry_config(queue);
 	return 0;
 
@@ -188,7 +200,8 @@ out_memory:
  * @queue: a new one
  * @config: checked, with the final limit. May sleep.
  *
- * Returns 0, -EBUSY (it is configured), -EINVAL, -ENOMEM, -ENFILE, -EINTR.
+ * Returns 0, -EBUSY (it is configured), -EINVAL, -ENOMEM, -ENFILE, -EOPNOTSUPP
+ * (a flag), -EINTR.
  */
 int expiry_queue_configure(struct expiry_queue *queue,
 			   const struct expiry_config *config)

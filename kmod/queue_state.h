@@ -3,6 +3,7 @@
 #ifndef EXPIRY_QUEUE_STATE_H
 #define EXPIRY_QUEUE_STATE_H
 
+#include <linux/alarmtimer.h>
 #include <linux/atomic.h>
 #include <linux/compiler.h>
 #include <linux/hrtimer.h>
@@ -32,6 +33,7 @@
  * @configured: the queue has a clock and timers; release and acquire
  * @clock_id: of its deadlines
  * @slack_ns: how late @timer may fire
+ * @wake_on_step: a step of the clock wakes readers
  *
  * Under @lock:
  * @timers: the core's part of the queue
@@ -54,6 +56,7 @@
  * With their own locking:
  * @wait: readers and pollers waiting for @due
  * @timer: the one hrtimer, set for the earliest deadline
+ * @alarm: in its place on an alarm clock
  * @fetch: brings in pages that a caller could not wait for, see fire.c
  * @trim_idle: frees memory after a while without use, see fire.c
  */
@@ -67,6 +70,7 @@ struct expiry_queue {
 	bool configured;
 	clockid_t clock_id;
 	u64 slack_ns;
+	bool wake_on_step;
 
 	struct mutex lock;		/* the fields down to @clock_sets */
 	struct timers timers;
@@ -84,7 +88,10 @@ struct expiry_queue {
 	bool due ____cacheline_aligned;
 	atomic_t reclaim_wanted;
 	wait_queue_head_t wait;
-	struct hrtimer timer;
+	union {
+		struct hrtimer timer;
+		struct alarm alarm;
+	};
 	struct work_struct fetch;
 	struct delayed_work trim_idle;
 };

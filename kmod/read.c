@@ -19,6 +19,7 @@
 #include "clock.h"
 #include "queue.h"
 #include "read.h"
+#include "timens.h"
 #include "trace.h"
 
 /* Retries after a page just faulted in is gone again, before -EFAULT. */
@@ -74,7 +75,7 @@ static void end_read_locked(struct expiry_queue *queue,
 
 	if (records->op == EXPIRY_OP_CLOCK_SET) {
 		if (given) {
-			queue->clock_set = false;
+			WRITE_ONCE(queue->clock_set, false);
 			given--;
 		}
 		records++;
@@ -89,14 +90,40 @@ static void end_read_locked(struct expiry_queue *queue,
 	WARN_ON_ONCE(timers_release(&queue->timers, records, given));
 }
 
+/* Copies records to a reader in a time namespace; the originals are needed. */
+static noinline size_t copy_converted(const struct expiry_record *records,
+				      u32 nr, struct iov_iter *to,
+				      s64 offset_ns)
+{
+	struct expiry_record record;
+	size_t copied = 0, size;
+	u32 i;
+
+	for (i = 0; i < nr; i++) {
+		record = records[i];
+		record.deadline_ns =
+			expiry_timens_from_host(record.deadline_ns, offset_ns);
+		size = copy_to_iter(&record, sizeof(record), to);
+		copied += size;
+		if (size < sizeof(record))
+			break;
+	}
+	return copied;
+}
+
 /* Copies whole records without faulting; returns how many. */
-static u32 copy_records(const struct expiry_record *records, u32 nr,
+static u32 copy_records(const struct expiry_queue *queue,
+			const struct expiry_record *records, u32 nr,
 			struct iov_iter *to)
 {
+	s64 offset_ns = expiry_timens_offset(queue->clock_id);
 	size_t copied;
 
 	pagefault_disable();
-	copied = copy_to_iter(records, nr * sizeof(*records), to);
+	if (unlikely(offset_ns))
+		copied = copy_converted(records, nr, to, offset_ns);
+	else
+		copied = copy_to_iter(records, nr * sizeof(*records), to);
 	pagefault_enable();
 	iov_iter_revert(to, copied % sizeof(*records));
 	return copied / sizeof(*records);
@@ -132,7 +159,7 @@ static int read_chunk(struct expiry_queue *queue, struct iov_iter *to,
 			return err;
 		nr = take_locked(queue, records, room);
 		if (nr > 0) {
-			given = copy_records(records, nr, to);
+			given = copy_records(queue, records, nr, to);
 			/* To restore may take a page that is not there. */
 			queue->memory.nowait = nowait;
 			end_read_locked(queue, records, nr, given);

@@ -6,6 +6,7 @@
 #ifndef EXPIRY_COMPAT_H
 #define EXPIRY_COMPAT_H
 
+#include <linux/alarmtimer.h>
 #include <linux/bits.h>
 #include <linux/expiry.h>
 #include <linux/hrtimer.h>
@@ -63,6 +64,16 @@ compat_hrtimer_setup(struct hrtimer *timer,
 #else
 	hrtimer_init(timer, clock_id, mode);
 	timer->function = function;
+#endif
+}
+
+/* Returns whether the machine has a clock that wakes it. */
+static inline bool compat_has_alarm(void)
+{
+#ifdef EXPIRY_HAVE_ALARM_RTC
+	return alarmtimer_get_rtcdev();
+#else
+	return false;
 #endif
 }
 

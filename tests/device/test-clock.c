@@ -227,6 +227,87 @@ TEST_F(step, wakes_a_blocked_reader)
 	close(fd);
 }
 
+static int queue_woken_by_steps(int flags)
+{
+	struct expiry_config config = {
+		.clock_id = CLOCK_REALTIME,
+		.flags = EXPIRY_CONFIG_CLOCK_SET,
+	};
+	int fd = queue_open(flags);
+
+	return ioctl(fd, EXPIRY_IOC_CONFIG, &config) ? -errno : fd;
+}
+
+/* With timers and without, before the step and after it; once for each step. */
+TEST_F(step, wakes_who_asked_for_it)
+{
+	struct expiry_record record, records[4];
+	int fd, other, empty, i;
+
+	if (self->skip)
+		SKIP(return, NO_STEPS);
+	fd = queue_woken_by_steps(O_NONBLOCK);
+	empty = queue_woken_by_steps(O_NONBLOCK);
+	other = self->fd;
+	ASSERT_LE(0, fd);
+	ASSERT_LE(0, empty);
+	record = arm_in(100 * HOUR_NS, 7);
+	ASSERT_EQ(0, request(fd, &record));
+	record = arm_in(100 * HOUR_NS, 7);
+	ASSERT_EQ(0, request(other, &record));
+	EXPECT_EQ(0, queue_poll(fd, 0));
+	EXPECT_EQ(0, queue_poll(empty, 0));
+	for (i = 1; i <= 3; i++) {
+		ASSERT_EQ(0, set_realtime(self->real_ns + i * HOUR_NS));
+		EXPECT_EQ(POLLIN, queue_poll(fd, WAIT_MS) & POLLIN);
+		EXPECT_EQ(POLLIN, queue_poll(empty, WAIT_MS) & POLLIN);
+		/* It did not ask. */
+		EXPECT_EQ(0, queue_poll(other, 0));
+		/* Other uses of the queue do not make it forget. */
+		EXPECT_EQ(1, queue_armed(fd));
+		record = arm_in(HOUR_NS, 1);
+		ASSERT_EQ(0, request(fd, &record));
+		record = ask(EXPIRY_OP_CANCEL, record.id);
+		ASSERT_EQ(0, request(fd, &record));
+		EXPECT_EQ(POLLIN, queue_poll(fd, 0) & POLLIN);
+
+		ASSERT_EQ(1, receive(fd, records, 4));
+		EXPECT_EQ(EXPIRY_OP_CLOCK_SET, records[0].op);
+		EXPECT_LE(self->real_ns + i * HOUR_NS, records[0].deadline_ns);
+		EXPECT_EQ(-EAGAIN, receive(fd, records, 4));
+		EXPECT_EQ(0, queue_poll(fd, 0));
+		ASSERT_EQ(1, receive(empty, records, 4));
+		EXPECT_EQ(EXPIRY_OP_CLOCK_SET, records[0].op);
+		EXPECT_EQ(0, queue_poll(empty, 0));
+	}
+	close(fd);
+	close(empty);
+	/* The last that asked is gone, and another comes. */
+	fd = queue_woken_by_steps(O_NONBLOCK);
+	ASSERT_EQ(0, set_realtime(self->real_ns));
+	EXPECT_EQ(POLLIN, queue_poll(fd, WAIT_MS) & POLLIN);
+	close(fd);
+}
+
+TEST_F(step, wakes_a_blocked_reader_of_an_empty_queue)
+{
+	struct expiry_record record;
+	pid_t pid;
+	int fd;
+
+	if (self->skip)
+		SKIP(return, NO_STEPS);
+	fd = queue_woken_by_steps(0);
+	ASSERT_LE(0, fd);
+	pid = fork();
+	if (!pid)
+		_exit(receive(fd, &record, 1) == 1 ? record.op : 99);
+	sleep_ms(50);
+	ASSERT_EQ(0, set_realtime(self->real_ns + HOUR_NS));
+	EXPECT_EQ(EXPIRY_OP_CLOCK_SET, child_status(pid));
+	close(fd);
+}
+
 TEST_F(step, does_not_concern_other_clocks)
 {
 	int fd = queue_new(0);

@@ -44,9 +44,9 @@ TEST_F(config, unknown_clock_is_refused)
 {
 	__u32 clock;
 
-	for (clock = 0; clock < 16; clock++) {
+	for (clock = 0; clock < 64; clock++) {
 		if (clock == CLOCK_REALTIME || clock == CLOCK_MONOTONIC ||
-		    clock == CLOCK_BOOTTIME)
+		    clock == CLOCK_BOOTTIME || clock == CLOCK_BOOTTIME_ALARM)
 			continue;
 		EXPECT_EQ(-EINVAL, queue_config(self->fd, clock, 0, 0));
 	}
@@ -69,16 +69,55 @@ TEST_F(config, unknown_mode_bit_is_refused)
 
 TEST_F(config, reserved_must_be_zero)
 {
-	struct expiry_config config = {
-		.clock_id = CLOCK_MONOTONIC,
-		.reserved = 1,
-	};
+	struct expiry_config config = { .clock_id = CLOCK_MONOTONIC };
+	int bit;
 
-	EXPECT_EQ(-1, ioctl(self->fd, EXPIRY_IOC_CONFIG, &config));
-	EXPECT_EQ(EINVAL, errno);
-	config.reserved = 1ULL << 63;
-	EXPECT_EQ(-1, ioctl(self->fd, EXPIRY_IOC_CONFIG, &config));
-	EXPECT_EQ(EINVAL, errno);
+	for (bit = 0; bit < 32; bit++) {
+		config.reserved = 1U << bit;
+		EXPECT_EQ(-1, ioctl(self->fd, EXPIRY_IOC_CONFIG, &config));
+		EXPECT_EQ(EINVAL, errno);
+	}
+}
+
+/* The alarm of a suspended machine: by privilege, and where there is a clock for it. */
+TEST_F(config, alarm_clock_takes_its_capability)
+{
+	struct expiry_record record = arm_in(20 * NSEC_PER_MSEC, 1);
+	struct expiry_features info;
+	bool has_alarm;
+	pid_t pid;
+	int fd;
+
+	ASSERT_EQ(0, ioctl(self->fd, EXPIRY_IOC_FEATURES, &info));
+	has_alarm = info.clocks >> CLOCK_BOOTTIME_ALARM & 1;
+	if (geteuid())
+		SKIP(return, "not root");
+	pid = fork();
+	if (!pid) {
+		fd = queue_open(O_NONBLOCK);
+		if (fd < 0 || setresuid(65534, 65534, 65534))
+			_exit(1);
+		_exit(queue_config(fd, CLOCK_BOOTTIME_ALARM, 0, 0) == -EPERM ?
+		      0 : 2);
+	}
+	EXPECT_EQ(0, child_status(pid));
+	EXPECT_EQ(has_alarm ? 0 : -EOPNOTSUPP,
+		  queue_config(self->fd, CLOCK_BOOTTIME_ALARM, 0, 0));
+	if (!has_alarm)
+		SKIP(return, "no clock of this machine can wake it");
+	ASSERT_EQ(0, request(self->fd, &record));
+	ASSERT_EQ(1, receive_wait(self->fd, &record, 1));
+	EXPECT_LE(record.deadline_ns, clock_ns(CLOCK_BOOTTIME));
+	/* One that is set, moved and never fires. */
+	record = arm_in(HOUR_NS, 2);
+	ASSERT_EQ(0, request(self->fd, &record));
+	record = ask(EXPIRY_OP_REFRESH, record.id);
+	record.deadline_ns = clock_ns(CLOCK_BOOTTIME) + 20 * NSEC_PER_MSEC;
+	ASSERT_EQ(0, request(self->fd, &record));
+	ASSERT_EQ(1, receive_wait(self->fd, &record, 1));
+	EXPECT_EQ(2, record.cookie);
+	record = arm_in(HOUR_NS, 3);
+	ASSERT_EQ(0, request(self->fd, &record));
 }
 
 TEST_F(config, bad_address_is_efault_and_configures_nothing)
@@ -153,8 +192,12 @@ TEST_F(config, unknown_ioctl_is_enotty)
 
 	EXPECT_EQ(-1, ioctl(self->fd, _IO(EXPIRY_IOC_MAGIC, 99), space));
 	EXPECT_EQ(ENOTTY, errno);
-	/* The number is known, the size is not. */
-	EXPECT_EQ(-1, ioctl(self->fd, _IOWR(EXPIRY_IOC_MAGIC, 1, char[8]),
+	/* The number is known, the direction is not. */
+	EXPECT_EQ(-1, ioctl(self->fd, _IOR(EXPIRY_IOC_MAGIC, 1, char[8]),
+			    space));
+	EXPECT_EQ(ENOTTY, errno);
+	/* Nor has a command without a struct a size. */
+	EXPECT_EQ(-1, ioctl(self->fd, _IOC(_IOC_NONE, EXPIRY_IOC_MAGIC, 5, 8),
 			    space));
 	EXPECT_EQ(ENOTTY, errno);
 }

@@ -1,8 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Callers in namespaces, as in expiry(4). Deadlines are on the host's clocks,
- * whatever the caller's clocks show. root of only a user namespace is an
- * ordinary user.
+ * Callers in namespaces, as in expiry(4). Deadlines are on the caller's clocks.
+ * root of only a user namespace is an ordinary user.
  */
 #include "device.h"
 #include "files.h"
@@ -66,30 +65,74 @@ FIXTURE_TEARDOWN(time_namespace)
 
 #define NO_TIME_NAMESPACE	"time namespaces: %s", strerror(self->err)
 
-static void is_on_the_hosts_clock(int fd, clockid_t clock)
+static struct expiry_record row_of(int fd)
+{
+	struct expiry_record row = { 0 };
+	struct expiry_scan scan = { .addr = (uintptr_t)&row, .count = 1 };
+
+	MUST(ioctl(fd, EXPIRY_IOC_SCAN, &scan) == 1);
+	return row;
+}
+
+/* Each way in and out, of a queue wherever it was made. */
+static void is_on_the_callers_clock(int fd, clockid_t clock)
 {
 	struct expiry_record record, query;
 	struct expiry_stat stat;
-	__u64 inside;
+	__u64 before, wanted;
 
+	before = clock_ns(clock);
 	MUST(queue_stat(fd, &stat) == 0);
-	inside = clock_ns(clock);
-	MUST(inside >= stat.now_ns + AHEAD_NS);
-	MUST(inside < stat.now_ns + AHEAD_NS + HOUR_NS);
+	MUST(before <= stat.now_ns && stat.now_ns <= clock_ns(clock));
 
-	/* Now, by the caller's clock, but a day ahead by the host's. */
-	record = arm_at(inside, 1);
+	wanted = clock_ns(clock) + HOUR_NS;
+	record = arm_at(wanted, 1);
 	MUST(request(fd, &record) == 0);
-	MUST(record.deadline_ns == inside);
-	MUST(queue_poll(fd, QUIET_MS) == 0);
+	MUST(record.deadline_ns == wanted);
+	MUST(row_of(fd).deadline_ns == wanted);
+	MUST(queue_stat(fd, &stat) == 0);
+	MUST(stat.next_ns == wanted);
 	query = ask(EXPIRY_OP_QUERY, record.id);
 	MUST(request(fd, &query) == 0);
-	MUST(query.deadline_ns == inside);
+	MUST(query.deadline_ns == wanted);
+
+	wanted = clock_ns(clock) + 50 * NSEC_PER_MSEC;
+	query = ask(EXPIRY_OP_REFRESH, record.id);
+	query.deadline_ns = wanted;
+	MUST(request(fd, &query) == 0);
+	MUST(query.deadline_ns == wanted);
+	MUST(receive_wait(fd, &query, 1) == 1);
+	MUST(query.deadline_ns == wanted);
+	MUST(clock_ns(clock) >= wanted);
+
+	/* From now, never, before the host's clock began, and what is refused. */
+	before = clock_ns(clock);
+	record = arm_in(HOUR_NS, 2);
+	MUST(request(fd, &record) == 0);
+	MUST(record.deadline_ns >= before + HOUR_NS);
+	MUST(record.deadline_ns <= clock_ns(clock) + HOUR_NS);
 	query = ask(EXPIRY_OP_CANCEL, record.id);
 	MUST(request(fd, &query) == 0);
+	MUST(query.deadline_ns == record.deadline_ns);
+	record = arm_at(EXPIRY_NEVER, 3);
+	MUST(request(fd, &record) == 0);
+	MUST(record.deadline_ns == EXPIRY_NEVER);
+	MUST(queue_stat(fd, &stat) == 0);
+	MUST(stat.next_ns == EXPIRY_NEVER);
+	record = ask(EXPIRY_OP_CANCEL, record.id);
+	MUST(request(fd, &record) == 0);
+	MUST(record.deadline_ns == EXPIRY_NEVER);
+	record = arm_at(1, 4);
+	MUST(request(fd, &record) == 0);
+	MUST(receive_wait(fd, &record, 1) == 1);
+	MUST(record.cookie == 4);
+	record = ask(EXPIRY_OP_REFRESH, 12345);
+	record.deadline_ns = 1;
+	MUST(request(fd, &record) == -ENOENT);
+	MUST(record.deadline_ns == 1);
 }
 
-TEST_F(time_namespace, absolute_deadlines_are_on_the_hosts_clock)
+TEST_F(time_namespace, deadlines_are_on_the_callers_clock)
 {
 	pid_t pid;
 
@@ -97,73 +140,19 @@ TEST_F(time_namespace, absolute_deadlines_are_on_the_hosts_clock)
 		SKIP(return, NO_TIME_NAMESPACE);
 	pid = fork();
 	if (!pid) {
-		/* Wherever the queue was made. */
-		is_on_the_hosts_clock(self->fd, variant->clock);
-		is_on_the_hosts_clock(queue_new_flags(variant->clock, 0,
-						      O_NONBLOCK),
-				      variant->clock);
+		is_on_the_callers_clock(self->fd, variant->clock);
+		is_on_the_callers_clock(queue_new_flags(variant->clock, 0,
+							O_NONBLOCK),
+					variant->clock);
 		_exit(0);
 	}
 	EXPECT_EQ(0, child_status(pid));
 }
 
-TEST_F(time_namespace, caller_reaches_its_own_deadline_by_stat)
-{
-	struct expiry_record record;
-	struct expiry_stat stat;
-	__u64 now, wanted;
-	pid_t pid;
-
-	if (self->err)
-		SKIP(return, NO_TIME_NAMESPACE);
-	pid = fork();
-	if (!pid) {
-		/* In this order: the time between makes it later, never early.
-		 */
-		now = clock_ns(variant->clock);
-		MUST(queue_stat(self->fd, &stat) == 0);
-		wanted = now + 50 * NSEC_PER_MSEC;
-		record = arm_at(stat.now_ns + (wanted - now), 2);
-		MUST(request(self->fd, &record) == 0);
-		MUST(receive_wait(self->fd, &record, 1) == 1);
-		MUST(record.cookie == 2);
-		MUST(clock_ns(variant->clock) >= wanted);
-		_exit(0);
-	}
-	EXPECT_EQ(0, child_status(pid));
-}
-
-TEST_F(time_namespace, relative_deadlines_come_back_on_the_hosts_clock)
-{
-	struct expiry_record record;
-	struct expiry_stat before, after;
-	__u64 wanted;
-	pid_t pid;
-
-	if (self->err)
-		SKIP(return, NO_TIME_NAMESPACE);
-	pid = fork();
-	if (!pid) {
-		record = arm_in(50 * NSEC_PER_MSEC, 3);
-		MUST(queue_stat(self->fd, &before) == 0);
-		wanted = clock_ns(variant->clock) + 50 * NSEC_PER_MSEC;
-		MUST(request(self->fd, &record) == 0);
-		MUST(queue_stat(self->fd, &after) == 0);
-		MUST(record.deadline_ns >= before.now_ns + 50 * NSEC_PER_MSEC);
-		MUST(record.deadline_ns <= after.now_ns + 50 * NSEC_PER_MSEC);
-		MUST(receive_wait(self->fd, &record, 1) == 1);
-		MUST(record.cookie == 3);
-		MUST(clock_ns(variant->clock) >= wanted);
-		_exit(0);
-	}
-	EXPECT_EQ(0, child_status(pid));
-}
-
-TEST_F(time_namespace, both_sides_of_a_descriptor_see_the_same)
+TEST_F(time_namespace, each_holder_of_a_queue_sees_its_own)
 {
 	__u64 deadline_ns = clock_ns(variant->clock) + 100 * NSEC_PER_MSEC;
 	struct expiry_record record = arm_at(deadline_ns, 4), query;
-	struct expiry_stat stat;
 	pid_t pid;
 
 	if (self->err)
@@ -173,21 +162,21 @@ TEST_F(time_namespace, both_sides_of_a_descriptor_see_the_same)
 	if (!pid) {
 		query = ask(EXPIRY_OP_QUERY, record.id);
 		MUST(request(self->fd, &query) == 0);
-		MUST(query.deadline_ns == deadline_ns);
+		MUST(query.deadline_ns == deadline_ns + AHEAD_NS);
 		MUST(receive_wait(self->fd, &query, 1) == 1);
 		MUST(query.cookie == 4);
-		MUST(query.deadline_ns == deadline_ns);
-		MUST(queue_stat(self->fd, &stat) == 0);
-		MUST(stat.now_ns >= deadline_ns);
-		record = arm_at(stat.now_ns, 5);
+		MUST(query.deadline_ns == deadline_ns + AHEAD_NS);
+		/* Due an hour ago, by whichever clock. */
+		record = arm_at(deadline_ns + AHEAD_NS - HOUR_NS, 5);
 		MUST(request(self->fd, &record) == 0);
 		_exit(0);
 	}
 	ASSERT_EQ(0, child_status(pid));
 	ASSERT_EQ(1, receive_wait(self->fd, &record, 1));
 	EXPECT_EQ(5, record.cookie);
-	EXPECT_LE(deadline_ns, record.deadline_ns);
-	EXPECT_GE(clock_ns(variant->clock), record.deadline_ns);
+	/* The host's clock has not run for an hour: then it began at 0. */
+	EXPECT_EQ(deadline_ns < HOUR_NS ? 0 : deadline_ns - HOUR_NS,
+		  record.deadline_ns);
 }
 
 TEST_F(time_namespace, realtime_is_the_same_everywhere)

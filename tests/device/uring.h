@@ -18,6 +18,7 @@
 struct uring {
 	int fd;
 	unsigned int entries;
+	unsigned int shift;		/* 1: entries of 128 bytes */
 	unsigned int queued;		/* not yet submitted */
 	unsigned int *sq_tail, *sq_mask, *sq_array;
 	unsigned int *cq_head, *cq_tail, *cq_mask;
@@ -27,7 +28,7 @@ struct uring {
 	size_t rings_size, sqes_size;
 };
 
-/* @flags: IORING_SETUP_* that leave entries and completions the size they are. */
+/* @flags: IORING_SETUP_* that leave completions the size they are. */
 static inline int uring_init_flags(struct uring *ring, unsigned int entries,
 				   unsigned int flags)
 {
@@ -39,10 +40,12 @@ static inline int uring_init_flags(struct uring *ring, unsigned int entries,
 	if (ring->fd < 0)
 		return -errno;
 	ring->entries = p.sq_entries;
+	ring->shift = flags & IORING_SETUP_SQE128 ? 1 : 0;
 	sq_size = p.sq_off.array + p.sq_entries * sizeof(unsigned int);
 	cq_size = p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe);
 	ring->rings_size = sq_size > cq_size ? sq_size : cq_size;
-	ring->sqes_size = p.sq_entries * sizeof(struct io_uring_sqe);
+	ring->sqes_size = p.sq_entries * sizeof(struct io_uring_sqe) <<
+			  ring->shift;
 	ring->rings = mmap(NULL, ring->rings_size, PROT_READ | PROT_WRITE,
 			   MAP_SHARED | MAP_POPULATE, ring->fd,
 			   IORING_OFF_SQ_RING);
@@ -79,10 +82,10 @@ static inline struct io_uring_sqe *uring_sqe(struct uring *ring, __u8 opcode,
 {
 	unsigned int tail = *ring->sq_tail + ring->queued++;
 	unsigned int index = tail & *ring->sq_mask;
-	struct io_uring_sqe *sqe = &ring->sqes[index];
+	struct io_uring_sqe *sqe = &ring->sqes[index << ring->shift];
 
 	ring->sq_array[index] = index;
-	memset(sqe, 0, sizeof(*sqe));
+	memset(sqe, 0, sizeof(*sqe) << ring->shift);
 	sqe->opcode = opcode;
 	sqe->fd = fd;
 	sqe->user_data = user_data;

@@ -153,7 +153,7 @@ device_names() {
 
 # What the module returns, but for what the kernel keeps to itself.
 device_errors() {
-	grep -oh -e '-E[A-Z]*' kmod/*.c include/uapi/linux/expiry.h |
+	grep -oh -e '-E[A-Z0-9]*' kmod/*.c include/uapi/linux/expiry.h |
 		grep -v -e ERESTARTSYS -e EIOCBQUEUED | sort -u |
 		sed 's/^-\(E.*\)/Er \1/' | each expiry.4
 }

@@ -8,6 +8,7 @@
  *                    (-ENOTCONN until then; poll says EPOLLERR). -EMFILE: the
  *                    user has too many queues (module parameter
  *                    queues_per_user) and no CAP_SYS_RESOURCE; -ENOMEM
+ *   EXPIRY_IOC_FEATURES   what this kernel can do; also before CONFIG
  *   EXPIRY_IOC_CONFIG   clock, mode, slack and limit; once
  *   EXPIRY_IOC_SUBMIT   a batch of records, changed in place into their replies;
  *                    the same as IORING_OP_URING_CMD with cmd_op
@@ -17,7 +18,8 @@
  *                    and fit; blocks until one is due unless O_NONBLOCK
  *                    (-EAGAIN). On a REALTIME queue that was stepped since the
  *                    last read the first record is EXPIRY_OP_CLOCK_SET; a step
- *                    alone wakes no reader. -EINVAL: no room for a record;
+ *                    alone wakes readers that asked with
+ *                    EXPIRY_CONFIG_CLOCK_SET. -EINVAL: no room for a record;
  *                    -EFAULT, -ENOMEM, -EIO: no record is lost
  *   poll             EPOLLIN: an expiration can be read
  *   EXPIRY_IOC_STAT, _SCAN, _REWIND    what is in the queue; see the structs
@@ -25,8 +27,29 @@
  * A request, its reply and an expiration are the same 32-byte struct in the
  * machine's own byte order, so that no layer parses or converts it.
  *
- * Deadlines are on the host's clocks, also for a caller in a time namespace:
- * there use EXPIRY_F_RELATIVE, or REALTIME, which has no namespaces.
+ * What changes the queue (LAYOUT, CONFIG, SUBMIT, REWIND) takes a descriptor
+ * that is open for writing, read and what looks (STAT, SCAN) one for reading;
+ * else -EBADF. FEATURES takes any.
+ *
+ * How this may grow. A command's number has the size of its struct. A struct
+ * grows at its end, and a field there does what it did before if it is 0. So
+ *
+ *   a smaller struct than the kernel's     the missing fields are 0; of what
+ *                    comes back the caller gets the part that it has room for
+ *   a larger one     must be 0 behind what the kernel knows, else -E2BIG;
+ *                    what comes back is 0 there
+ *   less than the fields without a default -EINVAL
+ *
+ * A new bit of a flags or mode field, a new op, clock or layout is refused by an
+ * older kernel: -EINVAL, an op -EOPNOTSUPP. FEATURES tells without trying.
+ *
+ * Spare in a record: the bits of @flags that have no name, and @status of a
+ * request. They must be 0. They are for new flags, one bit each, and a new flag
+ * may give meaning to a field that its op ignores. Without one an ignored field
+ * stays the caller's own for ever.
+ *
+ * Times are on the caller's clocks: in a time namespace they are converted by its
+ * offsets, in requests, replies, expirations, SCAN and STAT.
  */
 #ifndef _UAPI_LINUX_EXPIRY_H
 #define _UAPI_LINUX_EXPIRY_H
@@ -110,26 +133,81 @@ struct expiry_record {
 #define EXPIRY_MODE_ALL		(EXPIRY_MODE_ACK | EXPIRY_MODE_KEYED)
 
 /**
+ * struct expiry_features - EXPIRY_IOC_FEATURES: what this kernel can do
+ * @abi: EXPIRY_ABI of the kernel: only grows, and by changes that no older
+ *	program notices
+ * @batch_max: EXPIRY_BATCH_MAX of the kernel
+ * @features: EXPIRY_FEATURE_*
+ * @clocks: bit n: clock_id n
+ * @modes: EXPIRY_MODE_*
+ * @config_flags: EXPIRY_CONFIG_*
+ * @layouts: bit n: EXPIRY_LAYOUT_* n
+ * @ops: bit n: EXPIRY_OP_* n, as a request
+ * @record_flags: EXPIRY_F_* of requests
+ * @limit_default: the limit of a queue that asks for none
+ * @limit_max: the most without CAP_SYS_RESOURCE
+ * @config_size: sizeof(struct expiry_config) in the kernel; likewise
+ *	@batch_size, @scan_size, @stat_size
+ *
+ * Errors: -EFAULT, -EINVAL (room for less than @abi and @batch_max).
+ */
+struct expiry_features {
+	__u32 abi;
+	__u32 batch_max;
+	__u64 features;
+	__u32 clocks;
+	__u32 modes;
+	__u32 config_flags;
+	__u32 layouts;
+	__u32 ops;
+	__u32 record_flags;
+	__u64 limit_default;
+	__u64 limit_max;
+	__u32 config_size;
+	__u32 batch_size;
+	__u32 scan_size;
+	__u32 stat_size;
+};
+
+#define EXPIRY_ABI		1
+
+#define EXPIRY_FEATURE_URING_CMD	0x01	/* SUBMIT by io_uring */
+#define EXPIRY_FEATURE_COUNT		0x02	/* missed times are counted */
+#define EXPIRY_FEATURE_TIME_NS		0x04	/* deadlines on the caller's clocks */
+
+/**
  * struct expiry_config - EXPIRY_IOC_CONFIG
- * @clock_id: CLOCK_REALTIME (0), CLOCK_MONOTONIC (1) or CLOCK_BOOTTIME (7)
+ * @clock_id: CLOCK_REALTIME (0), CLOCK_MONOTONIC (1), CLOCK_BOOTTIME (7) or
+ *	CLOCK_BOOTTIME_ALARM (9), which wakes a suspended machine
  * @mode: EXPIRY_MODE_*
  * @slack_ns: how late a wake-up may be, so that several share one; 0 = the
  *	precision of the machine's timers
  * @limit: most timers, armed and delivered-not-acknowledged together; 0 = the
  *	module's default. Out: the limit in force.
+ * @flags: EXPIRY_CONFIG_*
  * @reserved: must be 0
  *
- * Errors: -EINVAL (a field; @limit above 2^30), -EBUSY (already configured),
- * -EPERM (@limit above the module's maximum and no CAP_SYS_RESOURCE), -ENOMEM,
- * -ENFILE, -EFAULT.
+ * At least @clock_id and @mode. Errors: -EINVAL (a field; @limit above 2^30),
+ * -E2BIG, -EBADF, -EBUSY (already configured), -EOPNOTSUPP (a flag for which
+ * this kernel lacks what it takes; no clock of the machine can wake it),
+ * -EPERM (@limit above the module's maximum and no CAP_SYS_RESOURCE;
+ * CLOCK_BOOTTIME_ALARM and no CAP_WAKE_ALARM), -ENOMEM, -ENFILE, -EFAULT.
  */
 struct expiry_config {
 	__u32 clock_id;
 	__u32 mode;
 	__u64 slack_ns;
 	__u64 limit;
-	__u64 reserved;
+	__u32 flags;
+	__u32 reserved;
 };
+
+/*
+ * A step of CLOCK_REALTIME wakes readers, as TFD_TIMER_CANCEL_ON_SET does for
+ * timerfd: poll says EPOLLIN, and a read returns EXPIRY_OP_CLOCK_SET. -EINVAL on
+ * another clock.
+ */
+#define EXPIRY_CONFIG_CLOCK_SET	0x01
 
 /**
  * struct expiry_batch - EXPIRY_IOC_SUBMIT, by ioctl or by uring_cmd
@@ -140,8 +218,11 @@ struct expiry_config {
  * Returns how many records were processed, each with its own status; fewer than
  * @count only if the memory at @addr ends there. Errors: -EINVAL (alignment,
  * count, flags), -EFAULT (the first record is not readable and writable memory:
- * nothing was done), -ENOTCONN (no config yet),
+ * nothing was done), -ENOTCONN (no config yet), -E2BIG, -EBADF,
  * -EINTR (a fatal signal came before the first record).
+ *
+ * At least @addr and @count. A struct of more than 16 bytes goes by io_uring only
+ * in a ring with IORING_SETUP_SQE128 (-EINVAL).
  */
 struct expiry_batch {
 	__u64 addr;
@@ -161,7 +242,8 @@ struct expiry_batch {
  * A timer armed during the whole scan is listed exactly once. A timer armed or
  * ended meanwhile may or may not be listed. Rows have no order. A delivered,
  * unacknowledged timer carries EXPIRY_F_REDELIVERED. Returns the number of
- * records written, which may be 0 before the end. Errors as SUBMIT.
+ * records written, which may be 0 before the end. At least all four fields.
+ * Errors as SUBMIT.
  */
 struct expiry_scan {
 	__u64 addr;
@@ -246,5 +328,6 @@ struct expiry_stat {
 #define EXPIRY_LAYOUT_SUBTREE	1	/* the B-heap: a subtree a page */
 #define EXPIRY_LAYOUT_SORTED	2	/* a heap of pages, each sorted */
 #define EXPIRY_LAYOUT_RADIX	3	/* a radix heap of chains of pages */
+#define EXPIRY_IOC_FEATURES		_IOR(EXPIRY_IOC_MAGIC, 7, struct expiry_features)
 
 #endif /* _UAPI_LINUX_EXPIRY_H */

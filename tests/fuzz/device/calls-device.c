@@ -198,6 +198,8 @@ void call_config(struct worker *worker, const struct call *call,
 		config.mode = call->seed;
 	if (call_how(call) == 15)
 		config.reserved = call->seed;
+	if (call_how(call) == 13)
+		config.flags = call->seed;
 	if (!place.mine || place.room < sizeof(config)) {
 		oracle_call(RULE_CONFIG, ioctl(fd, EXPIRY_IOC_CONFIG, place.user));
 		return;
@@ -231,11 +233,11 @@ void call_other_ioctl(struct worker *worker, const struct call *call,
 	(void)queue;
 	switch (call_how(call) % 4) {
 	case 0:	/* a command that is not there */
-		cmd = _IO(EXPIRY_IOC_MAGIC, 7 + call->what % 200);
+		cmd = _IO(EXPIRY_IOC_MAGIC, 8 + call->what % 200);
 		break;
-	case 1:	/* one of another size */
-		cmd = _IOC(call->more & 3, EXPIRY_IOC_MAGIC, 1 + call->what % 6,
-			   100 + call->count);
+	case 1:	/* a struct that ends too early, or the wrong direction */
+		cmd = _IOC(call->more & 3, EXPIRY_IOC_MAGIC, 1 + call->what % 7,
+			   1 + call->count % 7);
 		break;
 	case 2:	/* with another direction */
 		cmd = EXPIRY_IOC_STAT ^ (1U + call->more % 3) << 30;

@@ -19,7 +19,8 @@ static const struct {
 	int errnos[ERRNOS_MAX];
 } rules[] = {
 	[RULE_OPEN] = { "open", { EMFILE, ENOMEM } },
-	[RULE_CONFIG] = { "CONFIG", { EINVAL, EBUSY, EPERM, ENOMEM, EFAULT } },
+	[RULE_CONFIG] = { "CONFIG", { EINVAL, EBUSY, EPERM, ENOMEM, EFAULT,
+					EOPNOTSUPP } },
 	[RULE_LAYOUT] = { "LAYOUT", { EINVAL, EBUSY } },
 	[RULE_SUBMIT] = { "SUBMIT", { EINVAL, EFAULT, ENOTCONN } },
 	[RULE_STAT] = { "STAT", { ENOTCONN, EFAULT } },
@@ -29,7 +30,7 @@ static const struct {
 	[RULE_PREAD] = { "pread", { ESPIPE, EINVAL } },
 	[RULE_MMAP] = { "mmap", { ENODEV, EINVAL } },
 	[RULE_WRITE] = { "write", { EINVAL, EBADF } },
-	[RULE_OTHER_IOCTL] = { "ioctl", { ENOTTY } },
+	[RULE_OTHER_IOCTL] = { "ioctl", { ENOTTY, EINVAL } },
 	[RULE_URING_CMD] = { "uring_cmd", { EINVAL, EFAULT, ENOTCONN,
 					    EOPNOTSUPP, ECANCELED } },
 	[RULE_URING_READ] = { "uring read", { EAGAIN, EINVAL, EFAULT, EINTR,
