@@ -8,6 +8,7 @@
 #include <fcntl.h>
 #include <poll.h>
 #include <string.h>
+#include <time.h>
 #include <sys/ioctl.h>
 #include <unistd.h>
 
@@ -21,6 +22,10 @@ static int device_open(struct expiry *h, const char *path,
 		.mode = h->mode,
 		.slack_ns = options->slack_ns,
 		.limit = options->limit,
+		/* As the daemon does for the consumers of its queues. */
+		.flags = options->clock_id == CLOCK_REALTIME &&
+			 options->flags & EXPIRY_OPEN_CONSUME ?
+			 EXPIRY_CONFIG_CLOCK_SET : 0,
 	};
 	int ret;
 
@@ -30,7 +35,12 @@ static int device_open(struct expiry *h, const char *path,
 	h->fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (h->fd < 0)
 		return -errno;
-	if (ioctl(h->fd, EXPIRY_IOC_CONFIG, &config)) {
+	ret = ioctl(h->fd, EXPIRY_IOC_CONFIG, &config);
+	if (ret && errno == EOPNOTSUPP && config.flags) {
+		config.flags = 0;
+		ret = ioctl(h->fd, EXPIRY_IOC_CONFIG, &config);
+	}
+	if (ret) {
 		ret = errno == ENOTTY ? -EPROTO : -errno;
 		close(h->fd);
 		return ret;

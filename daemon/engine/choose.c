@@ -25,8 +25,8 @@ static int open_kernel(struct engine **enginep, struct loop *loop,
 		       -EACCES &&
 	       --tries)
 		usleep(DEVICE_PAUSE_US);
-	/* The module would take deadlines of this namespace's clients as the
-	 * host's.
+	/* A queue may be handed to a daemon in another namespace, by whose
+	 * clocks its clients would see other times.
 	 */
 	if (!r && loop->has_offsets) {
 		(*enginep)->ops->close(*enginep);
@@ -39,7 +39,7 @@ static int open_kernel(struct engine **enginep, struct loop *loop,
 static const char *engine_hint(int error)
 {
 	return error == -EXDEV ?
-		       " (the module uses the host's clocks, but this is a time namespace)" :
+		       " (its queues may outlive this time namespace)" :
 		       "";
 }
 
