@@ -220,7 +220,7 @@ static int acknowledge_rewound(struct timers *timers, u32 nr, struct slot *slot,
 	err = timer_push(timers, nr, slot->deadline, &tag);
 	if (err)
 		return err;
-	slot->tag = tag | SLOT_ARMED;
+	slot->tag = tag | SLOT_ARMED | (slot->tag & SLOT_PAST);
 	return 0;
 }
 

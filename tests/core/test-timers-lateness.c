@@ -151,6 +151,35 @@ static void lateness_behind_the_past(void **state)
 	test_queue_free(&queue);
 }
 
+/* A late ACK ends a periodic timer's repeated delivery. Its next time, refreshed
+ * into the past meanwhile, still counts as past.
+ */
+static void lateness_after_a_late_ack(void **state)
+{
+	struct expiry_record record = {
+		.op = EXPIRY_OP_REFRESH,
+		.deadline_ns = 15 * MS,
+	};
+	struct expiry_record first;
+	struct expiry_stat stat;
+	struct test_queue queue;
+
+	(void)state;
+	test_queue_init(&queue, ACK, 10, test_seed);
+	record.id = test_arm(&queue, 0, 10 * MS, 0, 10).id;
+	assert_int_equal(one(&queue, &first, 10 * MS), 1);
+	test_rewind(&queue);
+	assert_int_equal(test_submit(&queue, &record, 18 * MS), 0);
+	assert_int_equal(test_op(&queue, EXPIRY_OP_ACK, record.id).status, 0);
+	assert_int_equal(one(&queue, &record, 19 * MS), 1);
+	assert_true(record.deadline_ns == 15 * MS && !record.flags);
+	memset(&stat, 0, sizeof(stat));
+	timers_stat(&queue.timers, &stat);
+	assert_true(stat.delivered == 2 && stat.past == 1);
+	assert_true(stat.lateness_max_ns == 0);
+	test_queue_free(&queue);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -158,6 +187,7 @@ int main(int argc, char **argv)
 		test_with_layouts(lateness_that_is_not_ours),
 		test_with_layouts(lateness_of_one_delivery),
 		test_with_layouts(lateness_behind_the_past),
+		test_with_layouts(lateness_after_a_late_ack),
 	};
 
 	test_arguments(argc, argv, 0);
