@@ -26,7 +26,7 @@ from daemon import ROOT, Daemon         # noqa: E402
 sys.path.insert(0, os.path.join(ROOT, "clients", "python", "src"))
 
 import expiry                           # noqa: E402
-from expiry import explanations, names, times, wire     # noqa: E402
+from expiry import explanations, names, restore, times, wire    # noqa: E402
 
 KEY = bytes(16)
 HOUR = 3600
@@ -353,6 +353,98 @@ def test_restore_may_be_asynchronous_and_may_fail(daemon):
     error = raises(expiry.RestoreFailed, expiry.sync.connect, "r15", path=daemon.path,
                    keyed=True, restore=failing)
     assert isinstance(error.__cause__, LookupError) and left() == before
+
+
+class Busy(threading.Thread):
+    """A server of one connection to an empty keyed queue. Its answer to the ARM of each
+    id is -EBUSY for the first @refusals[id] times, or -@other for one of these ids.
+
+    @armed: ids in their order; @times: when each ARM came
+    """
+
+    def __init__(self, path, refusals, others=None):
+        super().__init__()
+        self.refusals, self.others = dict(refusals), others or {}
+        self.armed, self.times = [], []
+        self.listener = socket.socket(socket.AF_UNIX)
+        self.listener.bind(path)
+        self.listener.listen(1)
+        self.start()
+
+    def run(self):
+        with self.listener, self.listener.accept()[0] as stream:
+            while data := stream.recv(32, socket.MSG_WAITALL):
+                stream.sendall(self.answer(*wire.RECORD.unpack(data)))
+
+    def answer(self, op, flags, _, period, id, deadline, cookie):
+        status = 0
+        if op == wire.HELLO:
+            return wire.RECORD.pack(op, flags, 0, period, 0, 0, 8)
+        assert op == wire.ARM, op
+        self.times.append(time.monotonic())
+        if self.refusals.get(id):
+            self.refusals[id] -= 1
+            status = -errno.EBUSY
+        elif id in self.others:
+            status = -self.others[id]
+        else:
+            self.armed.append(id)
+        return wire.RECORD.pack(op, flags, status, period, id, deadline, cookie)
+
+
+def restored_from(rows, refusals, others=None):
+    """Yields for each style a busy server, and a function that connects to it."""
+    with tempfile.TemporaryDirectory() as folder:
+        for style in "sync", "asyncio":
+            path = os.path.join(folder, style)
+            server = Busy(path, refusals, others)
+            options = {"path": path, "keyed": True, "consume": False,
+                       "restore": lambda: iter(rows)}
+
+            async def main(options=options):
+                async with expiry.connect("busy", **options):
+                    pass
+
+            def connect(style=style, options=options, main=main):
+                if style == "sync":
+                    expiry.sync.connect("busy", **options).close()
+                else:
+                    asyncio.run(main())
+            yield server, connect
+            server.join(10)
+            assert not server.is_alive()
+
+
+def test_restore_sends_again_what_a_busy_server_refused():
+    rows = [(id, 10**19, id) for id in range(1, 1001)]
+    # Of both parts, one row alone, and the last one six times.
+    refusals = {id: 1 for id in range(3, 40)} | {600: 2, 1000: 6}
+    for server, connect in restored_from(rows, refusals):
+        connect()
+        assert sorted(server.armed) == list(range(1, 1001)), server.armed
+        assert len(server.times) == 1000 + sum(refusals.values()), len(server.times)
+        # 600 is armed by the third attempt; from there on: 10, 20, 40, 80 ms.
+        last = server.times[-5:]
+        gaps = [after - before for before, after in zip(last, last[1:])]
+        assert all(gap >= 0.01 * 2**n for n, gap in enumerate(gaps)), gaps
+
+
+def test_restore_fails_by_a_server_that_stays_busy():
+    limit = 0.5
+    rows = [(id, 10**19, id) for id in range(1, 4)]
+    was, restore.REFUSED = restore.REFUSED, limit
+    assert was == 5.0
+    try:
+        for server, connect in restored_from(rows, {2: 10**6}):
+            error = raises(expiry.RestoreFailed, connect)
+            assert error.errno == errno.EBUSY and server.armed == [1, 3], error
+            assert limit <= server.times[-1] - server.times[1] < limit + 5
+        # A refusal for another reason is one at once, whoever else is busy.
+        for server, connect in restored_from(rows, {2: 10**6}, {3: errno.ENOSPC}):
+            error = raises(expiry.RestoreFailed, connect)
+            assert error.errno == errno.ENOSPC and len(server.times) == 3, error
+    finally:
+        restore.REFUSED = was
 
 
 def test_nothing_is_left_while_it_reconnects():

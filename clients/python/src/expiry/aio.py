@@ -21,6 +21,7 @@ from .errors import NotAttached
 from .options import AsyncRestore, default_path, make_options
 from .replies import GONE, Listed, Replies, Stat, Timer
 from .request import ListRequest, Request
+from .restore import Part
 from .session import Session
 from .times import REALTIME, Instant, Span
 from .wire import ACK, CANCEL, CLEAR, DROP, HELLO, QUERY, RECORD, STAT
@@ -564,23 +565,27 @@ class Queue:
             session.restored(error)
         self._settle()
 
-    async def _restore_part(self, part: list[tuple[int, Instant, int]]) -> bool:
+    async def _restore_part(self, rows: list[tuple[int, Instant, int]]) -> bool:
         """Returns False if the connection was lost: all is to be restored anew."""
         session = self._session
-        if session.state != states.RESTORING:
-            return False
-        request = self._calls.restore(part)
-        future: asyncio.Future[None] = self._loop.create_future()
+        part = Part(self._calls.restore(rows))
+        while part.request:
+            if session.state != states.RESTORING:
+                return False
+            request = part.request
+            future: asyncio.Future[None] = self._loop.create_future()
 
-        def answered(_: Request) -> None:
-            if not future.done():
-                future.set_result(None)
+            def answered(_: Request, future: asyncio.Future[None] = future) -> None:
+                if not future.done():
+                    future.set_result(None)
 
-        request.waiter = answered
-        session.first.append(request)
-        self._kick()
-        await future
-        if request.error:
-            return False
-        replies_of(request)
+            request.waiter = answered
+            session.first.append(request)
+            self._kick()
+            await future
+            if request.error:
+                return False
+            pause = part.answered()
+            if pause:
+                await asyncio.sleep(pause)
         return True

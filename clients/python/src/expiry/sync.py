@@ -22,6 +22,7 @@ from .errors import NotAttached
 from .options import Restore, default_path, make_options
 from .replies import GONE, Listed, Replies, Stat, Timer
 from .request import ListRequest, Request
+from .restore import Part
 from .session import Session
 from .times import REALTIME, Instant, Span
 from .wire import (ACK, CANCEL, CLEAR, DROP, HELLO, QUERY, RECORD, STAT)
@@ -387,20 +388,27 @@ class Queue:
                 if not part:
                     session.restored()
                     return
-                request = self._calls.restore(part)
-                done: list[Request] = []
-                request.waiter = done.append
-                session.first.append(request)
-                while not done:
-                    if session.state == states.DOWN:
-                        return
-                    self._step()
-                if request.error:
+                if not self._restore_part(Part(self._calls.restore(part))):
                     return
-                replies_of(request)
         except Exception as error:
             if session.state == states.RESTORING:
                 session.restored(error)
             elif session.state != states.DOWN:
                 raise
 
+    def _restore_part(self, part: Part) -> bool:
+        """Returns False if the connection was lost: all is to be restored anew."""
+        session = self._session
+        while part.request:
+            request = part.request
+            done: list[Request] = []
+            request.waiter = done.append
+            session.first.append(request)
+            while not done:
+                if session.state == states.DOWN:
+                    return False
+                self._step()
+            if request.error:
+                return False
+            time.sleep(part.answered())
+        return True
