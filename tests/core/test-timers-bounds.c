@@ -237,7 +237,7 @@ static void deliveries_sweep_too(void **state)
  */
 static void churn_uses_no_more_pages(void **state)
 {
-	u32 mode, i, n = 500, pages, slot;
+	u32 mode, i, n = 500, pages, slot, more;
 	struct test_queue queue;
 	u64 *ids, random = test_seed, due;
 
@@ -259,7 +259,11 @@ static void churn_uses_no_more_pages(void **state)
 			if (i == 50000)
 				pages = test_queue_pages(&queue);
 		}
-		assert_true(test_queue_pages(&queue) <= pages + pages / 20 + 4);
+		/* Radix pages: how many buckets have a page that is not full,
+		 * and how many pages are free, differs from moment to moment.
+		 */
+		more = test_layout == &bheap_radix ? pages / 20 : 0;
+		assert_true(test_queue_pages(&queue) <= pages + more + 4);
 		test_queue_free(&queue);
 		free(ids);
 	}
