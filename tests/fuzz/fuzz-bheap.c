@@ -171,20 +171,22 @@ static void find_first(struct subject *subject, u32 which, u32 fail_in)
 	u32 steps = 0;
 	int ret;
 
-	if (fail_in) {
-		test_pages_evict_all(&subject->run[which]);
-		faults->fail_in = fail_in;
-		faults->error = -EIO;
-	}
 	do {
+		if (fail_in) {
+			test_pages_evict_all(&subject->run[which]);
+			faults->fail_in = fail_in;
+			faults->error = -EIO;
+		}
 		ret = bheap_find_first(&subject->heap[which], review, ahead,
 				       &sweep);
 		if (ret < 0)
 			assert_int_equal(ret, -EIO);
+		/* The check needs all pages; what is left fails the next step. */
+		fail_in = faults->fail_in;
+		faults->fail_in = 0;
 		check(subject, which);
 		assert_true(steps++ < 10000);
 	} while (ret != 1);
-	faults->fail_in = 0;
 }
 
 static void change(struct subject *subject, u32 op, u64 deadline, u32 fail_in)
