@@ -14,6 +14,7 @@ TIMERS = 10**6
 ORDERS = [("sync", "single"), ("sync", "batch"), ("sync", "consume"),
           ("asyncio", "single"), ("asyncio", "batch"), ("asyncio", "tasks"),
           ("asyncio", "consume")]
+COMPILED = [("blocking", "single"), ("blocking", "batch")]
 LIBRARY = {"single": ("mix", 1, 9000), "batch": ("mix", 512, 500 * 512)}
 
 
@@ -21,25 +22,37 @@ def options(parser):
     parser.add_argument("--rounds", type=int, default=7)
 
 
-class Python:
-    """The driver client-python.py, running."""
+class Client:
+    """The driver of a language, running. @command: it, and its arguments."""
 
-    def __init__(self, *sockets):
-        self.process = subprocess.Popen(
-            [sys.executable, ROOT / "bench/daemon/client-python.py", *sockets],
-            stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True)
+    def __init__(self, language, *command):
+        self.language = language
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE,
+                                        stdout=subprocess.PIPE, text=True)
 
     def measure(self, style, op):
         self.process.stdin.write("%s %s\n" % (style, op))
         self.process.stdin.flush()
         line = self.process.stdout.readline()
         if not line:
-            raise RuntimeError("client-python.py ended")
-        return json.loads(line) | {"client": "Python " + style, "op": op}
+            raise RuntimeError("the driver of %s ended" % self.language)
+        return json.loads(line) | {"client": "%s %s" % (self.language, style), "op": op}
 
     def close(self):
         self.process.stdin.close()
         self.process.wait()
+
+
+def compiled(server):
+    """Returns the clients in Go and Rust whose compilers were there."""
+    clients = []
+    for language in "Go", "Rust":
+        program = ROOT / "build/clients" / ("bench-" + language.lower())
+        if program.exists():
+            clients.append(Client(language, program, server.socket))
+        else:
+            say("without %s: it is not installed" % language)
+    return clients
 
 
 def redis_socket(folder):
@@ -56,7 +69,9 @@ def measure(options, folder):
     server = Server("expiryd", folder)
     library = Driver("library keyed", TIMERS, server)
     redis = redis_socket(folder)
-    python = Python(server.socket, *([redis] if redis else []))
+    python = Client("Python", sys.executable, ROOT / "bench/daemon/client-python.py",
+                    server.socket, *([redis] if redis else []))
+    others = compiled(server)
     orders = ORDERS + ([("redis", "batch")] if redis else [])
     rows = []
     for _ in range(options.rounds):
@@ -65,7 +80,9 @@ def measure(options, folder):
             rows.append({"client": "libexpiry", "op": op,
                          "ns": row["client_ns"], "p50": 0})
         rows += [python.measure(*order) for order in orders]
-    python.close()
+        rows += [client.measure(*order) for client in others for order in COMPILED]
+    for client in python, *others:
+        client.close()
     library.close()
     return {"rows": rows, "rounds": options.rounds}
 

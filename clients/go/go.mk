@@ -8,11 +8,12 @@ GO_ENV = GOFLAGS= GOPROXY=off GOTOOLCHAIN=local GOWORK=off GOCACHE=$(CURDIR)/$(B
 ifneq ($(GO),)
 CLIENT_AGENTS += $(CLIENTS)/agent-go
 CLIENT_TESTS += tests/clients/test-go.sh
+CLIENT_BENCHES += $(CLIENTS)/bench-go
 
-$(CLIENTS)/agent-go: clients/go/go.mod \
-		$(wildcard clients/go/*.go clients/go/internal/agent/*.go)
+$(CLIENTS)/agent-go $(CLIENTS)/bench-go: $(CLIENTS)/%-go: clients/go/go.mod \
+		$(wildcard clients/go/*.go clients/go/internal/*/*.go)
 	@mkdir -p $(@D)
-	$(call say,GO,$@)cd clients/go && $(GO_ENV) $(GO) build -o $(CURDIR)/$@ ./internal/agent
+	$(call say,GO,$@)cd clients/go && $(GO_ENV) $(GO) build -o $(CURDIR)/$@ ./internal/$*
 else
 CLIENTS_MISSING += go
 endif

@@ -9,6 +9,7 @@ RUST_SOURCES := $(wildcard clients/rust/src/*.rs)
 ifneq ($(RUSTC),)
 CLIENT_AGENTS += $(CLIENTS)/agent-rust
 CLIENT_TESTS += tests/clients/test-rust.sh
+CLIENT_BENCHES += $(CLIENTS)/bench-rust
 
 $(CLIENTS)/rust/libexpiry.rlib: $(RUST_SOURCES)
 	@mkdir -p $(@D)
@@ -18,6 +19,10 @@ $(CLIENTS)/rust/libexpiry.rlib: $(RUST_SOURCES)
 $(CLIENTS)/agent-rust: $(wildcard clients/rust/agent/*.rs) $(CLIENTS)/rust/libexpiry.rlib
 	$(call say,RUSTC,$@)MAKEFLAGS= $(RUSTC) --edition 2021 -O -D warnings \
 		--extern expiry=$(CLIENTS)/rust/libexpiry.rlib -o $@ clients/rust/agent/blocking.rs
+
+$(CLIENTS)/bench-rust: bench/daemon/client-rust.rs $(CLIENTS)/rust/libexpiry.rlib
+	$(call say,RUSTC,$@)MAKEFLAGS= $(RUSTC) --edition 2021 -O -D warnings \
+		--extern expiry=$(CLIENTS)/rust/libexpiry.rlib -o $@ $<
 
 # cargo finds the crates of Debian's packages. It writes a lock file beside the sources: it
 # gets a copy.

@@ -15,11 +15,12 @@ $(CLIENTS)/agent-c: $(call objects,plain,tests/clients/agent.c tests/clients/age
 		$(B)/libexpiry.a
 	$(call link)
 
-# Each adds to CLIENT_AGENTS and CLIENT_TESTS, or to CLIENTS_MISSING.
+# Each adds to CLIENT_AGENTS, CLIENT_TESTS and CLIENT_BENCHES, or to CLIENTS_MISSING.
 # A language that compiles its own tests takes minutes: these are in check-clients only.
 CLIENT_QUICK := $(wildcard tests/clients/test-*.py) tests/clients/test-python-types.sh
 CLIENT_TESTS := $(CLIENT_QUICK)
 include clients/go/go.mk clients/rust/rust.mk
+bench-clients: $(CLIENT_BENCHES)
 CLIENTS_NEEDS = $(B)/expiryd $(CLIENT_AGENTS)
 
 .PHONY: check-clients client-agents clients-dist
