@@ -237,6 +237,11 @@ int sorted_append_insert_heap(struct bheap *heap)
 
 	if (unlikely(!page))
 		return heap->pages->error;
+	/* A sweep needs these two. It frees memory, so they are made before
+	 * there is none.
+	 */
+	if (!s->tree && (!sorted_run(heap) || !sorted_surplus(heap)))
+		return heap->pages->error;
 	err = sorted_tree_append(heap, page,
 				 page + insert_heap_least(page, 0, NODES));
 	if (unlikely(err))

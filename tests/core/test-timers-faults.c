@@ -251,6 +251,31 @@ static void release_needs_no_page(void **state)
 	}
 }
 
+/* Where there is no memory for another page, a sweep still removes the nodes of
+ * cancelled timers: it has its pages already.
+ */
+static void sweeps_need_no_new_page(void **state)
+{
+	u32 nr = 16 * BHEAP_NODES_PER_PAGE, i;
+	struct test_queue queue;
+	u64 *ids;
+
+	(void)state;
+	test_queue_init(&queue, 0, nr, test_seed);
+	ids = test_arm_many(&queue, nr, 1000);
+	queue.faults.fail_in = 1;
+	queue.faults.for_good = true;
+	queue.faults.error = -ENOMEM;
+	for (i = 0; i < nr * 3 / 4; i++)
+		assert_int_equal(test_op(&queue, EXPIRY_OP_CANCEL,
+					 ids[i]).status, 0);
+	assert_true(queue.timers.heap.nr <= nr / 2);
+	queue.faults.fail_in = 0;
+	assert_int_equal(timers_validate(&queue.timers), 0);
+	free(ids);
+	test_queue_free(&queue);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -259,6 +284,7 @@ int main(int argc, char **argv)
 		test_with_layouts(faults_in_drop_stale),
 		test_with_layouts(faults_in_release),
 		test_with_layouts(release_needs_no_page),
+		test_with_layouts(sweeps_need_no_new_page),
 	};
 
 	test_arguments(argc, argv, 0);
