@@ -10,7 +10,7 @@ int timers_scan(struct timers *timers, struct expiry_record *records,
 {
 	u32 steps = SCAN_STEPS, nr = 0;
 	const struct slot *slot;
-	u8 flags;
+	bool waits;
 
 	while (*cursor < timers->slots.nr) {
 		if (nr == count || !steps--)
@@ -21,10 +21,12 @@ int timers_scan(struct timers *timers, struct expiry_record *records,
 		(*cursor)++;
 		if (!(slot->tag & (SLOT_ARMED | SLOT_UNACKED)))
 			continue;
-		flags = slot->tag & SLOT_ARMED ? 0 : EXPIRY_F_REDELIVERED;
+		waits = is_acking(timers) ?
+			slot->tag & (SLOT_UNACKED | SLOT_REDELIVER) :
+			!(slot->tag & SLOT_ARMED);
 		records[nr++] = (struct expiry_record) {
 			.op = EXPIRY_OP_QUERY,
-			.flags = flags,
+			.flags = waits ? EXPIRY_F_REDELIVERED : 0,
 			.period_ms = slot->period_ms,
 			.id = slot->id,
 			.deadline_ns = slot->deadline,

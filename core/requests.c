@@ -77,14 +77,25 @@ static int arm_again(struct timers *timers, struct expiry_record *record,
 	return 0;
 }
 
+/* Says that the last delivery of a timer just armed waits for its ACK. */
+static void set_unacked(struct timers *timers, struct slot *slot)
+{
+	slot->tag |= SLOT_UNACKED;
+	timers->unacked++;
+}
+
 static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 	       u64 now_ns)
 {
+	bool is_unacked = record->flags & EXPIRY_F_REDELIVERED;
 	u64 deadline = absolute_ns(record, now_ns), id = record->id;
 	struct slot *slot;
 	u32 tag, nr;
 	s64 known;
 	int err;
+
+	if (is_unacked && (!is_acking(timers) || !record->period_ms))
+		return -EINVAL;
 
 	if (timers_is_keyed(timers)) {
 		if (!id)
@@ -93,9 +104,13 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 				   &slot);
 		if (known < 0)
 			return known;
-		if (known)
-			return arm_again(timers, record, known, slot, deadline,
-					 now_ns);
+		if (known) {
+			err = arm_again(timers, record, known, slot, deadline,
+					now_ns);
+			if (!err && is_unacked)
+				set_unacked(timers, slot);
+			return err;
+		}
 	} else if (id || record->flags & EXPIRY_F_NEW) {
 		return -EINVAL;
 	}
@@ -131,6 +146,8 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 	slot->period_ms = record->period_ms;
 	slot->tag = tag | SLOT_ARMED | past_flag(deadline, now_ns);
 	timers->armed++;
+	if (is_unacked)
+		set_unacked(timers, slot);
 
 	timers->stat.arms++;
 	record->flags = 0;
@@ -139,8 +156,15 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 	return 0;
 }
 
-static void describe(struct expiry_record *record, const struct slot *slot)
+/* Writes the timer's state into a reply. Its flag says whether a delivery waits for
+ * its ACK.
+ */
+static void describe(const struct timers *timers, struct expiry_record *record,
+		     const struct slot *slot)
 {
+	record->flags = is_acking(timers) &&
+			slot->tag & (SLOT_UNACKED | SLOT_REDELIVER) ?
+			EXPIRY_F_REDELIVERED : 0;
 	record->deadline_ns = slot->deadline;
 	record->cookie = slot->cookie;
 	record->period_ms = slot->period_ms;
@@ -171,8 +195,7 @@ static int refresh(struct timers *timers, struct expiry_record *record,
 	slot->tag = (slot->tag & ~SLOT_PAST) | past_flag(deadline, now_ns);
 
 	timers->stat.refreshes++;
-	record->flags = 0;
-	describe(record, slot);
+	describe(timers, record, slot);
 	return 0;
 }
 
@@ -201,7 +224,9 @@ static int cancel(struct timers *timers, struct expiry_record *record, u32 hash,
 		if (err)
 			return err;
 	}
-	describe(record, &had);
+	/* A delivery that was to be repeated ends, too. */
+	had.tag &= ~SLOT_REDELIVER;
+	describe(timers, record, &had);
 	timers->stat.cancels++;
 	return 0;
 }
@@ -226,7 +251,7 @@ static int acknowledge_rewound(struct timers *timers, u32 nr, struct slot *slot,
 
 static int ack(struct timers *timers, struct expiry_record *record, u32 hash)
 {
-	struct slot *slot;
+	struct slot *slot, had;
 	s64 nr;
 	int err;
 
@@ -236,12 +261,15 @@ static int ack(struct timers *timers, struct expiry_record *record, u32 hash)
 			   SLOT_UNACKED | SLOT_REDELIVER, &slot);
 	if (nr < 0)
 		return nr;
+	had = *slot;
 	if (slot->tag & SLOT_UNACKED)
 		err = timer_acknowledge(timers, nr, slot, hash);
 	else
 		err = acknowledge_rewound(timers, nr, slot, hash);
 	if (err)
 		return err;
+	had.tag = 0;
+	describe(timers, record, &had);
 	timers->stat.acks++;
 	return 0;
 }
@@ -253,7 +281,7 @@ static int query(struct timers *timers, struct expiry_record *record, u32 hash)
 
 	if (nr < 0)
 		return nr;
-	describe(record, slot);
+	describe(timers, record, slot);
 	return 0;
 }
 
@@ -270,7 +298,7 @@ static int apply_record(struct timers *timers, struct expiry_record *record,
 {
 	static const u8 flags_known[] = {
 		[EXPIRY_OP_ARM] = EXPIRY_F_RELATIVE | EXPIRY_F_NEW |
-				  EXPIRY_F_LATER,
+				  EXPIRY_F_LATER | EXPIRY_F_REDELIVERED,
 		[EXPIRY_OP_REFRESH] = EXPIRY_F_RELATIVE | EXPIRY_F_LATER,
 		[EXPIRY_OP_CANCEL] = 0,
 		[EXPIRY_OP_ACK] = 0,

@@ -139,7 +139,8 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
  *
  * With @hold, no delivery is counted yet: timers_release() or timers_restore()
  * reports whether the copy to the reader succeeded. One call's deliveries can
- * be held at a time, up to TIMERS_HELD_MAX records.
+ * be held at a time, up to TIMERS_HELD_MAX records. Meanwhile the caller arms nothing
+ * with EXPIRY_F_REDELIVERED, which would look like a held delivery of that timer.
  *
  * Returns the number of expirations or, if that is 0, a page error. The work is
  * bounded: the result may be less than is due, even 0. timers_due() tells

@@ -9,7 +9,7 @@ of a RELATIVE request."""
 
 from wire import (ACK, ARM, CANCEL, CLEAR, CREDIT, DROP, EEXIST, EINVAL, ENOENT,
                   EOPNOTSUPP, EXPIRED, HELLO, HOUR, LATER, NEVER, NEW, QUERY,
-                  QUEUES, RECORD, REFRESH, RELATIVE, SCAN, STAT, add)
+                  QUEUES, RECORD, REDELIVERED, REFRESH, RELATIVE, SCAN, STAT, add)
 
 UNKNOWN = -1
 FAR = 3 * HOUR
@@ -110,16 +110,17 @@ def bad_request(queue, r):
         return (1 + (r >> 12) % 6, 0, 1 + (r >> 16 & 0x7ff), *some), EINVAL
     if kind < 8:
         op = 1 + (r >> 12) % 6
-        known = {ARM: RELATIVE | LATER | (NEW if queue.keyed else 0),
+        known = {ARM: RELATIVE | LATER | (NEW if queue.keyed else 0) |
+                      (REDELIVERED if queue.acking else 0),
                  REFRESH: RELATIVE | LATER}.get(op, 0)
-        flags = (r >> 20 & 255) & ~known or 2
+        flags = (r >> 20 & 255) & ~known or 128
         return (op, flags, 0, *some), EINVAL
     if kind == 8:
         return (ARM, 0, 0, some[0], 0 if queue.keyed else timer, *some[2:]), \
             EINVAL
     if kind == 9:
         if queue.keyed:
-            return (ARM, 2, 0, *some), EINVAL
+            return (ARM, 32, 0, *some), EINVAL
         return (ARM, NEW, 0, some[0], 0, *some[2:]), EINVAL
     if kind == 10:
         return ((SCAN, STAT, DROP, QUEUES)[r >> 20 & 3], 1 + (r >> 24) % 255, 0,

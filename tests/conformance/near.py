@@ -7,7 +7,7 @@ leaves open at that moment is allowed and nothing else. Every time is on the
 queue's clock."""
 
 from wire import (ACK, ARM, CANCEL, EEXIST, ENOENT, LATER, MS, NEVER, NEW,
-                  QUERY, REFRESH, RELATIVE, add)
+                  QUERY, REDELIVERED, REFRESH, RELATIVE, add)
 
 # Whether the next consumer gets a delivery once more.
 NO, MUST, MAY = range(3)
@@ -168,7 +168,7 @@ class Op:
             if record != (op, sent[1], status, *sent[3:]):
                 return False
             fine = self.refused(queue, status, now)
-        elif flags or (sent[4] and number != sent[4]):
+        elif flags & ~self.known_flags(queue) or (sent[4] and number != sent[4]):
             return False
         else:
             fine = {ARM: self.armed, REFRESH: self.refreshed,
@@ -182,6 +182,11 @@ class Op:
             queue.take(timer, expired, at)
         queue.settle(timer)
         return True
+
+    def known_flags(self, queue):
+        """A delivery may wait for its ACK. The twin of the core knows when."""
+        describes = self.fields[0] in (REFRESH, CANCEL, QUERY)
+        return REDELIVERED if queue.acking and describes else 0
 
     def refused(self, queue, status, now):
         timer, op = self.timer, self.fields[0]

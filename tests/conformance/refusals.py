@@ -5,7 +5,7 @@ import socket
 
 from replies import AnyQueues, DaemonStat, Hello, Status
 from wire import (ACKING, ARM, CLEAR, CONSUME, CREDIT, DROP, DURABLE, EBUSY,
-                  EINVAL, ENOENT, EOPNOTSUPP, EPROTO, EPROTONOSUPPORT, EXISTING,
+                  EINVAL, ENOENT, EPROTO, EPROTONOSUPPORT, EXISTING,
                   EXPIRED, HELLO, HELLO_RECORD, HOUR, KEYED, MONOTONIC, OBSERVE,
                   QUERY, QUEUES, RECORD, SCAN, STAT, VERSION)
 
@@ -30,7 +30,7 @@ def bad_hellos(rng, queue):
     yield hello(b"", flags, clock, rng.choice((0, 2, 3, -1, 32767))), clock, \
         flags, EPROTONOSUPPORT
     yield hello(b"", flags | rng.choice((32, 128)), clock), clock, None, EINVAL
-    yield hello(b"", flags | DURABLE, clock), clock, flags | DURABLE, EOPNOTSUPP
+    yield hello(b"", flags | DURABLE, clock), clock, flags | DURABLE, EINVAL
     bad = rng.choice((2, 3, 4, 5, 6, 8, 11, 1 << 31, 2**32 - 1))
     yield hello(b"", flags, bad), bad, flags, EINVAL
     yield hello(rng.choice(BAD_NAMES), flags, clock), clock, flags, EINVAL

@@ -55,6 +55,10 @@ void horrible_free(struct horrible *horrible);
 
 struct horrible_timer *horrible_find(struct horrible *horrible, u64 id);
 
+/* Returns the flags of the timer's row in a scan. */
+u8 horrible_row_flags(const struct horrible *horrible,
+		      const struct horrible_timer *timer);
+
 /* Processes one record; @given is the id that a plain queue has given to a
  * successful ARM, else 0. Asserts that it was never given before.
  */

@@ -60,6 +60,17 @@ static void remember(struct horrible *horrible, u64 id)
 	horrible->given[horrible->nr_given++] = id;
 }
 
+u8 horrible_row_flags(const struct horrible *horrible,
+		      const struct horrible_timer *timer)
+{
+	bool waits = timer->unacked || timer->redeliver;
+
+	/* A delivery that a plain queue's reader holds may be its timer's end. */
+	if (!(horrible->mode & EXPIRY_MODE_ACK))
+		waits = !timer->armed;
+	return waits ? EXPIRY_F_REDELIVERED : 0;
+}
+
 static u64 add(u64 a, u64 b)
 {
 	return a > EXPIRY_NEVER - b ? EXPIRY_NEVER : a + b;
@@ -110,8 +121,12 @@ static int arm(struct horrible *horrible, struct expiry_record *record,
 	       u64 now_ns, u64 given)
 {
 	bool keyed = horrible->mode & EXPIRY_MODE_KEYED;
+	bool unacked = record->flags & EXPIRY_F_REDELIVERED;
 	struct horrible_timer *timer = NULL;
 	u64 deadline;
+
+	if (unacked && !(horrible->mode & EXPIRY_MODE_ACK && record->period_ms))
+		return -EINVAL;
 
 	if (keyed != !!record->id ||
 	    (!keyed && record->flags & EXPIRY_F_NEW))
@@ -138,16 +153,21 @@ static int arm(struct horrible *horrible, struct expiry_record *record,
 		.cookie = record->cookie,
 		.period_ms = record->period_ms,
 		.armed = true,
+		.unacked = unacked,
 		.past = deadline < now_ns,
 	};
+	record->flags = 0;
 	record->deadline_ns = deadline;
 	horrible->arms++;
 	return 0;
 }
 
-static void describe(struct expiry_record *record,
+static void describe(const struct horrible *horrible,
+		     struct expiry_record *record,
 		     const struct horrible_timer *timer)
 {
+	record->flags = horrible->mode & EXPIRY_MODE_ACK ?
+			horrible_row_flags(horrible, timer) : 0;
 	record->deadline_ns = timer->deadline;
 	record->cookie = timer->cookie;
 	record->period_ms = timer->period_ms;
@@ -156,7 +176,8 @@ static void describe(struct expiry_record *record,
 static int cancel(struct horrible *horrible, struct expiry_record *record,
 		  struct horrible_timer *timer, u64 now_ns)
 {
-	describe(record, timer);
+	timer->redeliver &= timer->unacked;
+	describe(horrible, record, timer);
 	horrible->cancels++;
 	if (!timer->unacked) {
 		forget(horrible, timer);
@@ -188,7 +209,8 @@ static void end_late(struct horrible *horrible, struct horrible_timer *timer)
 static u8 flags_of(u8 op)
 {
 	if (op == EXPIRY_OP_ARM)
-		return EXPIRY_F_RELATIVE | EXPIRY_F_LATER | EXPIRY_F_NEW;
+		return EXPIRY_F_RELATIVE | EXPIRY_F_LATER | EXPIRY_F_NEW |
+		       EXPIRY_F_REDELIVERED;
 	if (op == EXPIRY_OP_REFRESH)
 		return EXPIRY_F_RELATIVE | EXPIRY_F_LATER;
 	return 0;
@@ -210,6 +232,7 @@ static int apply(struct horrible *horrible, struct expiry_record *record,
 		record->cookie = horrible->nr;
 		for (i = 0; i < horrible->nr; i++)
 			horrible->cancels += horrible->timer[i].armed;
+		record->flags = 0;
 		horrible->nr = 0;
 		return 0;
 	}
@@ -221,6 +244,8 @@ static int apply(struct horrible *horrible, struct expiry_record *record,
 			return -EINVAL;
 		if (!timer || !(timer->unacked || timer->redeliver))
 			return -ENOENT;
+		describe(horrible, record, timer);
+		record->flags = 0;
 		if (timer->unacked)
 			end_delivery(horrible, timer);
 		else
@@ -238,12 +263,12 @@ static int apply(struct horrible *horrible, struct expiry_record *record,
 		if (!timer->period_ms)
 			timer->redeliver = false;
 		horrible->refreshes++;
-		describe(record, timer);
+		describe(horrible, record, timer);
 		return 0;
 	case EXPIRY_OP_CANCEL:
 		return cancel(horrible, record, timer, now_ns);
 	default:
-		describe(record, timer);
+		describe(horrible, record, timer);
 		return 0;
 	}
 }
@@ -256,8 +281,6 @@ void horrible_submit(struct horrible *horrible, struct expiry_record *record,
 	record->status = status;
 	if (status)
 		horrible->refused++;
-	else
-		record->flags = 0;
 }
 
 /* Returns how many times of a periodic timer a fresh delivery stands for. */

@@ -37,7 +37,7 @@ void twins_compare(struct twins *twins)
 		check(twins, row == twins->rows || row[-1].id != row->id,
 		      "row %#llx twice", row->id);
 		check(twins, row->op == EXPIRY_OP_QUERY && !row->status &&
-		      row->flags == (timer->armed ? 0 : EXPIRY_F_REDELIVERED) &&
+		      row->flags == horrible_row_flags(horrible, timer) &&
 		      row->deadline_ns == timer->deadline &&
 		      row->cookie == timer->cookie &&
 		      row->period_ms == timer->period_ms,

@@ -67,10 +67,12 @@ static u64 any_deadline(struct twins *twins, u8 flags)
 
 static u8 any_flags(struct twins *twins, u8 op)
 {
+	/* timers_deliver() says what may not come while deliveries are held. */
+	u8 allowed = twins->horrible.nr_held ? ~EXPIRY_F_REDELIVERED : ~0;
 	u8 flags = 0;
 
 	if (twins_chance(twins, 60) == 0)
-		return twins_chance(twins, 256);
+		return twins_chance(twins, 256) & allowed;
 	if (op == EXPIRY_OP_ARM || op == EXPIRY_OP_REFRESH) {
 		if (twins_chance(twins, 3) == 0)
 			flags |= EXPIRY_F_RELATIVE;
@@ -79,7 +81,9 @@ static u8 any_flags(struct twins *twins, u8 op)
 	}
 	if (op == EXPIRY_OP_ARM && twins_chance(twins, 8) == 0)
 		flags |= EXPIRY_F_NEW;
-	return flags;
+	if (op == EXPIRY_OP_ARM && twins_chance(twins, 8) == 0)
+		flags |= EXPIRY_F_REDELIVERED;
+	return flags & allowed;
 }
 
 static u8 any_op(struct twins *twins)

@@ -100,13 +100,20 @@ struct expiry_record {
  *          the new deadline, cookie and period in place; this
  *          acknowledges a delivered, unacknowledged one.
  *          -ENOSPC: the queue is at its limit; -EEXIST: EXPIRY_F_NEW and the
- *          id is armed.
- * REFRESH  in: id, deadline. out: deadline made absolute, cookie, period.
+ *          id is armed. EXPIRY_F_REDELIVERED, for a periodic timer of an
+ *          acknowledging queue: its last delivery waits for ACK, as a row of SCAN
+ *          said (-EINVAL: any other timer).
+ * REFRESH  in: id, deadline. out: deadline made absolute, cookie, period, and
+ *          EXPIRY_F_REDELIVERED if a delivery waits for ACK.
  *          -ENOENT: no such timer is armed (any more).
- * CANCEL   in: id. out: deadline, cookie, period. -ENOENT.
- * ACK      in: id of a delivered timer of an acknowledging queue. -ENOENT:
- *          not delivered or already acknowledged; -EINVAL: plain queue.
- * QUERY    in: id. out: deadline, cookie, period. -ENOENT.
+ * CANCEL   in: id. out: deadline, cookie, period it had, and
+ *          EXPIRY_F_REDELIVERED if a delivery still waits for ACK. -ENOENT.
+ * ACK      in: id of a delivered timer of an acknowledging queue. out: deadline,
+ *          cookie, period; with a period it is armed for that deadline, else it
+ *          has ended. -ENOENT: not delivered or already acknowledged; -EINVAL:
+ *          plain queue.
+ * QUERY    in: id. out: deadline, cookie, period, and EXPIRY_F_REDELIVERED if a
+ *          delivery waits for ACK. -ENOENT.
  * CLEAR    cancel and forget every timer of the queue; out: cookie = how many.
  */
 #define EXPIRY_OP_ARM		1
@@ -121,9 +128,11 @@ struct expiry_record {
 #define EXPIRY_OP_CLOCK_SET	17	/* REALTIME was stepped; deadline_ns = now */
 
 #define EXPIRY_F_RELATIVE	0x01	/* in, ARM REFRESH: deadline from now */
-#define EXPIRY_F_REDELIVERED	0x02	/* out, EXPIRED: delivered before */
+#define EXPIRY_F_REDELIVERED	0x02	/* out: delivered before; in, ARM: likewise */
 #define EXPIRY_F_NEW		0x04	/* in, ARM keyed: -EEXIST if armed */
 #define EXPIRY_F_LATER		0x08	/* in, ARM REFRESH: never bring forward */
+
+#define EXPIRY_F_LATE		0x10	/* out, EXPIRED: due before the daemon began */
 
 #define EXPIRY_NEVER		0xffffffffffffffffULL
 
@@ -240,8 +249,8 @@ struct expiry_batch {
  *	continue, 0 at the end
  *
  * A timer armed during the whole scan is listed exactly once. A timer armed or
- * ended meanwhile may or may not be listed. Rows have no order. A delivered,
- * unacknowledged timer carries EXPIRY_F_REDELIVERED. Returns the number of
+ * ended meanwhile may or may not be listed. Rows have no order. A timer with a
+ * delivery that waits for ACK carries EXPIRY_F_REDELIVERED. Returns the number of
  * records written, which may be 0 before the end. At least all four fields.
  * Errors as SUBMIT.
  */
