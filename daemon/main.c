@@ -21,8 +21,8 @@
 /* Descriptors beside those of clients: the loop, the log, the socket, ... and
  * each thread's.
  */
-#define FILES_OWN	32
-#define FILES_THREAD	8
+#define FILES_OWN	48
+#define FILES_THREAD	16
 
 #define EXIT_USAGE	2
 
@@ -32,6 +32,7 @@ enum option_key {
 	OPTION_DEVICE,
 	OPTION_ENGINE,
 	OPTION_HELP,
+	OPTION_JOURNAL,
 	OPTION_LOOP,
 	OPTION_SOCKET,
 	OPTION_THREADS,
@@ -44,6 +45,7 @@ static const struct option options[] = {
 	{ "device", required_argument, NULL, OPTION_DEVICE },
 	{ "engine", required_argument, NULL, OPTION_ENGINE },
 	{ "help", no_argument, NULL, OPTION_HELP },
+	{ "journal", required_argument, NULL, OPTION_JOURNAL },
 	{ "loop", required_argument, NULL, OPTION_LOOP },
 	{ "socket", required_argument, NULL, OPTION_SOCKET },
 	{ "threads", required_argument, NULL, OPTION_THREADS },
@@ -54,7 +56,7 @@ static const struct option options[] = {
 static const char usage[] =
 	"Usage: expiryd [--socket PATH] [--engine auto|kernel|embedded]\n"
 	"               [--device PATH] [--loop auto|io_uring|epoll] [--threads N]\n"
-	"               [--config FILE] [--check-config]\n"
+	"               [--journal DIR] [--config FILE] [--check-config]\n"
 	"\n"
 	"Serve queues of timers to local programs.\n"
 	"\n"
@@ -66,6 +68,7 @@ static const char usage[] =
 	"  --loop LOOP      how it waits: io_uring, epoll, or auto, which is epoll where\n"
 	"                   io_uring is refused\n"
 	"  --threads N      number of threads, 1 to 64 (1)\n"
+	"  --journal DIR    where durable queues are kept; none: there are none\n"
 	"  --config FILE    read settings (" CONFIG_DEFAULT ", if there is one)\n"
 	"  --check-config   check the settings and exit\n"
 	"  --version        print the version\n"
@@ -74,7 +77,7 @@ static const char usage[] =
 /**
  * struct settings - the command line
  * @socket: NULL = as configured; likewise @engine, @device, @loop,
- *	@threads
+ *	@threads, @journal
  * @file: the configuration; NULL = the default one
  * @check: check the configuration, and do not serve
  */
@@ -84,6 +87,7 @@ static struct settings {
 	const char *device;
 	const char *loop;
 	const char *threads;
+	const char *journal;
 	const char *file;
 	bool check;
 } settings;
@@ -110,6 +114,9 @@ static int parse_argv(int argc, char **argv)
 		case OPTION_HELP:
 			fputs(usage, stdout);
 			return 1;
+		case OPTION_JOURNAL:
+			settings.journal = optarg;
+			break;
 		case OPTION_LOOP:
 			settings.loop = optarg;
 			break;
@@ -189,6 +196,7 @@ static int configure(struct config *config)
 	    override(config, "engine", settings.engine) ||
 	    override(config, "device", settings.device) ||
 	    override(config, "loop", settings.loop) ||
+	    override(config, "journal", settings.journal) ||
 	    override(config, "threads", settings.threads))
 		return -EINVAL;
 	r = config_resolve(config);

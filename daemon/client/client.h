@@ -55,8 +55,9 @@ enum client_state {
  * @in_directory: its queue's entry, a reference until HELLO is answered
  * @state: enum client_state
  * @ops: completions and other threads' answers to come
- * @all: on the thread's list; likewise @ready, @writer, @sent, @starved
- *	and @blocked_lru
+ * @durable: its queue was durable: its replies wait for the journal
+ * @all: on the thread's list; likewise @ready, @writer, @sent, @starved,
+ *	@blocked_lru and @held
  *
  * @recv: the receive, multishot or single
  * @receiving: @recv is in progress; @recv_ending: being cancelled
@@ -101,6 +102,7 @@ struct client {
 	uint8_t state;
 	uint8_t access;
 	bool queueless;
+	bool durable;
 	bool denied;
 	bool receiving;
 	bool recv_ending;
@@ -122,6 +124,7 @@ struct client {
 	struct list sent;
 	struct list starved;
 	struct list blocked_lru;
+	struct list held;
 
 	struct loop_op recv;
 	struct buffer_queue received;
@@ -177,6 +180,7 @@ struct connection_ops {
  * @sent: clients whose send skips its CQE, by their @sent
  * @starved: clients that found no receive buffer, by their @starved
  * @blocked_lru: blocked clients, by their @blocked_lru
+ * @held: clients whose next reply waits for the journal, by their @held
  * @dead: ended clients before their last completion, by @all
  * @written_ns: when the previous turn's answers were ready to submit
  *
@@ -197,6 +201,7 @@ struct connections {
 	struct list sent;
 	struct list starved;
 	struct list blocked_lru;
+	struct list held;
 	struct list dead;
 	uint64_t written_ns;
 };

@@ -43,6 +43,7 @@ void connections_init(struct connections *connections, struct context *context,
 	list_init(&connections->sent);
 	list_init(&connections->starved);
 	list_init(&connections->blocked_lru);
+	list_init(&connections->held);
 	list_init(&connections->dead);
 }
 
@@ -87,6 +88,7 @@ struct client *client_new(struct connections *connections,
 	list_init(&client->sent);
 	list_init(&client->starved);
 	list_init(&client->blocked_lru);
+	list_init(&client->held);
 	list_init(&client->parked);
 	list_init(&client->observer);
 	list_init(&client->all);
@@ -125,6 +127,7 @@ static void client_end(struct client *client)
 	list_del(&client->writer);
 	list_del(&client->starved);
 	list_del(&client->blocked_lru);
+	list_del(&client->held);
 	list_del(&client->all);
 	list_add(&context->connections->dead, &client->all);
 	if (client->ops)
@@ -433,6 +436,23 @@ static void clients_tell_missed(struct connections *connections)
 	}
 }
 
+void clients_refuse(struct connections *connections, int error)
+{
+	struct list *entry, *next;
+
+	for (entry = connections->clients.next; entry != &connections->clients;
+	     entry = next) {
+		struct client *client = container_of(entry, struct client, all);
+
+		next = entry->next;
+		if (client->durable && !output_refuse(client, error))
+			client_fail(client,
+				    "what it was answered cannot be made durable",
+				    -error);
+	}
+	outputs_release(connections);
+}
+
 void clients_turn(struct connections *connections)
 {
 	uint32_t buffers = connections->context->buffers.nr_free;
@@ -468,6 +488,7 @@ void clients_turn(struct connections *connections)
 		       list_empty(&client->sent) &&
 		       list_empty(&client->starved) &&
 		       list_empty(&client->blocked_lru) &&
+		       list_empty(&client->held) &&
 		       list_empty(&client->parked));
 		client_free(client);
 	}

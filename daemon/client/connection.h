@@ -48,6 +48,9 @@ void clients_sent(struct connections *connections);
 /* Ends clients that do not read while their memory exceeds its limit. */
 void clients_bound(struct connections *connections);
 
+/* Refuses with @error all requests whose replies wait for the journal. */
+void clients_refuse(struct connections *connections, int error);
+
 /* Ends a turn: sends, receives again, frees dead clients. */
 void clients_turn(struct connections *connections);
 

@@ -15,6 +15,7 @@
 #include "daemon/engine/engine.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/declaration.h"
+#include "daemon/queue/durable.h"
 #include "daemon/queue/queue.h"
 #include "daemon/queue/store.h"
 #include "daemon/util/util.h"
@@ -121,9 +122,16 @@ static int do_drop(struct client *client)
 		return -EINVAL;
 	if (queue->clients > 1)
 		return -EBUSY;
+	if (queue->journal_number) {
+		r = durable_may_drop(queue);
+		if (r < 0)
+			return r;
+	}
 	r = observers_end(queue);
 	if (r < 0)
 		return r;
+	if (queue->journal_number)
+		durable_drop(queue);
 	declaration = declarations_find(context->declared, queue->name);
 	store_forget(queue);
 	session_detach(client);

@@ -26,6 +26,7 @@
 #include "daemon/engine/engine.h"
 #include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
+#include "daemon/queue/durable.h"
 #include "daemon/queue/queue.h"
 #include "daemon/util/list.h"
 #include "daemon/util/util.h"
@@ -123,8 +124,11 @@ static void delivery_read(struct queue *queue, int result)
 		queue->credit -= result;
 		queue->unsent = !(queue->mode & EXPIRY_MODE_ACK);
 		counter_add(&context->stat.expirations, result);
+		if (queue->journal_number)
+			durable_mark(queue, queue->read.records, result);
 		if (queue->nr_observers)
 			observers_copy(queue, queue->read.records, result);
+		buffer->content = BUFFER_EXPIRATIONS;
 		client_send(client, buffer);
 	}
 	/* It may have ended meanwhile, without memory for what it was sent. */

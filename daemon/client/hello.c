@@ -15,6 +15,7 @@
 #include "daemon/queue/context.h"
 #include "daemon/queue/declaration.h"
 #include "daemon/queue/directory.h"
+#include "daemon/queue/durable.h"
 #include "daemon/queue/queue.h"
 #include "daemon/queue/store.h"
 #include "daemon/util/config.h"
@@ -48,10 +49,6 @@ static int hello_check(const struct expiry_hello *hello, const char **why)
 		*why = "HELLO with unknown flags";
 		return -EINVAL;
 	}
-	if (hello->flags & EXPIRY_HELLO_DURABLE) {
-		*why = "HELLO with DURABLE, which is not supported";
-		return -EOPNOTSUPP;
-	}
 	if (loop_clock(hello->clock_id) < 0) {
 		*why = "HELLO with an unknown clock";
 		return -EINVAL;
@@ -63,6 +60,11 @@ static int hello_check(const struct expiry_hello *hello, const char **why)
 	if (hello->flags & EXPIRY_HELLO_OBSERVE &&
 	    (hello->flags & EXPIRY_HELLO_CONSUME || !hello->name[0])) {
 		*why = "HELLO with OBSERVE and CONSUME, or with OBSERVE and no name";
+		return -EINVAL;
+	}
+	if (hello->flags & EXPIRY_HELLO_DURABLE &&
+	    ((hello->flags & HELLO_MODE) != HELLO_MODE || !hello->name[0])) {
+		*why = "HELLO with DURABLE, but without KEYED, ACK or a name";
 		return -EINVAL;
 	}
 	if (hello_wants_no_queue(hello) &&
@@ -100,9 +102,16 @@ static int hello_make(struct client *client, const struct expiry_hello *hello,
 		return -ENOENT;
 	if (hello->name[0] && !permission_to_make(client))
 		return -EACCES;
+	if (hello->flags & EXPIRY_HELLO_DURABLE) {
+		r = durable_may_make(context);
+		if (r < 0)
+			return r;
+	}
 	r = queue_new(client->context, &plan, queuep);
 	if (r < 0)
 		return r;
+	if (hello->flags & EXPIRY_HELLO_DURABLE)
+		durable_make(*queuep);
 	/* Store the queue before the client gets HELLO's reply. */
 	if (queue_is_named(*queuep))
 		store_keep(*queuep);
@@ -128,6 +137,7 @@ static uint8_t hello_access(const struct expiry_hello *hello)
  */
 static int hello_attach(struct client *client, const struct expiry_hello *hello)
 {
+	const struct context *context = client->context;
 	uint32_t mode = hello->flags & HELLO_MODE;
 	struct queue *queue = NULL;
 	struct access_peer peer;
@@ -139,7 +149,7 @@ static int hello_attach(struct client *client, const struct expiry_hello *hello)
 		return 0;
 	}
 	if (hello->name[0])
-		queue = queue_find(client->context->queues, hello->name);
+		queue = queue_find(context->queues, hello->name);
 	if (!queue)
 		r = hello_make(client, hello, &queue);
 	if (r < 0)
@@ -150,6 +160,10 @@ static int hello_attach(struct client *client, const struct expiry_hello *hello)
 		return -EACCES;
 	if (queue->clock_id != hello->clock_id || queue->mode != mode)
 		return -EINVAL;
+	/* A client that does not ask for it gets it, too. */
+	if (hello->flags & EXPIRY_HELLO_DURABLE && !queue->journal_number)
+		return context->durable ? -EINVAL : -EOPNOTSUPP;
+	client->durable = queue->journal_number;
 	if (hello->flags & EXPIRY_HELLO_CONSUME && queue->consumer)
 		return -EBUSY;
 	if (hello->flags & EXPIRY_HELLO_OBSERVE) {
@@ -221,4 +235,9 @@ void client_hello(struct client *client, struct expiry_record *record)
 	record->id = client->queue ? charge_count_timers(client->queue) : 0;
 	record->deadline_ns = loop_now(&context->loop, hello.clock_id);
 	record->cookie = context->config.records_in_flight;
+	if (client->durable) {
+		record->flags |= EXPIRY_HELLO_DURABLE;
+		record->cookie |= config_commit_ns(&context->config) /
+				  1000000 << 32;
+	}
 }

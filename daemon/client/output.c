@@ -9,6 +9,7 @@
 #include "daemon/loop/buffer.h"
 #include "daemon/loop/loop.h"
 #include "daemon/queue/context.h"
+#include "daemon/queue/durable.h"
 #include "daemon/queue/queue.h"
 #include "daemon/util/histogram.h"
 #include "daemon/util/list.h"
@@ -24,8 +25,19 @@ void output_schedule(struct client *client)
 			 &client->writer);
 }
 
+/* Lets a buffer of a durable queue's client wait for what is logged so far: it may
+ * show that. Expirations do not wait.
+ */
+static void output_hold(struct client *client, struct buffer *buffer)
+{
+	if (client->durable && buffer->content != BUFFER_EXPIRATIONS)
+		buffer->commit = durable_pending(client->context);
+}
+
 void output_push(struct client *client, struct buffer *buffer)
 {
+	buffer->commit = 0;
+	output_hold(client, buffer);
 	buffer->reply = NULL;
 	buffer->reply_tail = NULL;
 	buffer_push(&client->replies, buffer);
@@ -57,6 +69,8 @@ void *output_room(struct client *client, size_t len)
 		output_push(client, buffer);
 	}
 	assert(!client->sending || buffer != client->sending_last);
+	buffer->content = BUFFER_OTHER;
+	output_hold(client, buffer);
 	room = buffer->tail;
 	buffer->tail += len;
 	client->replies_len += len;
@@ -130,15 +144,22 @@ static void output_write(struct client *client)
 			    !client->blocked && client->state <= CLIENT_OPEN &&
 			    !client->eof && !client_full(client) &&
 			    !client->missed && !output_is_awaited(client);
+	uint64_t acked = durable_acked(client->context);
 	struct buffer *buffer = client->replies.first;
 	struct io_uring_sqe *sqe;
 	size_t n = 0;
 
 	if (client->sending || !buffer || client->state == CLIENT_DEAD)
 		return;
+	if (buffer->commit > acked) {
+		list_del(&client->held);
+		list_add(&client->context->connections->held, &client->held);
+		return;
+	}
 	sqe = loop_sqe(&client->context->loop, &client->send);
 	client->send_len = 0;
-	for (; buffer && n < CLIENT_IOVECS; buffer = buffer->next) {
+	for (; buffer && n < CLIENT_IOVECS && buffer->commit <= acked;
+	     buffer = buffer->next) {
 		client->iov[n].iov_base = buffer->head;
 		client->iov[n].iov_len = buffer->tail - buffer->head;
 		client->send_len += buffer->tail - buffer->head;
@@ -185,6 +206,44 @@ bool output_written(struct client *client, uint32_t len)
 		if (last)
 			return true;
 	}
+	return true;
+}
+
+void outputs_release(struct connections *connections)
+{
+	struct list *entry;
+
+	while ((entry = list_pop(&connections->held)))
+		output_schedule(container_of(entry, struct client, held));
+}
+
+/* Answers the requests of a buffer that is not durable with @error. Returns false
+ * if they are among other records.
+ */
+static bool refuse_buffer(struct buffer *buffer, int error)
+{
+	struct expiry_record *record = (void *)buffer->head;
+
+	if (buffer->kind == BUFFER_PRIVATE &&
+	    buffer->content != BUFFER_REPLIES)
+		return false;
+	if (buffer->content != BUFFER_REPLIES)
+		return true;
+	for (; (char *)record < buffer->tail; record++)
+		if (!record->status)
+			record->status = error;
+	buffer->commit = 0;
+	return true;
+}
+
+bool output_refuse(struct client *client, int error)
+{
+	uint64_t acked = durable_acked(client->context);
+	struct buffer *buffer;
+
+	for (buffer = client->replies.first; buffer; buffer = buffer->next)
+		if (buffer->commit > acked && !refuse_buffer(buffer, error))
+			return false;
 	return true;
 }
 

@@ -38,6 +38,14 @@ bool output_block(struct client *client);
  */
 bool output_written(struct client *client, uint32_t len);
 
+/* Lets clients whose replies waited for the journal write again. */
+void outputs_release(struct connections *connections);
+
+/* Answers all requests whose replies wait for the journal with @error. Returns
+ * false if some cannot be answered any more: the client must end.
+ */
+bool output_refuse(struct client *client, int error);
+
 /* Sends the pending replies of all writers. */
 void outputs_write(struct connections *connections);
 

@@ -25,6 +25,7 @@
 #include "daemon/queue/access.h"
 #include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
+#include "daemon/queue/durable.h"
 #include "daemon/queue/queue.h"
 #include "daemon/util/histogram.h"
 #include "daemon/util/list.h"
@@ -95,6 +96,8 @@ static void run_done(struct client *client, int result)
 	 */
 	for (i = batch->progress; result < 0 && i < batch->count; i++)
 		batch->records[i].status = result;
+	if (client->queue && client->queue->journal_number)
+		durable_log(client->queue, batch->records, batch->count);
 	reply_count(client->received.first, batch->count);
 }
 
@@ -127,11 +130,47 @@ static void refuse(struct client *client, struct buffer *buffer, uint32_t count)
 	reply_count(buffer, nr);
 }
 
-/* Passes the next run to the engine, where it may be @busy for some time. */
-static void do_run(struct client *client, struct buffer *buffer, bool overdue)
+/* Bounds a run of a durable queue to what the journal takes now. Returns false if
+ * that is nothing: then *@waitp, or the first records have been refused.
+ */
+static bool admit_durable(struct client *client, struct buffer *buffer,
+			  uint32_t *countp, bool *waitp)
 {
-	const struct engine_ops *ops = client->context->engine->ops;
+	struct expiry_record *record = (void *)buffer->head;
+	uint32_t refused, i;
+	int error;
+
+	*countp = durable_admit(client->queue, record, *countp, &refused,
+				&error);
+	if (*countp)
+		return true;
+	for (i = 0; i < refused; i++)
+		record[i].status = error;
+	reply_count(buffer, refused);
+	*waitp = !refused;
+	return false;
+}
+
+/* Passes records to the engine. One that answers later may do so out of order,
+ * which the journal must not be: for a durable queue it answers now.
+ */
+static int submit(struct queue *queue, struct engine_io *batch)
+{
+	const struct engine_ops *ops = queue->context->engine->ops;
+
+	if (queue->journal_number && ops->kind == EXPIRY_ENGINE_KERNEL)
+		return ops->submit_now(queue->engine_queue, batch->records,
+				       batch->count);
+	return ops->submit(queue->engine_queue, batch);
+}
+
+/* Passes the next run to the engine, where it may be @busy for some time. Returns
+ * false if it has to be tried again in another turn.
+ */
+static bool do_run(struct client *client, struct buffer *buffer, bool overdue)
+{
 	struct engine_io *batch = &client->batch;
+	bool wait = false;
 	uint32_t count;
 	int r;
 
@@ -141,23 +180,27 @@ static void do_run(struct client *client, struct buffer *buffer, bool overdue)
 	batch->count = count;
 	if (!client->queue) {
 		run_done(client, -ENOENT);
-		return;
+		return true;
 	}
+	if (client->queue->journal_number &&
+	    !admit_durable(client, buffer, &count, &wait))
+		return !wait;
 	batch->count = charge_admit(client->queue, batch->records, count,
 				    &client->batch_timers);
 	if (!batch->count) {
 		refuse(client, buffer, count);
-		return;
+		return true;
 	}
 	histogram_add(&client->context->batch, batch->count);
 	batch->done = client_batch_done;
-	r = ops->submit(client->queue->engine_queue, batch);
+	r = submit(client->queue, batch);
 	if (r == -EINPROGRESS) {
 		client_io_begin(client);
-		return;
+		return true;
 	}
 	charge_complete(client->queue, client->batch_timers);
 	run_done(client, r);
+	return true;
 }
 
 /* ------------------------------------------------------------------ overload */
@@ -227,6 +270,12 @@ static struct buffer *buffer_for_io(struct client *client)
 	return copy;
 }
 
+static void client_send_replies(struct client *client, struct buffer *buffer)
+{
+	buffer->content = BUFFER_REPLIES;
+	client_send(client, buffer);
+}
+
 /* Ends a processed buffer: sends it, or frees it if it has no reply. */
 static void send_replies(struct client *client, struct buffer *buffer)
 {
@@ -242,7 +291,7 @@ static void send_replies(struct client *client, struct buffer *buffer)
 	if (buffer->head == buffer->tail)
 		buffer_put(&client->context->buffers, buffer);
 	else
-		client_send(client, buffer);
+		client_send_replies(client, buffer);
 }
 
 /* Puts the client aside until a spare buffer for its reply is returned. */
@@ -276,7 +325,8 @@ static uint32_t requests_process(struct client *client, struct buffer *buffer,
 		} else if (overdue && is_refusable(record->op)) {
 			refuse_busy(client, buffer);
 		} else if (!is_daemon_op(record->op)) {
-			do_run(client, buffer, overdue);
+			if (!do_run(client, buffer, overdue))
+				break;
 		} else if (client_full(client) || more >= SCAN_REQUESTS) {
 			/* Wait until the long replies before this one are sent.
 			 */

@@ -220,6 +220,7 @@ void checkpoint_begin(struct checkpoint *checkpoint, uint64_t keep)
 	checkpoint->keep = keep;
 	checkpoint->mends = journal->state == JOURNAL_MENDING;
 	checkpoint->started_ns = clock.ns[1];
+	checkpoint->abandoned = 0;
 	checkpoint->rows = 0;
 	checkpoint->next = 1;
 	checkpoint->offset = 0;
@@ -278,6 +279,11 @@ void checkpoint_end(struct checkpoint *checkpoint)
 	put(checkpoint, &mark);
 }
 
+void checkpoint_abandon(struct checkpoint *checkpoint, int error)
+{
+	checkpoint->abandoned = error;
+}
+
 /* Writes the block that gathers; the other one gathers from now on. */
 static void write_block(struct checkpoint *checkpoint)
 {
@@ -298,8 +304,10 @@ void checkpoint_turn(struct checkpoint *checkpoint)
 		return;
 	/* After a failure the journal needs another one, behind a new segment.
 	 */
-	if (journal->state == JOURNAL_FAILED) {
-		end(checkpoint, journal->error);
+	if (journal->state == JOURNAL_FAILED)
+		checkpoint->abandoned = journal->error;
+	if (checkpoint->abandoned) {
+		end(checkpoint, checkpoint->abandoned);
 		return;
 	}
 	if (checkpoint->state == CHECKPOINT_SCANNING) {

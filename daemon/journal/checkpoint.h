@@ -44,6 +44,7 @@ enum checkpoint_state {
  * @offset: of that block
  * @gather: the one that gathers is number @gathering
  * @job: writes number !@gathering while @writing
+ * @abandoned: -errno, 0 = it is not
  * @started_ns: CLOCK_MONOTONIC
  */
 struct checkpoint {
@@ -66,6 +67,7 @@ struct checkpoint {
 	struct journal_block *block;
 	bool mends;
 	bool writing;
+	int abandoned;
 	int result;
 	uint64_t started_ns;
 };
@@ -90,6 +92,9 @@ void checkpoint_put(struct checkpoint *checkpoint, uint64_t queue,
 
 /* Says that all rows are put. */
 void checkpoint_end(struct checkpoint *checkpoint);
+
+/* Gives the one in progress up: its rows cannot be read. */
+void checkpoint_abandon(struct checkpoint *checkpoint, int error);
 
 /* Begins what can begin. Called once a turn, before journal_turn(). */
 void checkpoint_turn(struct checkpoint *checkpoint);

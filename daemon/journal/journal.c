@@ -28,11 +28,21 @@ static struct journal_block *gathering(const struct journal *journal)
 	return journal->gather[journal->gathering].block;
 }
 
-/* Forgets what has gathered. */
+/* Prepares an empty block. */
 static void gather_nothing(struct journal *journal)
 {
 	gathering(journal)->count = 0;
 	journal->gather[journal->gathering].queue = 0;
+}
+
+/* Drops what has gathered, after a failure. A listing that waits for that block is
+ * sent once the journal is mended.
+ */
+static void drop_gathered(struct journal *journal)
+{
+	if (gathering(journal)->count)
+		journal->next_lsn++;
+	gather_nothing(journal);
 }
 
 /* --------------------------------------------------------------- beginning */
@@ -335,7 +345,7 @@ static void maker_done(struct journal_job *job)
 		    journal->state != JOURNAL_FAILED) {
 			journal->state = JOURNAL_FAILED;
 			journal->error = maker->result;
-			gather_nothing(journal);
+			drop_gathered(journal);
 			journal->config.events->failed(journal, maker->result);
 		}
 		return;
@@ -416,7 +426,7 @@ static void journal_fail(struct journal *journal, int error)
 		return;
 	journal->state = JOURNAL_FAILED;
 	journal->error = error;
-	gather_nothing(journal);
+	drop_gathered(journal);
 	journal->config.events->failed(journal, error);
 }
 

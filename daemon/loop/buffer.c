@@ -96,6 +96,8 @@ static void buffer_reset(struct buffer *buffer, uint32_t len)
 	buffer->reply = NULL;
 	buffer->reply_tail = NULL;
 	buffer->received_ns = 0;
+	buffer->commit = 0;
+	buffer->content = BUFFER_OTHER;
 }
 
 struct buffer *buffer_received(struct buffers *buffers, uint32_t flags,

@@ -28,12 +28,21 @@ enum buffer_kind {
 	BUFFER_PRIVATE,
 };
 
+/* Kinds of records in a buffer that is sent. */
+enum buffer_content {
+	BUFFER_OTHER,
+	BUFFER_REPLIES,		/* one buffer of requests, answered in place */
+	BUFFER_EXPIRATIONS,
+};
+
 /**
  * struct buffer - a buffer
  * @next: in its queue
  * @data: @size bytes (const), aligned to 16 at least
  * @head: the first byte that is still needed
  * @tail: behind the last
+ * @commit: block of the journal to wait for before it is sent, 0 = none
+ * @content: enum buffer_content; set before it is sent
  * @received_ns: when it arrived, CLOCK_MONOTONIC, until that is counted
  * @reply: while requests become replies: the first reply
  * @reply_tail: behind the last; NULL until processing began
@@ -46,9 +55,11 @@ struct buffer {
 	char *reply;
 	char *reply_tail;
 	uint64_t received_ns;
+	uint64_t commit;
 	uint32_t size;
 	uint16_t number;
 	uint8_t kind;
+	uint8_t content;
 };
 
 /* A queue of buffers, first in, first out. */

@@ -23,8 +23,10 @@
 
 struct connections;
 struct declarations;
+struct durable;
 struct engine;
 struct engine_ops;
+struct journal_directory;
 struct listing;
 struct loss;
 struct queues;
@@ -44,6 +46,7 @@ struct summaries;
  * @declared: queues that files declare
  * @declared_before: the previous set, until all threads have @declared
  * @loss: timers that end with the daemon
+ * @journal: directory of the journals; NULL = no queue is durable (const)
  * @plan: use of memory (const)
  *
  * The first thread replaces @declared; each other thread has its own pointer to
@@ -64,6 +67,7 @@ struct shared {
 	struct declarations *declared;
 	struct declarations *declared_before;
 	struct loss *loss;
+	struct journal_directory *journal;
 	struct memory_plan plan;
 };
 
@@ -109,6 +113,7 @@ struct context_stat {
  * @engine: const after start
  * @recount: posted by another thread, for charges_recount()
  * @queues: its queues (const); likewise @connections, @listing, @summaries
+ * @durable: the journal of its durable queues; NULL = none
  * @turn_ns: as in struct expiry_server_stat; likewise @batch, @request_ns
  */
 struct context {
@@ -126,6 +131,7 @@ struct context {
 	struct connections *connections;
 	struct listing *listing;
 	struct summaries *summaries;
+	struct durable *durable;
 	struct context_stat stat;
 	struct histogram turn_ns;
 	struct histogram batch;

@@ -80,13 +80,13 @@ static uint32_t fewest(const struct directory *directory, bool named)
 }
 
 static struct directory_entry *directory_add(struct directory *directory,
-					     const char *name)
+					     const char *name, uint32_t thread)
 {
 	struct directory_entry *entry = pool_get(&directory->pool);
 
 	if (!entry)
 		return NULL;
-	entry->thread = fewest(directory, name[0]);
+	entry->thread = thread;
 	memcpy(entry->name, name, sizeof(entry->name));
 	list_init(&entry->all);
 	if (name[0]) {
@@ -107,7 +107,25 @@ struct directory_entry *directory_get(struct directory *directory,
 	if (name[0])
 		entry = directory_find(directory, name);
 	if (!entry)
-		entry = directory_add(directory, name);
+		entry = directory_add(directory, name,
+				      fewest(directory, name[0]));
+	if (entry)
+		entry->references++;
+	pthread_mutex_unlock(&directory->lock);
+	return entry;
+}
+
+struct directory_entry *directory_get_in(struct directory *directory,
+					 const char *name, uint32_t thread)
+{
+	struct directory_entry *entry;
+
+	pthread_mutex_lock(&directory->lock);
+	entry = directory_find(directory, name);
+	if (!entry)
+		entry = directory_add(directory, name, thread);
+	else if (entry->thread != thread)
+		entry = NULL;
 	if (entry)
 		entry->references++;
 	pthread_mutex_unlock(&directory->lock);

@@ -57,6 +57,12 @@ void directory_deinit(struct directory *directory);
 struct directory_entry *directory_get(struct directory *directory,
 				      const char *name);
 
+/* Returns the same, where a new one is in @thread. NULL, too, if the queue is in
+ * another thread.
+ */
+struct directory_entry *directory_get_in(struct directory *directory,
+					 const char *name, uint32_t thread);
+
 /* Takes one more reference; NULL is allowed. */
 struct directory_entry *directory_ref(struct directory *directory,
 				      struct directory_entry *entry);

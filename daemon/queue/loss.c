@@ -46,7 +46,8 @@ static void add_row(struct loss *loss, const char *name, uint64_t timers)
 
 static void count_queue(struct loss *loss, struct queue *queue)
 {
-	uint64_t timers = queue->stored ? 0 : charge_count_timers(queue);
+	uint64_t timers = queue->stored || queue->journal_number ?
+				  0 : charge_count_timers(queue);
 
 	if (!timers)
 		return;

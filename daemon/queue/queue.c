@@ -140,7 +140,9 @@ int queue_new(struct context *context, const struct queue_plan *plan,
 	struct queue *queue;
 	int r;
 
-	if (!share_take(&account->queues, 1, context->config.queues_per_user)) {
+	if (!share_take(&account->queues, 1,
+			plan->is_restored ? UINT64_MAX :
+					    context->config.queues_per_user)) {
 		counter_add(&context->stat.refused_queues, 1);
 		return -EDQUOT;
 	}

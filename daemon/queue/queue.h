@@ -49,6 +49,9 @@ struct context;
  * @rewinding: deliveries to an earlier consumer are made due again
  * @clock_set: the consumer must get a CLOCK_SET
  * @dying: removed, once @reading is over
+ * @journal_number: of a durable queue, in the thread's journal; 0 = it is none
+ * @late_before_ns: what was due before is LATE; of a durable queue only, likewise
+ * @again_before_ns: what was due before may have been delivered
  * @stored: in the service manager's store; @store_pending: should be
  *
  * @declared stays true while the queue's file has a fault. @unsent is used for
@@ -90,6 +93,10 @@ struct queue {
 	bool dying;
 	bool stored;
 	bool store_pending;
+
+	uint64_t journal_number;
+	uint64_t late_before_ns;
+	uint64_t again_before_ns;
 };
 
 /**
@@ -124,6 +131,7 @@ void queues_deinit(struct queues *queues);
  * @user: the owner
  * @config: clock, mode, limit, slack
  * @layout: EXPIRY_LAYOUT_*
+ * @is_restored: it was made before: the limits of queues do not count
  */
 struct queue_plan {
 	const char *name;
@@ -131,6 +139,7 @@ struct queue_plan {
 	struct user *user;
 	struct expiry_config config;
 	uint32_t layout;
+	bool is_restored;
 };
 
 /* Returns the thread's queue @name, EXPIRY_NAME_MAX bytes, or NULL. */

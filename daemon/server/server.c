@@ -11,6 +11,7 @@
 
 #include "daemon/engine/engine.h"
 #include "daemon/queue/context.h"
+#include "daemon/queue/durable.h"
 #include "daemon/queue/declaration.h"
 #include "daemon/queue/loss.h"
 #include "daemon/queue/store.h"
@@ -189,6 +190,7 @@ static int server_init(struct server *server, const struct config *config)
 		.listener.reserve = -1,
 		.listener.file.lock_fd = -1,
 		.service.fd = -1,
+		.journal.fd = -1,
 	};
 	shared->started_ns = loop_now_exactly(CLOCK_BOOTTIME);
 	accounts_init(&shared->accounts);
@@ -203,6 +205,14 @@ static int server_init(struct server *server, const struct config *config)
 	r = store_init(&server->store, shared);
 	if (r < 0)
 		return r;
+	if (strcmp(config->journal, "none")) {
+		r = durable_open(&server->journal, config->journal);
+		if (!r)
+			r = durable_check_threads(&server->journal, shared->nr);
+		if (r < 0)
+			return r;
+		shared->journal = &server->journal;
+	}
 	return server_declare(shared, config);
 }
 
@@ -217,6 +227,7 @@ static void server_deinit(struct server *server)
 	loss_log(&server->loss);
 	loss_deinit(&server->loss);
 	directory_deinit(&shared->directory);
+	journal_directory_close(&server->journal);
 	accounts_deinit(&shared->accounts);
 	for (i = 0; i < shared->nr && server->threads[i]; i++) {
 		/* Free mailboxes only after all posting has ended. */

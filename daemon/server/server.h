@@ -13,6 +13,7 @@
 #include <stdint.h>
 
 #include "daemon/queue/context.h"
+#include "daemon/journal/directory.h"
 #include "daemon/queue/loss.h"
 #include "daemon/queue/store.h"
 #include "daemon/server/handshake.h"
@@ -25,7 +26,8 @@ struct thread;
 
 /**
  * struct server - the server
- * @shared: the state of all threads, with pointers to @store and @loss
+ * @shared: the state of all threads, with pointers to @store,
+ *	@loss and @journal
  * @threads: one for each worker
  */
 struct server {
@@ -33,6 +35,7 @@ struct server {
 	struct thread *threads[THREADS_MAX];
 	struct store store;
 	struct loss loss;
+	struct journal_directory journal;
 	struct handshakes handshakes;
 	struct heartbeats heartbeats;
 	struct listener listener;

@@ -24,6 +24,7 @@
 #include "daemon/loop/time-namespace.h"
 #include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
+#include "daemon/queue/durable.h"
 #include "daemon/queue/loss.h"
 #include "daemon/queue/queue.h"
 #include "daemon/queue/store.h"
@@ -148,6 +149,9 @@ int worker_init(struct worker *worker, struct shared *shared, uint32_t number,
 	r = store_take(context);
 	if (r < 0)
 		return r;
+	r = durable_init(&worker->durable, context);
+	if (r < 0)
+		return r;
 	declare_all(context);
 	r = clock_init(&worker->clock, &context->loop, worker_clock_set,
 		       context);
@@ -177,6 +181,7 @@ void worker_deinit(struct worker *worker)
 	loss_count(context);
 	clients_deinit(&worker->connections);
 	queues_deinit(&worker->queues);
+	durable_deinit(&worker->durable);
 	loop_deinit(&context->loop);
 	if (context->engine)
 		context->engine->ops->close(context->engine);
@@ -246,6 +251,36 @@ static void worker_resume(struct worker *worker)
 	list_splice(&connections->ready, &connections->no_spare);
 }
 
+/* Begins what the journal has to do, and answers what is durable. Returns whether
+ * it needs another turn at once.
+ */
+static bool worker_commit(struct worker *worker)
+{
+	struct durable *durable = &worker->durable;
+	bool again = durable_turn(durable);
+
+	if (durable->failed)
+		clients_refuse(&worker->connections, durable->error);
+	if (durable->advanced)
+		outputs_release(&worker->connections);
+	durable->failed = false;
+	durable->advanced = false;
+	return again;
+}
+
+/* Completes commits before the end. */
+static int worker_end_commits(struct worker *worker)
+{
+	struct context *context = &worker->context;
+	int r = 0;
+
+	while (!r && durable_is_stopping(&worker->durable))
+		r = loop_turn(&context->loop, true);
+	outputs_release(&worker->connections);
+	outputs_write(&worker->connections);
+	return r;
+}
+
 /* Returns whether nothing is left to do before the next completion. */
 static bool worker_is_idle(const struct worker *worker)
 {
@@ -280,6 +315,8 @@ int worker_run(struct worker *worker)
 		}
 		/* Do not wait before sends that skip their CQE are complete. */
 		wait = list_empty(&connections->sent);
+		if (context->durable && worker_commit(worker))
+			wait = false;
 		clients_turn(connections);
 		if (context->buffers.spare_wanted && context->buffers.spare)
 			worker_resume(worker);
@@ -296,6 +333,11 @@ int worker_run(struct worker *worker)
 		histogram_add(&context->turn_ns,
 			      connections->written_ns - began_ns);
 		worker->turn_end(worker);
+	}
+	if (context->durable) {
+		r = worker_end_commits(worker);
+		if (r < 0)
+			goto broken;
 	}
 	/* Submit the answers of this turn. */
 	loop_submit(&context->loop);

@@ -14,6 +14,7 @@
 #include "daemon/client/summary.h"
 #include "daemon/loop/clock-watch.h"
 #include "daemon/queue/context.h"
+#include "daemon/queue/durable.h"
 #include "daemon/queue/queue.h"
 
 /**
@@ -29,6 +30,7 @@ struct worker {
 	struct listing listing;
 	struct summaries summaries;
 	struct clock_watch clock;
+	struct durable durable;
 	void (*turn_end)(struct worker *worker);
 	bool stop;
 };

@@ -19,6 +19,9 @@
  */
 #define MOST	(1ULL << 48)
 
+/* Longest time between flushes of the journal. */
+#define COMMIT_MS_MAX	60000
+
 /**
  * struct config_key - a setting
  * @name: in the file
@@ -70,6 +73,8 @@ static const struct config_key config_keys[] = {
 	TEXT(loop, "auto", true),
 	TEXT(layout, "sorted", false),
 	TEXT(log_level, "info", false),
+	TEXT(journal, "none", true),
+	TEXT(commit, "flushed", true),
 	TEXT(queue_files, CONFIG_QUEUE_FILES, false),
 	TEXT(undeclared, "anybody", false),
 	TEXT(undeclared_group, "expiry", false),
@@ -115,6 +120,7 @@ static void *field(struct config *config, const struct config_key *key)
 
 void config_init(struct config *config)
 {
+	const char *state;
 	size_t i;
 
 	memset(config, 0, sizeof(*config));
@@ -129,6 +135,12 @@ void config_init(struct config *config)
 	/* Clear all of it, as config_set() does. */
 	memset(config->socket, 0, sizeof(config->socket));
 	socket_default(config->socket, sizeof(config->socket));
+	/* The service manager's StateDirectory=. */
+	state = getenv("STATE_DIRECTORY");
+	if (state && *state && strlen(state) < sizeof(config->journal)) {
+		memset(config->journal, 0, sizeof(config->journal));
+		strcpy(config->journal, state);
+	}
 }
 
 uint32_t config_layout(const struct config *config)
@@ -138,6 +150,20 @@ uint32_t config_layout(const struct config *config)
 	if (!strcmp(config->layout, "radix"))
 		return EXPIRY_LAYOUT_RADIX;
 	return EXPIRY_LAYOUT_SORTED;
+}
+
+/* Returns the milliseconds of a setting `commit`, 0 = it is none. */
+static uint64_t commit_ms(const char *value)
+{
+	uint64_t ms;
+
+	value = key_file_number(value, 10, &ms);
+	return value && !strcmp(value, "ms") && ms <= COMMIT_MS_MAX ? ms : 0;
+}
+
+uint64_t config_commit_ns(const struct config *config)
+{
+	return commit_ms(config->commit) * 1000000;
 }
 
 static const char *set_number(struct config *config,
@@ -197,6 +223,9 @@ const char *config_set(struct config *config, const char *name,
 		if (!strcmp(name, "undeclared") && strcmp(value, "anybody") &&
 		    strcmp(value, "group") && strcmp(value, "nobody"))
 			return "is not anybody, group or nobody";
+		if (!strcmp(name, "commit") && strcmp(value, "flushed") &&
+		    !commit_ms(value))
+			return "is not flushed, or a time of 1ms to 60000ms";
 		/* strncpy() clears the rest, so that settings can be compared.
 		 */
 		strncpy(field(config, key), value, key->text);

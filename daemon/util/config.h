@@ -22,6 +22,8 @@ struct config {
 	char loop[16];
 	char layout[16];
 	char log_level[16];
+	char journal[CONFIG_PATH_MAX];
+	char commit[16];
 	char queue_files[CONFIG_PATH_MAX];
 	char undeclared[16];
 	char undeclared_group[64];
@@ -61,6 +63,9 @@ struct config {
 
 /* Returns the EXPIRY_LAYOUT_* of queues made from now on. */
 uint32_t config_layout(const struct config *config);
+
+/* Returns the time between flushes of the journal, 0 = one with each commit. */
+uint64_t config_commit_ns(const struct config *config);
 
 void config_init(struct config *config);
 

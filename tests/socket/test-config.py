@@ -19,7 +19,7 @@ import time
 
 import declared
 import tap
-from client import (CONSUME, HOUR, OBSERVE, QUERY, SCAN, SIZE, STAT, STAT_BODY,
+from client import (ACKING, CONSUME, DURABLE, HOUR, KEYED, OBSERVE, QUERY, SCAN, SIZE, STAT, STAT_BODY,
                     Closed, Connection, Record, arm, attach, hello, pack, wait_for)
 from daemon import ENGINE, ROOT, THREADS, Daemon, as_user
 
@@ -373,7 +373,24 @@ def loop(daemon):
         return connection.stat().loop
 
 
+def durable(daemon):
+    """Returns the status of HELLO with DURABLE, and the interval in its reply."""
+    with Connection(daemon.path) as connection:
+        reply = connection.hello("durable", DURABLE | KEYED | ACKING)
+        return (errno.errorcode.get(-reply.status, 0), reply.cookie >> 32)
+
+
+def state_folder():
+    path = named("journal")
+    os.makedirs(path, mode=0o700, exist_ok=True)
+    return path
+
+
 ROWS = {
+    "journal": Row({"none": ("ENOTSUP", 0), state_folder(): (0, 0)}, durable,
+                   given=("engine", "socket")),
+    "commit": Row({"flushed": (0, 0), "20ms": (0, 20)}, durable,
+                  "journal = %s\n" % state_folder(), given=("engine", "socket")),
     "socket": Row({named("one"): ["one"], named("two"): ["two"]}, answers,
                   given=("engine", "threads")),
     "socket_mode": Row({"0640": 0o640, "0600": 0o600},

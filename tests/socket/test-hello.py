@@ -117,8 +117,8 @@ def test_unknown_flags_are_refused(daemon):
         refused(daemon, errno.EINVAL, "flags", flag)
 
 
-def test_durable_is_not_supported_yet(daemon):
-    refused(daemon, errno.EOPNOTSUPP, "durable", DURABLE)
+def test_durable_needs_a_journal(daemon):
+    refused(daemon, errno.EINVAL, "durable", DURABLE)
 
 
 def test_unknown_clocks_are_refused(daemon):

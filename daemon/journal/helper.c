@@ -1,0 +1,234 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <assert.h>
+#include <errno.h>
+#include <signal.h>
+#include <sys/eventfd.h>
+#include <unistd.h>
+
+#include "daemon/journal/helper.h"
+#include "daemon/util/util.h"
+#include "expiry/wire.h"
+
+static struct helper *helper_of(struct journal_runner *runner)
+{
+	return container_of(runner, struct helper, runner);
+}
+
+static void append(struct journal_job **listp, struct journal_job *job)
+{
+	while (*listp)
+		listp = &(*listp)->next;
+	job->next = NULL;
+	*listp = job;
+}
+
+/* ------------------------------------------------------------------ threads */
+
+static void wake_loop(struct helper *helper)
+{
+	static const uint64_t one = 1;
+
+	while (write(helper->fd, &one, sizeof(one)) < 0 && errno == EINTR)
+		;
+}
+
+static void *thread_main(void *data)
+{
+	struct helper_thread *thread = data;
+	struct helper *helper = thread->helper;
+	struct journal_job *job;
+
+	pthread_mutex_lock(&helper->lock);
+	for (;;) {
+		job = thread->todo;
+		if (!job && thread->stop)
+			break;
+		if (!job) {
+			pthread_cond_wait(&thread->work, &helper->lock);
+			continue;
+		}
+		thread->todo = job->next;
+		pthread_mutex_unlock(&helper->lock);
+		job->run(job);
+		pthread_mutex_lock(&helper->lock);
+		append(&helper->done, job);
+		wake_loop(helper);
+	}
+	pthread_mutex_unlock(&helper->lock);
+	return NULL;
+}
+
+static int thread_start(struct helper *helper, struct helper_thread *thread,
+			const char *name)
+{
+	sigset_t all, before;
+	int r;
+
+	thread->helper = helper;
+	pthread_cond_init(&thread->work, NULL);
+	/* Only the first thread of the daemon takes signals. */
+	sigfillset(&all);
+	pthread_sigmask(SIG_SETMASK, &all, &before);
+	r = -pthread_create(&thread->thread, NULL, thread_main, thread);
+	pthread_sigmask(SIG_SETMASK, &before, NULL);
+	thread->is_running = !r;
+	if (!r)
+		pthread_setname_np(thread->thread, name);
+	return r;
+}
+
+static void thread_end(struct helper_thread *thread)
+{
+	if (!thread->is_running)
+		return;
+	pthread_mutex_lock(&thread->helper->lock);
+	thread->stop = true;
+	pthread_cond_signal(&thread->work);
+	pthread_mutex_unlock(&thread->helper->lock);
+	pthread_join(thread->thread, NULL);
+	pthread_cond_destroy(&thread->work);
+	thread->is_running = false;
+}
+
+static void thread_add(struct helper_thread *thread, struct journal_job *job)
+{
+	pthread_mutex_lock(&thread->helper->lock);
+	append(&thread->todo, job);
+	pthread_cond_signal(&thread->work);
+	pthread_mutex_unlock(&thread->helper->lock);
+}
+
+/* --------------------------------------------------------------------- loop */
+
+static void wait_done(struct helper *helper)
+{
+	io_uring_prep_read(loop_sqe(helper->loop, &helper->woken), helper->fd,
+			   &helper->count, sizeof(helper->count), 0);
+}
+
+static void helper_woken(struct loop_op *op, int result, uint32_t flags)
+{
+	struct helper *helper = container_of(op, struct helper, woken);
+	struct journal_job *job, *next;
+
+	(void)flags;
+	if (result == -ECANCELED)
+		return;
+	pthread_mutex_lock(&helper->lock);
+	job = helper->done;
+	helper->done = NULL;
+	pthread_mutex_unlock(&helper->lock);
+	for (; job; job = next) {
+		next = job->next;
+		job->done(job);
+	}
+	wait_done(helper);
+}
+
+static void helper_start(struct journal_runner *runner,
+			 struct journal_job *job)
+{
+	thread_add(&helper_of(runner)->background, job);
+}
+
+static void thread_commit(struct journal_runner *runner,
+			  struct journal_write *write)
+{
+	thread_add(&helper_of(runner)->commits, &write->job);
+}
+
+static void commit_step(struct helper *helper)
+{
+	struct journal_write *write = helper->commit;
+
+	if (--helper->nr_pending)
+		return;
+	helper->commit = NULL;
+	write->job.done(&write->job);
+}
+
+static void commit_written(struct loop_op *op, int result, uint32_t flags)
+{
+	struct helper *helper = container_of(op, struct helper, written);
+	struct journal_write *write = helper->commit;
+
+	(void)flags;
+	if (result < 0)
+		write->result = result;
+	else if ((uint32_t)result != write->len)
+		write->result = -EIO;
+	commit_step(helper);
+}
+
+static void commit_synced(struct loop_op *op, int result, uint32_t flags)
+{
+	struct helper *helper = container_of(op, struct helper, synced);
+
+	(void)flags;
+	/* A failed write cancels the sync: its own error is the reason. */
+	if (result < 0 && !helper->commit->result)
+		helper->commit->result = result;
+	commit_step(helper);
+}
+
+/* Starts both requests in one submission: the second one waits in the kernel. */
+static void ring_commit(struct journal_runner *runner,
+			struct journal_write *write)
+{
+	struct helper *helper = helper_of(runner);
+	struct io_uring_sqe *sqe;
+
+	assert(!helper->commit && write->len);
+	helper->commit = write;
+	helper->nr_pending = 1 + write->sync;
+	write->result = 0;
+	loop_reserve(helper->loop, 2);
+	sqe = loop_sqe(helper->loop, &helper->written);
+	io_uring_prep_write(sqe, write->fd, write->data, write->len,
+			    write->offset);
+	if (!write->sync)
+		return;
+	sqe->flags |= IOSQE_IO_LINK;
+	sqe = loop_sqe(helper->loop, &helper->synced);
+	io_uring_prep_fsync(sqe, write->fd, IORING_FSYNC_DATASYNC);
+}
+
+/* --------------------------------------------------------------- beginning */
+
+int helper_init(struct helper *helper, struct loop *loop)
+{
+	bool ring = loop->ops->kind == EXPIRY_LOOP_IO_URING;
+	int r = 0;
+
+	*helper = (struct helper) {
+		.runner.start = helper_start,
+		.runner.commit = ring ? ring_commit : thread_commit,
+		.loop = loop,
+		.woken.done = helper_woken,
+		.written.done = commit_written,
+		.synced.done = commit_synced,
+	};
+	pthread_mutex_init(&helper->lock, NULL);
+	helper->fd = eventfd(0, EFD_CLOEXEC);
+	if (helper->fd < 0)
+		r = -errno;
+	if (!r)
+		r = thread_start(helper, &helper->background, "expiryd-journal");
+	if (!r && !ring)
+		r = thread_start(helper, &helper->commits, "expiryd-commit");
+	if (r < 0)
+		helper_deinit(helper);
+	else
+		wait_done(helper);
+	return r;
+}
+
+void helper_deinit(struct helper *helper)
+{
+	thread_end(&helper->background);
+	thread_end(&helper->commits);
+	if (helper->fd >= 0)
+		close(helper->fd);
+	helper->fd = -1;
+	pthread_mutex_destroy(&helper->lock);
+}

@@ -1,0 +1,131 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * Durable queues: the thread's journal and its queues. What they answer is
+ * logged, their replies wait for it, and after a start they are made anew.
+ *
+ * With the kernel engine the module's queue is the working set. A queue that the
+ * service manager kept is ahead of the journal; it is not filled again, and a
+ * checkpoint begins at once. After a reboot it is made anew.
+ */
+#ifndef DAEMON_DURABLE_H
+#define DAEMON_DURABLE_H
+
+#include <stdbool.h>
+#include <stdint.h>
+#include <linux/expiry.h>
+
+#include "daemon/journal/checkpoint.h"
+#include "daemon/journal/directory.h"
+#include "daemon/journal/helper.h"
+#include "daemon/journal/journal.h"
+
+struct context;
+struct queue;
+
+/**
+ * struct durable - a thread's durable queues
+ * @next_number: of the next queue in the journal
+ * @nr: durable queues
+ * @advanced: more replies may be sent; likewise @failed, with @error
+ * @is_failing: it failed, and is not mended
+ * @is_stopping: the daemon stops
+ * @wants_checkpoint: as soon as possible, but not before @retry_ns
+ * @wants_clock: expirations were sent, or the last CLOCK is old
+ * @rows: of the last checkpoint, or timers at the start
+ * @scan_index: of the next queue in the pool; likewise @scan_number, @cursor: where
+ *	in that queue, 0 = its beginning
+ * @limit_number: queues from here on are younger than the checkpoint
+ * @tick: wakes the loop, while @ticking
+ *
+ * @retry_ns is on CLOCK_MONOTONIC.
+ */
+struct durable {
+	struct context *context;
+	struct helper helper;
+	struct journal journal;
+	struct checkpoint checkpoint;
+	uint64_t next_number;
+	uint64_t nr;
+	bool advanced;
+	bool failed;
+	bool is_failing;
+	bool is_stopping;
+	int error;
+	bool wants_checkpoint;
+	bool wants_clock;
+	uint64_t rows;
+	uint64_t retry_ns;
+	uint64_t scan_index;
+	uint64_t scan_number;
+	uint64_t cursor;
+	uint64_t limit_number;
+	struct loop_op tick;
+	bool ticking;
+	struct __kernel_timespec tick_time;
+};
+
+/* Opens the directory of @path for all threads. Returns 0 or -errno, after a line
+ * in the log.
+ */
+int durable_open(struct journal_directory *directory, const char *path);
+
+/* Checks that the journal has no queues of threads from @nr on. Returns 0 or -errno,
+ * after a line in the log.
+ */
+int durable_check_threads(struct journal_directory *directory, uint32_t nr);
+
+/* Reads the thread's journal and makes its queues. Returns 0 or -errno, after a
+ * line in the log.
+ */
+int durable_init(struct durable *durable, struct context *context);
+
+/* At the daemon's end: makes durable what has gathered, with the time. Returns
+ * whether it has to be called again after another turn.
+ */
+bool durable_is_stopping(struct durable *durable);
+void durable_deinit(struct durable *durable);
+
+/* Returns whether a queue can be made durable: 0; -EOPNOTSUPP: there is no
+ * journal; -EAGAIN: not in this turn; -EIO, -ENOSPC, ...: it takes none now.
+ */
+int durable_may_make(const struct context *context);
+
+/* Makes the queue durable: its creation is logged. It may be made. */
+void durable_make(struct queue *queue);
+
+/* Returns the record that makes the queue anew. */
+struct journal_make durable_describe(const struct queue *queue);
+
+/* Returns whether the queue's end can be logged: 0, or the same errors. */
+int durable_may_drop(const struct queue *queue);
+
+/* Ends the queue in the journal. It may be dropped. */
+void durable_drop(struct queue *queue);
+
+/* Returns how many of the first @count requests for a durable queue may be carried
+ * out now. 0: with *@errorp 0 none until something completes, else the first
+ * @refusedp are to be refused with it.
+ */
+uint32_t durable_admit(struct queue *queue, const struct expiry_record *records,
+		       uint32_t count, uint32_t *refusedp, int *errorp);
+
+/* Logs the replies to @count requests. */
+void durable_log(struct queue *queue, const struct expiry_record *records,
+		 uint32_t count);
+
+/* Marks expirations of a durable queue that were due before the start. */
+void durable_mark(const struct queue *queue, struct expiry_record *records,
+		  uint32_t count);
+
+/* Returns the block that a reply of a durable queue has to wait for. */
+uint64_t durable_pending(const struct context *context);
+
+/* Returns the block up to which replies may be sent. */
+uint64_t durable_acked(const struct context *context);
+
+/* Begins commits and the steps of a checkpoint: at the end of a turn. Returns
+ * true if it needs another turn at once.
+ */
+bool durable_turn(struct durable *durable);
+
+#endif /* DAEMON_DURABLE_H */

@@ -1,0 +1,456 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+#include <ctype.h>
+#include <errno.h>
+#include <fcntl.h>
+#include <stdlib.h>
+#include <string.h>
+#include <time.h>
+#include <unistd.h>
+
+#include "daemon/engine/engine.h"
+#include "daemon/journal/directory.h"
+#include "daemon/queue/charge.h"
+#include "daemon/queue/context.h"
+#include "daemon/queue/directory.h"
+#include "daemon/queue/queue.h"
+#include "daemon/queue/restore.h"
+#include "daemon/queue/store.h"
+#include "daemon/util/log.h"
+#include "daemon/util/name.h"
+#include "daemon/util/util.h"
+
+#define BOOT_ID_FILE	"/proc/sys/kernel/random/boot_id"
+#define NSEC_PER_MSEC	1000000ULL
+
+/* After a crash the last CLOCK record may be as old, and deliveries younger. */
+#define CLOCK_OLD_NS	1000000000ULL
+
+/* Least size of the table of queues. */
+#define TABLE_MIN	256U
+
+/**
+ * struct restore_entry - a queue of the journal
+ * @number: 0 = the entry is free
+ * @queue: NULL = it was dropped
+ * @is_kept: the module has its timers
+ */
+struct restore_entry {
+	uint64_t number;
+	struct queue *queue;
+	bool is_kept;
+};
+
+/* -------------------------------------------------------------------- clocks */
+
+/* Reads the machine's boot id; zeros where it is unknown. */
+static void read_boot_id(uint8_t boot_id[16])
+{
+	char text[64] = "";
+	int fd = open(BOOT_ID_FILE, O_RDONLY | O_CLOEXEC);
+	int i, nibbles = 0;
+
+	memset(boot_id, 0, 16);
+	if (fd < 0)
+		return;
+	if (read(fd, text, sizeof(text) - 1) > 0)
+		for (i = 0; text[i] && nibbles < 32; i++) {
+			int digit = isdigit((unsigned char)text[i]) ?
+					    text[i] - '0' :
+				    text[i] >= 'a' && text[i] <= 'f' ?
+					    text[i] - 'a' + 10 : -1;
+
+			if (digit < 0)
+				continue;
+			boot_id[nibbles / 2] |= digit << (nibbles % 2 ? 0 : 4);
+			nibbles++;
+		}
+	close(fd);
+}
+
+/* Sets how deadlines have to be moved. MONOTONIC does not count the time without
+ * the machine; BOOTTIME does, by the wall clock. The clocks of a container may go
+ * back though the machine is the same.
+ */
+static void set_shift(struct restore *restore, const struct recovery *recovery)
+{
+	const uint64_t *then = recovery->clock.ns, *now = restore->now_ns;
+	int64_t off;
+
+	if (!recovery->has_clock)
+		return;
+	if (!memcmp(restore->boot_id, recovery->boot_id,
+		    sizeof(restore->boot_id)) && now[2] >= then[2])
+		return;
+	off = now[0] > then[0] ? now[0] - then[0] : 0;
+	restore->shift.op = JOURNAL_OP_SHIFT;
+	restore->shift.by_ns[0] = now[1] - then[1];
+	restore->shift.by_ns[1] = now[2] - then[2] - off;
+}
+
+/* Returns a deadline on the clocks of now. */
+static uint64_t move(uint64_t deadline_ns, int64_t by_ns)
+{
+	if (deadline_ns == EXPIRY_NEVER || !by_ns)
+		return deadline_ns;
+	if (by_ns < 0)
+		return deadline_ns > -(uint64_t)by_ns ? deadline_ns + by_ns : 0;
+	return deadline_ns + by_ns < deadline_ns ? EXPIRY_NEVER :
+						   deadline_ns + by_ns;
+}
+
+static int64_t shift_of(const struct restore *restore,
+			const struct recovery_place *place, uint32_t clock_id)
+{
+	int clock = loop_clock(clock_id);
+
+	/* REALTIME is absolute. */
+	if (clock < 1)
+		return 0;
+	return place->shift_ns[clock - 1] + restore->shift.by_ns[clock - 1];
+}
+
+/* Sets until when expirations may have been delivered. */
+static void set_late(struct restore *restore, const struct recovery *recovery)
+{
+	bool is_clean = recovery->clock.flags & JOURNAL_CLOCK_CLEAN;
+	int64_t by_ns[LOOP_CLOCKS] = {
+		0, restore->shift.by_ns[0], restore->shift.by_ns[1],
+	};
+	uint32_t i;
+
+	for (i = 0; recovery->has_clock && i < LOOP_CLOCKS; i++)
+		restore->late_ns[i] =
+			move(recovery->clock.ns[i] +
+				     (is_clean ? 0 : CLOCK_OLD_NS), by_ns[i]);
+}
+
+/* -------------------------------------------------------------------- queues */
+
+static struct restore_entry *find(const struct restore *restore,
+				  uint64_t number)
+{
+	uint32_t i = number * 0x9e3779b1U & (restore->table_size - 1);
+
+	while (restore->table[i].number && restore->table[i].number != number)
+		i = (i + 1) & (restore->table_size - 1);
+	return &restore->table[i];
+}
+
+static int grow(struct restore *restore)
+{
+	struct restore_entry *old = restore->table;
+	uint32_t size = restore->table_size, i;
+
+	if (2 * (restore->table_used + 1) <= size)
+		return 0;
+	restore->table_size = size ? 2 * size : TABLE_MIN;
+	restore->table = calloc(restore->table_size, sizeof(*old));
+	if (!restore->table) {
+		restore->table = old;
+		restore->table_size = size;
+		return -ENOMEM;
+	}
+	for (i = 0; i < size; i++)
+		if (old[i].number)
+			*find(restore, old[i].number) = old[i];
+	free(old);
+	return 0;
+}
+
+/* Makes the queue with this thread, or takes the one that the service manager
+ * kept.
+ */
+static int make_queue(struct restore *restore, const struct journal_make *make,
+		      struct restore_entry *entry)
+{
+	struct context *context = restore->context;
+	struct queue_plan plan = {
+		.name = make->name,
+		.config = {
+			.clock_id = make->clock_id,
+			.mode = make->mode,
+			.limit = context->config.timers_per_queue,
+		},
+		.layout = config_layout(&context->config),
+		.is_restored = true,
+	};
+	struct queue *queue = queue_find(context->queues, make->name);
+	int r = 0;
+
+	if (queue && queue->journal_number)
+		return -EEXIST;
+	if (queue && (queue->mode != make->mode ||
+		      queue->clock_id != make->clock_id))
+		return -EEXIST;
+	entry->is_kept = queue;
+	restore->is_ahead |= entry->is_kept;
+	if (!queue) {
+		if (context->shared->nr > 1) {
+			plan.in_directory =
+				directory_get_in(&context->shared->directory,
+						 make->name, context->number);
+			if (!plan.in_directory)
+				return -ENOMEM;
+		}
+		plan.user = user_get(&context->users, make->uid);
+		r = plan.user ? queue_new(context, &plan, &queue) : -ENOMEM;
+		if (r < 0 && plan.user)
+			user_put(&context->users, plan.user);
+		directory_unref(&context->shared->directory, plan.in_directory);
+		if (r < 0)
+			return r;
+		store_keep(queue);
+	}
+	queue->journal_number = entry->number;
+	queue->late_before_ns = restore->now_ns[loop_clock(make->clock_id)];
+	queue->again_before_ns = restore->late_ns[loop_clock(make->clock_id)];
+	entry->queue = queue;
+	return 0;
+}
+
+static int apply_make(struct restore *restore, uint64_t number,
+		      const struct expiry_record *record)
+{
+	struct restore_entry *entry;
+	struct journal_make make;
+	int r;
+
+	memcpy(&make, record, sizeof(make));
+	if (!number || !name_is_valid(make.name) || !make.name[0] ||
+	    loop_clock(make.clock_id) < 0)
+		return -EBADMSG;
+	r = grow(restore);
+	if (r < 0)
+		return r;
+	entry = find(restore, number);
+	if (number >= restore->next_number)
+		restore->next_number = number + 1;
+	/* Once more in the journal behind the checkpoint. */
+	if (entry->number)
+		return entry->queue && !entry->is_kept &&
+		       entry->queue->user->uid != make.uid ?
+			       queue_give(entry->queue, make.uid) : 0;
+	entry->number = number;
+	restore->table_used++;
+	return make_queue(restore, &make, entry);
+}
+
+/* -------------------------------------------------------------------- timers */
+
+/* Gives the batch to the engine. */
+static int flush(struct restore *restore)
+{
+	const struct engine_ops *ops = restore->context->engine->ops;
+	uint32_t i, count = restore->count;
+	int r;
+
+	restore->count = 0;
+	if (!count)
+		return 0;
+	r = ops->submit_now(restore->queue->engine_queue, restore->batch,
+			    count);
+	for (i = 0; !r && i < count; i++)
+		if (restore->batch[i].op == EXPIRY_OP_ARM)
+			r = restore->batch[i].status;
+	return r < 0 ? r : 0;
+}
+
+static int add(struct restore *restore, struct queue *queue,
+	       const struct expiry_record *request)
+{
+	int r = 0;
+
+	if (restore->count == RESTORE_BATCH || restore->queue != queue)
+		r = flush(restore);
+	restore->queue = queue;
+	restore->batch[restore->count++] = *request;
+	return r;
+}
+
+/* Ends the timer, and a delivery of it that waits for its ACK. */
+static int add_end(struct restore *restore, struct queue *queue, uint64_t id)
+{
+	struct expiry_record request = { .op = EXPIRY_OP_CANCEL, .id = id };
+	int r = add(restore, queue, &request);
+
+	request.op = EXPIRY_OP_ACK;
+	return r ? r : add(restore, queue, &request);
+}
+
+/* Arms the timer as @record says. Of the times that a periodic one has missed only
+ * the last is delivered. One with an unacknowledged delivery keeps that.
+ */
+static int add_timer(struct restore *restore, struct queue *queue,
+		     const struct expiry_record *record, int64_t by_ns)
+{
+	uint64_t now_ns = restore->now_ns[loop_clock(queue->clock_id)];
+	uint64_t period_ns = record->period_ms * NSEC_PER_MSEC;
+	struct expiry_record request = {
+		.op = EXPIRY_OP_ARM,
+		.period_ms = record->period_ms,
+		.id = record->id,
+		.deadline_ns = move(record->deadline_ns, by_ns),
+		.cookie = record->cookie,
+	};
+
+	if (period_ns && request.deadline_ns <= now_ns)
+		request.deadline_ns +=
+			(now_ns - request.deadline_ns) / period_ns * period_ns;
+	else if (period_ns && record->flags & EXPIRY_F_REDELIVERED)
+		request.flags = EXPIRY_F_REDELIVERED;
+	return add(restore, queue, &request);
+}
+
+/* Only a periodic timer's last delivery is left of it. */
+static int add_last(struct restore *restore, struct queue *queue,
+		    const struct expiry_record *record, int64_t by_ns)
+{
+	uint64_t now_ns = restore->now_ns[loop_clock(queue->clock_id)];
+	uint64_t period_ns = record->period_ms * NSEC_PER_MSEC;
+	uint64_t next_ns = move(record->deadline_ns, by_ns);
+	struct expiry_record last = {
+		.id = record->id,
+		.deadline_ns = next_ns > period_ns ? next_ns - period_ns : 0,
+		.cookie = record->cookie,
+	};
+
+	if (last.deadline_ns > now_ns)
+		last.deadline_ns = now_ns;
+	return add_timer(restore, queue, &last, 0);
+}
+
+static int apply_timer(struct restore *restore, struct queue *queue,
+		       const struct recovery_place *place,
+		       const struct expiry_record *record)
+{
+	int64_t by_ns = shift_of(restore, place, queue->clock_id);
+	struct expiry_record clear = { .op = EXPIRY_OP_CLEAR };
+
+	switch (record->op) {
+	case EXPIRY_OP_ARM:
+	case EXPIRY_OP_REFRESH:
+	case EXPIRY_OP_QUERY:
+		return add_timer(restore, queue, record, by_ns);
+	case EXPIRY_OP_ACK:
+		if (record->period_ms)
+			return add_timer(restore, queue, record, by_ns);
+		return add_end(restore, queue, record->id);
+	case EXPIRY_OP_CANCEL:
+		if (record->flags & EXPIRY_F_REDELIVERED)
+			return add_last(restore, queue, record, by_ns);
+		return add_end(restore, queue, record->id);
+	case EXPIRY_OP_CLEAR:
+		return add(restore, queue, &clear);
+	default:
+		return -EBADMSG;
+	}
+}
+
+static int apply_drop(struct restore *restore, struct restore_entry *entry)
+{
+	struct queue *queue = entry->queue;
+	int r = flush(restore);
+
+	restore->queue = NULL;
+	entry->queue = NULL;
+	if (entry->is_kept) {
+		queue->journal_number = 0;
+		return r;
+	}
+	store_forget(queue);
+	queue_remove(queue);
+	return r;
+}
+
+static int apply(void *data, const struct recovery_place *place,
+		 const struct expiry_record *record)
+{
+	struct restore *restore = data;
+	struct restore_entry *entry;
+
+	if (record->op == JOURNAL_OP_MAKE)
+		return apply_make(restore, place->queue, record);
+	if (record->op >= JOURNAL_OP_SEGMENT && record->op <= JOURNAL_OP_QUEUE)
+		return 0;
+	if (!place->queue || !restore->table_size)
+		return 0;
+	/* The block in which a checkpoint began may name queues that had been
+	 * dropped before.
+	 */
+	entry = find(restore, place->queue);
+	if (!entry->queue)
+		return 0;
+	if (record->op == JOURNAL_OP_DROP)
+		return apply_drop(restore, entry);
+	return entry->is_kept ? 0 :
+	       apply_timer(restore, entry->queue, place, record);
+}
+
+/* ----------------------------------------------------------------- the whole */
+
+static void count_queue(struct restore *restore, struct queue *queue)
+{
+	const struct engine_ops *ops = restore->context->engine->ops;
+	uint64_t now_ns = restore->now_ns[loop_clock(queue->clock_id)];
+	uint64_t cursor = 0;
+	int i, n;
+
+	charge_update(queue);
+	restore->nr_queues++;
+	restore->nr_timers += charge_count_timers(queue);
+	do {
+		n = ops->scan(queue->engine_queue, restore->batch,
+			      RESTORE_BATCH, &cursor);
+		for (i = 0; i < n; i++)
+			restore->nr_overdue +=
+				restore->batch[i].deadline_ns <= now_ns;
+	} while (n >= 0 && cursor);
+}
+
+static void log_fault(const struct restore *restore,
+		      const struct recovery *recovery, int error)
+{
+	char name[JOURNAL_NAME];
+
+	if (!recovery->why) {
+		log_err("journal: the queues of thread %u cannot be made: %s%s",
+			restore->context->number, strerror(-error),
+			error == -ENOSPC ? " (see queues and timers_per_queue in expiryd.conf)" :
+					   "");
+		return;
+	}
+	journal_name(name, &recovery->fault, false);
+	log_err("journal: %s at byte %llu: %s: the start is refused; see `expiryctl journal check`",
+		name, (unsigned long long)recovery->fault_offset,
+		recovery->why);
+}
+
+int restore_run(struct restore *restore, struct recovery *recovery,
+		struct context *context)
+{
+	uint32_t i;
+	int r;
+
+	*restore = (struct restore) { .context = context, .next_number = 1 };
+	restore->now_ns[0] = loop_now(&context->loop, CLOCK_REALTIME);
+	restore->now_ns[1] = loop_now(&context->loop, CLOCK_MONOTONIC);
+	restore->now_ns[2] = loop_now(&context->loop, CLOCK_BOOTTIME);
+	read_boot_id(restore->boot_id);
+	r = recovery_open(recovery, &context->shared->journal->disk,
+			  context->number, false);
+	if (!r) {
+		set_shift(restore, recovery);
+		set_late(restore, recovery);
+		r = recovery_replay(recovery, apply, restore);
+	}
+	if (!r)
+		r = flush(restore);
+	if (r < 0)
+		log_fault(restore, recovery, r);
+	for (i = 0; !r && i < restore->table_size; i++)
+		if (restore->table[i].queue)
+			count_queue(restore, restore->table[i].queue);
+	free(restore->table);
+	restore->table = NULL;
+	return r;
+}

@@ -1,0 +1,474 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Durable queues: what was answered is there after the daemon was killed."""
+
+import errno
+import os
+import random
+import select
+import shutil
+import signal
+import subprocess
+import tempfile
+import time
+
+import tap
+from client import (ACK, ACKING, ARM, CANCEL, CLEAR, CONSUME, DROP, DURABLE, EXISTING, HOUR,
+                    KEYED, QUERY, REDELIVERED, REFRESH, RELATIVE, Connection, Record, arm,
+                    attach, error, scaled, unpack)
+from daemon import LOOP, PROGRAM, Daemon
+
+LATE = 16
+FLAGS = DURABLE | KEYED | ACKING
+MILLISECOND = 1_000_000
+KILLS = int(os.environ.get("EXPIRY_TEST_KILLS", str(scaled(50, 3))))
+SEED = int(os.environ.get("EXPIRY_TEST_SEED", "1"))
+
+
+class Mortal(Daemon):
+    """A daemon that a test may kill."""
+
+    def __exit__(self, kind, *_):
+        if self.process.poll() == -signal.SIGKILL:
+            self.remove()
+        else:
+            super().__exit__(kind, *_)
+
+
+class Disk:
+    """A folder for journals, and the daemons that use it one after the other."""
+
+    def __init__(self, config=None, folder=None):
+        self.folder = folder or tempfile.mkdtemp(prefix="expiry-journal-")
+        self.is_mine = folder is None
+        self.config = config
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        if self.is_mine:
+            shutil.rmtree(self.folder)
+
+    def daemon(self, **more):
+        return Mortal(self.config, options=["--journal", self.folder], **more)
+
+    def files(self, kind="journal"):
+        return sorted(os.path.join(self.folder, name) for name in os.listdir(self.folder)
+                      if name.startswith(kind + "-"))
+
+
+def kill(daemon):
+    daemon.process.send_signal(signal.SIGKILL)
+    daemon.process.wait()
+
+
+def rows(connection):
+    return {row.id: row for row in connection.scan(100)}
+
+
+def query(connection, number):
+    return connection.request(Record(QUERY, id=number))
+
+
+def test_hello_without_a_journal():
+    with Daemon() as daemon:
+        for flags, status in ((FLAGS, -errno.EOPNOTSUPP),
+                              (DURABLE | KEYED, -errno.EINVAL),
+                              (DURABLE | ACKING, -errno.EINVAL)):
+            with Connection(daemon.path) as connection:
+                reply = connection.hello("queue", flags)
+                assert reply.status == status, (flags, error(reply.status))
+
+
+def test_hello():
+    with Disk() as disk, disk.daemon() as daemon:
+        for name, flags in (("", FLAGS), ("queue", DURABLE | KEYED),
+                            ("queue", DURABLE | ACKING)):
+            with Connection(daemon.path) as connection:
+                assert connection.hello(name, flags).status == -errno.EINVAL
+        with Connection(daemon.path) as connection:
+            reply = connection.hello("queue", FLAGS)
+            assert reply.status == 0 and reply.flags & DURABLE, reply
+            assert reply.cookie >> 32 == 0 and reply.cookie, reply
+        # Who does not ask for it gets it, too, and is told.
+        with Connection(daemon.path) as connection:
+            reply = connection.hello("queue", KEYED | ACKING)
+            assert reply.status == 0 and reply.flags & DURABLE, reply
+        attach(daemon.path, "plain", KEYED | ACKING).close()
+        with Connection(daemon.path) as connection:
+            assert connection.hello("plain", FLAGS).status == -errno.EINVAL
+
+
+def test_requests_survive_a_kill():
+    with Disk() as disk:
+        with disk.daemon() as daemon:
+            with attach(daemon.path, "queue", FLAGS) as connection:
+                for number in range(1, 6):
+                    assert connection.request(
+                        arm(HOUR, number, id=number)).status == 0
+                moved = connection.request(
+                    Record(REFRESH, RELATIVE, id=2, deadline=2 * HOUR))
+                assert connection.request(Record(CANCEL, id=3)).status == 0
+                before = rows(connection)
+            kill(daemon)
+        with disk.daemon() as daemon:
+            with attach(daemon.path, "queue", FLAGS | EXISTING) as connection:
+                assert rows(connection) == before
+                assert query(connection, 2).deadline == moved.deadline
+                assert query(connection, 3).status == -errno.ENOENT
+                assert connection.request(Record(CLEAR)).cookie == 4
+            kill(daemon)
+        with disk.daemon() as daemon:
+            with attach(daemon.path, "queue", FLAGS | EXISTING) as connection:
+                assert not rows(connection)
+                assert connection.request(Record(DROP)).status == 0
+            kill(daemon)
+        with disk.daemon() as daemon, Connection(daemon.path) as connection:
+            assert connection.hello("queue", FLAGS | EXISTING).status == -errno.ENOENT
+
+
+def test_other_queues_end_with_the_daemon():
+    with Disk() as disk:
+        with disk.daemon() as daemon:
+            attach(daemon.path, "durable", FLAGS).close()
+            attach(daemon.path, "other", KEYED | ACKING).close()
+            kill(daemon)
+        with disk.daemon() as daemon, Connection(daemon.path) as connection:
+            assert connection.hello("other", KEYED | ACKING | EXISTING).status == \
+                -errno.ENOENT
+
+
+def test_overdue_first_in_order_and_marked():
+    with Disk() as disk:
+        with disk.daemon() as daemon:
+            with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
+                connection.batch([arm(number * 20 * MILLISECOND, number, id=number)
+                                  for number in (1, 2, 3)])
+                connection.credit(2)
+                first = [connection.expiration() for _ in range(2)]
+                assert [record.id for record in first] == [1, 2]
+                assert connection.request(Record(ACK, id=1)).status == 0
+                # Due while there is no daemon, long after its end.
+                connection.batch([arm(1600 * MILLISECOND, 4, id=4), arm(HOUR, 5, id=5)])
+            kill(daemon)
+        time.sleep(1.7)
+        with disk.daemon() as daemon:
+            with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
+                connection.credit(10)
+                again = [connection.expiration() for _ in range(3)]
+                assert [record.id for record in again] == [2, 3, 4], again
+                assert all(record.flags & LATE for record in again), again
+                # Number 2 had been delivered; number 4 cannot have been.
+                assert again[0].flags & REDELIVERED, again
+                assert not again[2].flags & REDELIVERED, again
+                assert again[0].deadline == first[1].deadline
+                assert connection.request(arm(1, 9, id=9)).status == 0
+                assert connection.expiration().flags == 0
+                assert connection.quiet()
+
+
+def test_periodic_timers_keep_their_phase():
+    with Disk() as disk:
+        with disk.daemon() as daemon:
+            with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
+                armed = connection.request(arm(50 * MILLISECOND, 7, id=7, period=100))
+                connection.credit(1)
+                assert connection.expiration().deadline == armed.deadline
+                acked = connection.request(Record(ACK, id=7))
+                assert acked.status == 0 and acked.period == 100, acked
+                assert acked.deadline == armed.deadline + 100 * MILLISECOND
+            kill(daemon)
+        time.sleep(0.55)
+        with disk.daemon() as daemon:
+            with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
+                connection.credit(3)
+                for number in range(3):
+                    record = connection.expiration()
+                    assert (record.deadline - armed.deadline) % (100 * MILLISECOND) == 0
+                    assert bool(record.flags & LATE) == (number == 0), record
+                    if number:
+                        assert record.deadline > before, record
+                    before = record.deadline
+
+
+def test_a_periodic_timers_delivery_that_waits_for_its_ack():
+    """It stays after REFRESH and after CANCEL."""
+    with Disk() as disk:
+        with disk.daemon() as daemon:
+            with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
+                connection.batch([arm(1, number, id=number, period=3600000)
+                                  for number in (1, 2, 3)])
+                connection.credit(3)
+                assert {connection.expiration().id for _ in range(3)} == {1, 2, 3}
+                moved = connection.request(
+                    Record(REFRESH, RELATIVE, id=1, deadline=9 * HOUR))
+                assert moved.flags == REDELIVERED, moved
+                canceled = connection.request(Record(CANCEL, id=2))
+                assert canceled.flags == REDELIVERED, canceled
+                assert rows(connection)[1].flags == REDELIVERED
+            kill(daemon)
+        with disk.daemon() as daemon:
+            with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
+                connection.credit(9)
+                assert {connection.expiration().id for _ in range(3)} == {1, 2, 3}
+                assert connection.quiet()
+                assert query(connection, 1).deadline == moved.deadline
+                assert query(connection, 2).status == -errno.ENOENT
+                for number in (1, 2, 3):
+                    assert connection.request(Record(ACK, id=number)).status == 0
+                assert sorted(rows(connection)) == [1, 3]
+
+
+class Model:
+    """What a client knows of its queue: ids with their state, and those in doubt."""
+
+    def __init__(self, seed):
+        self.random = random.Random(seed)
+        self.timers = {}
+        self.doubt = {}
+
+    def requests(self, count, ids=300):
+        for _ in range(count):
+            op = self.random.choice((ARM, ARM, ARM, REFRESH, REFRESH, CANCEL))
+            yield Record(op, RELATIVE if op != CANCEL else 0, id=self.random.randint(1, ids),
+                         deadline=self.random.randint(1, 1000) * HOUR if op != CANCEL else 0,
+                         cookie=self.random.getrandbits(60) if op == ARM else 0,
+                         period=self.random.choice((0, 0, 1000)) if op == ARM else 0)
+
+    def send(self, record):
+        self.doubt.setdefault(record.id, []).append(record)
+
+    def apply(self, reply):
+        """A request in doubt, or not yet answered, may still have been carried out."""
+        waiting = self.doubt[reply.id]
+        waiting.pop(0)
+        if not waiting:
+            del self.doubt[reply.id]
+        if reply.status:
+            return
+        if reply.op == CANCEL:
+            self.timers.pop(reply.id, None)
+        else:
+            self.timers[reply.id] = (reply.deadline, reply.cookie, reply.period)
+
+    def check(self, found):
+        for number, row in found.items():
+            state = (row.deadline, row.cookie, row.period)
+            if state == self.timers.get(number):
+                continue
+            assert any(doubt.op in (ARM, REFRESH) for doubt in self.doubt.get(number, ())), \
+                "%d: %s was never, %s is expected" % (number, state, self.timers.get(number))
+        for number in self.timers:
+            assert number in found or any(
+                doubt.op == CANCEL for doubt in self.doubt.get(number, ())), \
+                "%d is lost" % number
+        self.timers = {number: (row.deadline, row.cookie, row.period)
+                       for number, row in found.items()}
+        self.doubt = {}
+
+
+def storm(daemon, connection, model, seconds):
+    """Sends requests, up to 2000 in flight, until the daemon is killed."""
+    end = time.monotonic() + seconds
+    flight, rest = 0, b""
+    answered = 0
+    killed = False
+    connection.socket.settimeout(0)
+    try:
+        while True:
+            if not killed and time.monotonic() > end:
+                daemon.process.send_signal(signal.SIGKILL)
+                killed = True
+            if not killed and flight < 2000:
+                records = list(model.requests(model.random.randint(1, 300)))
+                for record in records:
+                    model.send(record)
+                flight += len(records)
+                rest += b"".join(map(bytes, records))
+            try:
+                if rest:
+                    rest = rest[connection.socket.send(rest):]
+            except BlockingIOError:
+                pass
+            try:
+                data = connection.socket.recv(1 << 20)
+                if not data:
+                    break
+                connection.buffer += data
+            except BlockingIOError:
+                select.select([connection.socket], [], [], 0.005)
+            whole = len(connection.buffer) // 32 * 32
+            for reply in unpack(connection.buffer[:whole]):
+                model.apply(reply)
+                flight -= 1
+                answered += 1
+            connection.buffer = connection.buffer[whole:]
+    except (ConnectionResetError, BrokenPipeError):
+        pass
+    daemon.process.wait()
+    return answered
+
+
+def kills(config, count):
+    model = Model(SEED)
+    answered = 0
+    with Disk(config) as disk:
+        for _ in range(count):
+            with disk.daemon() as daemon:
+                with attach(daemon.path, "queue", FLAGS) as connection:
+                    model.check(rows(connection))
+                    answered += storm(daemon, connection, model,
+                                      model.random.uniform(0.01, 0.15))
+        with disk.daemon() as daemon, attach(daemon.path, "queue", FLAGS) as connection:
+            model.check(rows(connection))
+    assert answered > 100 * count, answered
+    print("# %d kills, %d requests were answered" % (count, answered))
+
+
+def test_kills_under_load():
+    kills(None, KILLS)
+
+
+def test_kills_under_load_with_an_interval():
+    kills("commit = 100ms\n", scaled(10, 2))
+
+
+def test_the_interval_is_told():
+    with Disk("commit = 250ms\n") as disk, disk.daemon() as daemon, \
+            Connection(daemon.path) as connection:
+        assert connection.hello("queue", FLAGS).cookie >> 32 == 250
+
+
+def test_one_daemon_at_a_time():
+    with Disk() as disk, disk.daemon() as daemon:
+        attach(daemon.path, "queue", FLAGS).close()
+        run = subprocess.run([PROGRAM, "--engine", "embedded", "--socket",
+                              daemon.path + "2", "--journal", disk.folder],
+                             stderr=subprocess.PIPE, text=True, check=False, timeout=30)
+        assert run.returncode == 1 and "another process uses it" in run.stderr, run
+
+
+def refused(disk, text):
+    run = subprocess.run([PROGRAM, "--engine", "embedded", "--loop", LOOP, "--socket",
+                          os.path.join(disk.folder, "socket"), "--journal", disk.folder],
+                         stderr=subprocess.PIPE, text=True, check=False, timeout=30)
+    assert run.returncode == 1 and text in run.stderr, run
+
+
+def fill(disk, commits=3):
+    """Leaves a journal of some blocks."""
+    with disk.daemon() as daemon:
+        with attach(daemon.path, "queue", FLAGS) as connection:
+            for number in range(1, commits + 1):
+                connection.request(arm(HOUR, number, id=number))
+        kill(daemon)
+
+
+def test_threads():
+    """Queues stay in the thread of their journal, and a start with fewer is refused."""
+    with Disk() as disk:
+        with disk.daemon(threads=3) as daemon:
+            for name in ("a", "b", "c", "d", "e"):
+                with attach(daemon.path, name, FLAGS) as connection:
+                    assert connection.request(arm(HOUR, 1, id=ord(name))).status == 0
+            kill(daemon)
+        assert len({os.path.basename(path)[8:10] for path in disk.files()}) == 3
+        refused(disk, "start with --threads 3 or more")
+        with disk.daemon(threads=3) as daemon:
+            for name in ("a", "b", "c", "d", "e"):
+                with attach(daemon.path, name, FLAGS | EXISTING) as connection:
+                    assert sorted(rows(connection)) == [ord(name)]
+
+
+def test_files_that_are_not_the_daemons_own():
+    with Disk() as disk:
+        fill(disk)
+        path = disk.files()[0]
+        assert os.stat(path).st_mode & 0o777 == 0o600
+        os.chmod(path, 0o640)
+        refused(disk, "Operation not permitted")
+        os.chmod(path, 0o600)
+        os.rename(path, path + ".moved")
+        os.symlink(path + ".moved", path)
+        refused(disk, "symbolic links")
+        os.unlink(path)
+        os.rename(path + ".moved", path)
+        os.chmod(disk.folder, 0o777)
+        refused(disk, "others may write to it")
+        os.chmod(disk.folder, 0o700)
+        with disk.daemon() as daemon, attach(daemon.path, "queue", FLAGS) as connection:
+            assert sorted(rows(connection)) == [1, 2, 3]
+
+
+def blocks(path):
+    """Yields the offset of each block."""
+    with open(path, "rb") as file:
+        data = file.read()
+    offset = 0
+    while data[offset:offset + 3] == b"EXJ":
+        yield offset
+        offset += int.from_bytes(data[offset + 8:offset + 12], "little")
+
+
+def overwrite(path, offset, data):
+    with open(path, "r+b") as file:
+        file.seek(offset)
+        before = file.read(len(data))
+        file.seek(offset)
+        file.write(data)
+    return before
+
+
+def test_a_torn_tail_is_cut_and_damage_is_refused():
+    with Disk() as disk:
+        fill(disk, 5)
+        path = disk.files()[0]
+        found = list(blocks(path))
+        assert len(found) > 4, found
+        before = overwrite(path, found[2] + 40, b"damage")
+        refused(disk, "%s at byte %d: a bad block" % (os.path.basename(path), found[2]))
+        overwrite(path, found[2] + 40, before)
+        before = overwrite(path, 3, b"\xff")
+        refused(disk, "another version's file")
+        overwrite(path, 3, before)
+        # Nothing shows that the last block was ever answered.
+        overwrite(path, found[-1] + 40, b"damage")
+        with disk.daemon() as daemon, attach(daemon.path, "queue", FLAGS) as connection:
+            assert sorted(rows(connection)) == [1, 2, 3, 4]
+
+
+def test_no_space():
+    """CANCEL and ACK go on for a while; after that nothing is lost, either."""
+    tap.need_root()
+    with tempfile.TemporaryDirectory() as folder:
+        mount = ["mount", "-t", "tmpfs", "-o", "size=14m,mode=700", "none", folder]
+        if subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode:
+            raise tap.Skip("cannot mount a tmpfs")
+        try:
+            disk = Disk(folder=folder)
+            with disk.daemon() as daemon:
+                with attach(daemon.path, "queue", FLAGS) as connection, \
+                        attach(daemon.path, "other") as other:
+                    armed = set()
+                    for start in range(1, 1_000_000, 4000):
+                        replies = connection.batch([
+                            arm(HOUR, 1, id=number) for number in range(start, start + 4000)])
+                        armed.update(r.id for r in replies if not r.status)
+                        bad = {r.status for r in replies if r.status}
+                        if bad:
+                            break
+                    assert bad == {-errno.ENOSPC}, bad
+                    ends = [connection.request(Record(CANCEL, id=number))
+                            for number in list(armed)[:5]]
+                    assert all(reply.status == 0 for reply in ends), ends
+                    armed -= {reply.id for reply in ends}
+                    assert other.request(arm(HOUR)).status == 0
+                kill(daemon)
+            with disk.daemon() as daemon, attach(daemon.path, "queue", FLAGS) as connection:
+                assert set(rows(connection)) == armed
+        finally:
+            subprocess.run(["umount", "-l", folder], check=True)
+
+
+tap.main()
