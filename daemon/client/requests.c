@@ -294,12 +294,45 @@ static void send_replies(struct client *client, struct buffer *buffer)
 		client_send_replies(client, buffer);
 }
 
-/* Puts the client aside until a spare buffer for its reply is returned. */
-static void requests_await_spare(struct client *client)
+/* The clients that were put aside try once more, and those whose time is over are
+ * refused.
+ */
+static void requests_overdue(struct loop_op *op, int result, uint32_t flags)
 {
+	struct connections *connections =
+		container_of(op, struct connections, overdue);
+
+	(void)flags;
+	op->done = NULL;
+	if (result != -ETIME)
+		loop_fail(&connections->context->loop, "time limit of requests",
+			  result);
+	list_splice(&connections->ready, &connections->no_spare);
+}
+
+/* Puts the client aside until a spare buffer for its reply is returned, or its
+ * request is overdue.
+ */
+static void requests_await_spare(struct client *client,
+				 const struct buffer *buffer)
+{
+	struct connections *connections = client->context->connections;
+	struct loop *loop = &client->context->loop;
+	uint64_t after_ns = client->context->config.busy_after * 1000000;
+	uint64_t passed_ns, left_ns;
+
 	assert(!client->busy && list_empty(&client->ready));
-	list_add(&client->context->connections->no_spare, &client->ready);
+	list_add(&connections->no_spare, &client->ready);
 	client->context->buffers.spare_wanted = true;
+	if (!after_ns || !buffer->received_ns || connections->overdue.done)
+		return;
+	passed_ns = loop_now(loop, CLOCK_MONOTONIC) - buffer->received_ns;
+	left_ns = after_ns + 1 - min_u64(passed_ns, after_ns);
+	connections->overdue_in.tv_sec = left_ns / 1000000000;
+	connections->overdue_in.tv_nsec = left_ns % 1000000000;
+	connections->overdue.done = requests_overdue;
+	io_uring_prep_timeout(loop_sqe(loop, &connections->overdue),
+			      &connections->overdue_in, 0, 0);
 }
 
 /* Processes the records of @buffer, the client's first; before @start all are
@@ -339,7 +372,7 @@ static uint32_t requests_process(struct client *client, struct buffer *buffer,
 			} else if (overdue) {
 				refuse_busy(client, buffer);
 			} else {
-				requests_await_spare(client);
+				requests_await_spare(client, buffer);
 				break;
 			}
 		}
