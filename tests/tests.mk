@@ -58,7 +58,7 @@ $(B)/tests/core/soak-%: $(SOAK_SOURCES) $(wildcard core/*.h tests/core/*.h)
 		-DCORE_PAGE_SHIFT=$* -o $@ $(SOAK_SOURCES) -lcmocka
 
 include tests/fuzz/fuzz.mk tests/proof/proof.mk tests/mutate/mutate.mk tests/sim/sim.mk \
-	tests/static/static.mk tests/clients/clients.mk tests/journal/journal.mk
+	tests/static/static.mk tests/clients/clients.mk tests/journal/journal.mk tests/power/power.mk
 
 # The library's tests know it as a program does: by its header and its .so.
 $(B)/tests/lib/%: $(B)/obj/plain/tests/lib/%.o \
