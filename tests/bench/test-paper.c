@@ -19,7 +19,8 @@
 #include "bench/paper/watch.h"
 
 #define RECORDS		10000U
-#define PAGES_MAX	64U
+#define PAGES_MAX	2048U
+#define SIZES_MAX	64U	/* of a memory that is simulated plainly */
 
 /* ------------------------------------------------------------------------
  * The plain simulation: a list, the page touched last in front
@@ -64,8 +65,13 @@ static void plain_touch(struct plain *plain, u32 page, bool write)
  */
 struct both {
 	struct lru lru;
-	struct plain plain[PAGES_MAX];
+	struct plain plain[SIZES_MAX];
 };
+
+static u32 both_sizes(const struct both *both)
+{
+	return both->lru.nr < SIZES_MAX ? both->lru.nr : SIZES_MAX;
+}
 
 static struct both *both_new(u32 nr)
 {
@@ -74,7 +80,7 @@ static struct both *both_new(u32 nr)
 
 	assert_true(nr <= PAGES_MAX);
 	lru_init(&both->lru, nr);
-	for (i = 0; i < nr; i++)
+	for (i = 0; i < both_sizes(both); i++)
 		both->plain[i].resident = i + 1;
 	return both;
 }
@@ -85,7 +91,7 @@ static void both_touch(void *context, u32 page, bool write)
 	u32 i;
 
 	lru_touch(&both->lru, page, write);
-	for (i = 0; i < both->lru.nr; i++)
+	for (i = 0; i < both_sizes(both); i++)
 		plain_touch(&both->plain[i], page, write);
 }
 
@@ -95,7 +101,7 @@ static void both_compare(struct both *both)
 	u32 i;
 
 	lru_counts(&both->lru, counts);
-	for (i = 0; i < both->lru.nr; i++) {
+	for (i = 0; i < both_sizes(both); i++) {
 		assert_int_equal(counts[i].in, both->plain[i].count.in);
 		assert_int_equal(counts[i].out, both->plain[i].count.out);
 	}

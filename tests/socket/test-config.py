@@ -477,7 +477,8 @@ def try_key(key, at_start):
         tap.need_slow()
     if row.engine in ("kernel", "embedded") and row.engine != ENGINE:
         raise tap.Skip("the %s engine's" % row.engine)
-    for first, second in (list(row.seen), list(row.seen)[::-1]):
+    values = list(row.seen)
+    for first, second in zip(values, values[1:] + values[:1]):
         with start(key, row, first) as daemon:
             check(key, first, row, daemon)
             daemon.reload("%s%s = %s\n" % (row.config, key, second))
