@@ -42,11 +42,12 @@ static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 	struct expiry_queue *queue =
 		container_of(timer, struct expiry_queue, timer);
 	/* Read both before the wake-up: a reader on another processor may set
-	 * the timer anew.
+	 * the timer anew. A request there may have done so already.
 	 */
 	ktime_t expires = hrtimer_get_softexpires(timer);
 	ktime_t now = hrtimer_cb_get_time(timer);
 
+	expires = min(expires, now);
 	expiry_fire_wake(queue);
 	trace_expiry_fire(queue, ktime_to_ns(expires),
 			  ktime_to_ns(ktime_sub(now, expires)));

@@ -175,7 +175,8 @@ static int read_i386(struct low *low, int fd, unsigned int ms)
 
 TEST_F(compat, layout_is_a_number)
 {
-	static const __u32 unknown[] = { 0, 3, 1U << 31, ~0U };
+	static const __u32 unknown[] = { 0, EXPIRY_LAYOUT_RADIX + 1,
+					 1U << 31, ~0U };
 	unsigned int i;
 
 	if (!self->known)

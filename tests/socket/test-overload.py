@@ -112,11 +112,11 @@ def test_an_engine_that_hangs_does_not_take_every_buffer():
 
 
 def test_who_does_not_read_is_not_refused():
-    with Daemon("busy_after = 200\nrecords_in_flight = 64\n") as daemon, \
+    with Daemon("busy_after = 1000\nrecords_in_flight = 64\n") as daemon, \
             attach(daemon.path) as lazy, attach(daemon.path) as other:
         # Long replies, so that it is full with a buffer done by half.
         sent = flood(lazy, pack(([arm(HOUR)] * 15 +
-                                 [Record(SCAN, period=400)]) * 32), 0.5)
+                                 [Record(SCAN, period=400)]) * 32), 1.5)
         assert other.stat().records < sent // SIZE
         lazy.socket.settimeout(30)
         answered = 0

@@ -119,7 +119,7 @@ def layouts():
         with open(os.path.join(ROOT, path), encoding="utf-8") as file:
             text = re.sub(r"/\*.*?\*/", "", file.read(), flags=re.S)
         # A union counts by its first member.
-        text = re.sub(r"\tunion \{\n\t(\t[^;]*;\n).*?\n\t\};\n", r"\1", text,
+        text = re.sub(r"\t(?:__extension__ )?union \{\n\t(\t[^;]*;\n).*?\n\t\};\n", r"\1", text,
                       flags=re.S)
         numbers.update(re.findall(r"#define\s+(\w+)\s+(\d+)", text))
         for name, body in re.findall(r"struct (\w+) \{\n(.*?)\n\};", text,
