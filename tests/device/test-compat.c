@@ -30,6 +30,7 @@ TEST(thirty_two_bits)
 #define expiry_batch	batch_i386
 #define expiry_scan	scan_i386
 #define expiry_stat	stat_i386
+#define expiry_features	features_i386
 #pragma pack(push, 4)
 #include <linux/expiry.h>
 #pragma pack(pop)
@@ -38,6 +39,7 @@ TEST(thirty_two_bits)
 #undef expiry_batch
 #undef expiry_scan
 #undef expiry_stat
+#undef expiry_features
 
 /* Padding only adds bytes: equal size is equal layout. */
 _Static_assert(sizeof(struct expiry_record) == sizeof(struct record_i386),
@@ -50,6 +52,8 @@ _Static_assert(sizeof(struct expiry_scan) == sizeof(struct scan_i386),
 	       "scans have holes");
 _Static_assert(sizeof(struct expiry_stat) == sizeof(struct stat_i386),
 	       "statistics have holes");
+_Static_assert(sizeof(struct expiry_features) == sizeof(struct features_i386),
+	       "features have holes");
 
 /* The system calls' numbers on i386. */
 enum {
