@@ -420,7 +420,7 @@ static void log_fault(const struct restore *restore,
 		return;
 	}
 	journal_name(name, &recovery->fault, false);
-	log_err("journal: %s at byte %llu: %s: the start is refused; see `expiryctl journal check`",
+	log_err("journal: %s at byte %llu: %s: the start is refused, see expiryd(8)",
 		name, (unsigned long long)recovery->fault_offset,
 		recovery->why);
 }

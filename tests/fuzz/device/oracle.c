@@ -173,7 +173,7 @@ static void oracle_due(unsigned int queue, int fd)
 /**
  * struct rows - a scan's result
  * @nr: rows
- * @unacked: of these, delivered and not acknowledged
+ * @unacked: of these, with a delivery that waits for its ACK or is to be repeated
  * @first_ns: the earliest deadline of the others
  */
 struct rows {
@@ -215,14 +215,18 @@ static void oracle_rows(int fd)
 	struct expiry_batch batch = { .addr = (uintptr_t)&clear, .count = 1 };
 	struct expiry_stat stat;
 	struct rows rows;
+	uint64_t armed;
 
 	if (scan_all(fd, &rows) || stat_of(fd, &stat))
 		return;
-	/* A periodic timer that is armed again is listed as armed. */
-	if (rows.nr - rows.unacked != stat.armed)
-		finding("%llu listed as armed, %llu counted",
-			(unsigned long long)(rows.nr - rows.unacked), stat.armed);
-	if (rows.unacked > stat.unacked || stat.unacked > rows.nr)
+	armed = rows.nr - rows.unacked;
+	/* In an acknowledging queue one may be armed, and wait for an ACK. */
+	if (stat.mode & EXPIRY_MODE_ACK ?
+	    armed > stat.armed || stat.armed > rows.nr : armed != stat.armed)
+		finding("%llu listed, %llu only as armed, %llu counted so",
+			(unsigned long long)rows.nr, (unsigned long long)armed,
+			stat.armed);
+	if (stat.unacked > (stat.mode & EXPIRY_MODE_ACK ? rows.unacked : rows.nr))
 		finding("%llu listed, of these %llu as delivered, %llu counted so",
 			(unsigned long long)rows.nr,
 			(unsigned long long)rows.unacked, stat.unacked);
