@@ -229,7 +229,9 @@ static int compare_with(int fd, bool unacked)
 		for (i = 0; i < (unsigned int)ret; i++) {
 			const struct expiry_record *row = &rows[i];
 
-			if (row->flags & EXPIRY_F_REDELIVERED && !unacked)
+			/* One that is due again after REWIND is armed. */
+			if (row->flags & EXPIRY_F_REDELIVERED && !unacked &&
+			    row->id <= MANY && !model[row->id].armed)
 				continue;
 			if (!row->id || row->id > MANY || seen[row->id])
 				return 2;
