@@ -25,6 +25,10 @@ FLUSH, FUA, DISCARD, MARK = 1, 2, 4, 8
 WAIT_S = 30
 
 
+class Refused(Exception):
+    """The kernel does not mount a file system."""
+
+
 def run(*command):
     done = subprocess.run(command, stdin=subprocess.DEVNULL,
                           stdout=subprocess.PIPE, stderr=subprocess.STDOUT,
@@ -56,9 +60,12 @@ def loop_device(path, **options):
 @contextlib.contextmanager
 def mounted(device, kind, where):
     """Mounts a device. XFS does not mount a copy of a mounted file system without
-    nouuid."""
-    run("mount", "-t", kind, *(["-o", "nouuid"] if kind == "xfs" else []),
-        device, where)
+    nouuid. Raises Refused."""
+    try:
+        run("mount", "-t", kind, *(["-o", "nouuid"] if kind == "xfs" else []),
+            device, where)
+    except OSError as problem:
+        raise Refused(problem) from problem
     try:
         yield where
     finally:
