@@ -14,21 +14,17 @@ from types import TracebackType
 from typing import Any
 
 from . import session as states
-from .calls import (Calls, listed, replies_of, reply_of, reply_or_gone, stat_reply,
-                    timer_of)
+from .calls import listed, replies_of, reply_of, reply_or_gone, stat_reply, timer_of
 from .due import Batch, Due
 from .errors import NotAttached
-from .options import AsyncRestore, default_path, make_options
+from .handle import CLOSE, READ, RESTORE_BATCH, Handle
+from .options import AsyncRestore
 from .replies import GONE, Listed, Replies, Stat, Timer
 from .request import ListRequest, Request
 from .restore import Part
-from .session import Session
 from .times import REALTIME, Instant, Span
 from .wire import ACK, CANCEL, CLEAR, DROP, HELLO, QUERY, RECORD, STAT
 
-READ = 1 << 18
-RESTORE_BATCH = 512
-CLOSE = 1.0     # seconds that aclose() waits for answers to what was posted
 HANDED = 256    # expirations that become objects at a time
 
 
@@ -128,17 +124,14 @@ def connect(queue: str = "", *, path: str | None = None, clock: int = REALTIME,
         on_clock_set=on_clock_set, on_missed=on_missed))
 
 
-class Queue:
+class Queue(Handle):
     """A queue of the server. Any task of the loop may use it; calls of one turn of the
     loop are sent together. A call that is cancelled may have been carried out."""
 
     _loop: asyncio.AbstractEventLoop
 
     def __init__(self, path: str | None = None, **options: Any) -> None:
-        self._options = make_options(**options)
-        self._path = path or default_path()
-        self._calls = Calls(self._options)
-        self._session = Session(self._options, self._wake)
+        super().__init__(path, self._wake, **options)
         self._transport: asyncio.Transport | None = None
         self._protocol: Protocol | None = None
         self._waiting: set[asyncio.Future[None]] = set()
@@ -269,16 +262,6 @@ class Queue:
     async def drop(self) -> None:
         """Removes this named queue, for all clients."""
         reply_of(await self._call(self._calls.plain(DROP)))
-
-    @property
-    def timers(self) -> int:
-        """Timers in the queue when the connection was made."""
-        return self._session.timers
-
-    @property
-    def connections(self) -> int:
-        """Connections made so far."""
-        return self._session.connections
 
     # ------------------------------------------------------------------
     # Expirations

@@ -22,16 +22,13 @@ ROWS_MAX = 2**32 - 1
 class Calls:
     """Makes requests for a queue with these options."""
 
-    options: Options
-
     def __init__(self, options: Options) -> None:
         self.options = options
-        self._keyed = options.keyed
 
     def arm(self, id: int | None, ttl: Span | None, at: Instant | None, cookie: int,
             period: Span | None, new: bool, later: bool) -> Request:
         deadline, relative = deadline_of(ttl, at, self.options.clock)
-        if self._keyed:
+        if self.options.keyed:
             if id is None:
                 raise TypeError("a keyed queue needs an id")
             id = number(id, "id", 1)
@@ -40,7 +37,7 @@ class Calls:
         flags = RELATIVE * relative | NEW * new | LATER * later
         data = RECORD.pack(ARM, flags, 0, period_ms(period) if period else 0, id or 0,
                            deadline, number(cookie, "cookie"))
-        return Request(ARM, data, 1, flags, self._keyed, self._now(relative))
+        return Request(ARM, data, 1, flags, self.options.keyed, self._now(relative))
 
     def refresh(self, id: int, ttl: Span | None, at: Instant | None,
                 later: bool) -> Request:
@@ -62,7 +59,7 @@ class Calls:
                  cookies: Iterable[int] | None, period: Span | None, new: bool,
                  later: bool) -> Request:
         named = None
-        if self._keyed:
+        if self.options.keyed:
             if ids is None:
                 raise TypeError("a keyed queue needs ids")
             named = self._ids(ids)
@@ -78,7 +75,7 @@ class Calls:
             cookie_column = same_length(column(cookies, "cookies"), count, "cookies")
         data = records(head(ARM, flags, period_ms(period) if period else 0), count, named,
                        deadline, cookie_column)
-        return Request(ARM, data, count, flags, self._keyed, self._now(relative))
+        return Request(ARM, data, count, flags, self.options.keyed, self._now(relative))
 
     def refresh_many(self, ids: Iterable[int], ttl: Span | None, at: Instant | None,
                      deadlines: Iterable[int] | None, later: bool) -> Request:
@@ -136,7 +133,6 @@ def same_length(values: Sized, count: int, what: str) -> array[int]:
     if len(values) != count:
         raise ValueError("%d %s for %d timers" % (len(values), what, count))
     return values
-
 
 
 def reply_of(request: Request) -> Record:

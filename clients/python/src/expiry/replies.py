@@ -9,42 +9,23 @@ from array import array
 from dataclasses import dataclass
 
 from .errors import Refusals, Refused
-from .wire import LOW, RECORD, SIZE, Buffer, columns, lows
+from .wire import LOW, RECORD, SIZE, Buffer, Columns, lows
 
 SHOWN = 100     # exceptions of a group
 
 
-class Replies:
-    """The replies to a batch, in the order of the requests.
-
-    @data: the records, 32 bytes each
-    @op: of all of them
-    """
+class Replies(Columns):
+    """The replies to a batch, in the order of the requests. @op: of all of them"""
 
     def __init__(self, op: int, data: Buffer) -> None:
+        super().__init__(data)
         self.op = op
-        self.data = data
         self._done = lows(data).count(LOW[op])
-
-    def __len__(self) -> int:
-        return len(self.data) // SIZE
 
     @property
     def done(self) -> int:
         """How many were not refused."""
         return self._done
-
-    @property
-    def ids(self) -> array[int]:
-        return columns(self.data)[1::4]
-
-    @property
-    def deadlines(self) -> array[int]:
-        return columns(self.data)[2::4]
-
-    @property
-    def cookies(self) -> array[int]:
-        return columns(self.data)[3::4]
 
     @property
     def statuses(self) -> array[int]:

@@ -15,21 +15,16 @@ from types import TracebackType
 from typing import Any
 
 from . import session as states
-from .calls import (Calls, listed, replies_of, reply_of, reply_or_gone, stat_reply,
-                    timer_of)
+from .calls import listed, replies_of, reply_of, reply_or_gone, stat_reply, timer_of
 from .due import Batch, Due
 from .errors import NotAttached
-from .options import Restore, default_path, make_options
+from .handle import CLOSE, READ, RESTORE_BATCH, Handle
+from .options import Restore
 from .replies import GONE, Listed, Replies, Stat, Timer
 from .request import ListRequest, Request
 from .restore import Part
-from .session import Session
 from .times import REALTIME, Instant, Span
-from .wire import (ACK, CANCEL, CLEAR, DROP, HELLO, QUERY, RECORD, STAT)
-
-READ = 1 << 18
-RESTORE_BATCH = 512
-CLOSE = 1.0     # seconds that close() waits for answers to what was posted
+from .wire import ACK, CANCEL, CLEAR, DROP, HELLO, QUERY, RECORD, STAT
 
 
 def connect(queue: str = "", *, path: str | None = None, clock: int = REALTIME,
@@ -47,17 +42,13 @@ def connect(queue: str = "", *, path: str | None = None, clock: int = REALTIME,
                  on_refused=on_refused, on_clock_set=on_clock_set, on_missed=on_missed)
 
 
-class Queue:
+class Queue(Handle):
     """A queue of the server, by a connection of its own."""
 
     def __init__(self, path: str | None = None, **options: Any) -> None:
-        self._options = make_options(**options)
-        self._path = path or default_path()
-        self._calls = Calls(self._options)
-        self._session = Session(self._options, lambda: None)
+        super().__init__(path, lambda: None, **options)
         self._socket: socket.socket | None = None
         self._buffer = memoryview(bytearray(READ))
-        self._ready: list[Due] = []
         try:
             self._attach()
         except BaseException:
@@ -120,8 +111,7 @@ class Queue:
     def post_ack(self, ids: array[int]) -> None:
         """Acknowledges without waiting. The requests go out with the next call that waits,
         or with flush()."""
-        request = self._calls.many(ACK, ids)
-        self._post(request)
+        self._post(self._calls.many(ACK, ids))
 
     def flush(self) -> None:
         """Waits until all that was posted is answered."""
@@ -156,16 +146,6 @@ class Queue:
     def drop(self) -> None:
         """Removes this named queue, for all clients."""
         reply_of(self._call(self._calls.plain(DROP)))
-
-    @property
-    def timers(self) -> int:
-        """Timers in the queue when the connection was made."""
-        return self._session.timers
-
-    @property
-    def connections(self) -> int:
-        """Connections made so far."""
-        return self._session.connections
 
     # ------------------------------------------------------------------
     # Expirations

@@ -68,8 +68,8 @@ LOW = [low_of(op) for op in range(256)]
 
 def records(first: int, count: int, ids: array[int] | None, deadline: int | array[int],
             cookie: int | array[int]) -> memoryview:
-    """Returns @count requests with the same first 8 bytes. Columns are assigned whole:
-    packing record by record costs three times as much."""
+    """Returns @count requests with the same first 8 bytes. Columns are assigned whole,
+    which is faster than to pack record by record."""
     out = array("Q", bytes(SIZE * count))
     out[0::4] = array("Q", (first,)) * count
     if ids is not None:
@@ -90,6 +90,30 @@ def columns(data: Buffer) -> array[int]:
     out = array("Q")
     out.frombytes(data)
     return out
+
+
+class Columns:
+    """Records as a buffer, and their fields as columns. @data: 32 bytes a record"""
+
+    __slots__ = ("data",)
+
+    def __init__(self, data: Buffer) -> None:
+        self.data = data
+
+    def __len__(self) -> int:
+        return len(self.data) // SIZE
+
+    @property
+    def ids(self) -> array[int]:
+        return columns(self.data)[1::4]
+
+    @property
+    def deadlines(self) -> array[int]:
+        return columns(self.data)[2::4]
+
+    @property
+    def cookies(self) -> array[int]:
+        return columns(self.data)[3::4]
 
 
 def lows(data: Buffer) -> array[int]:
