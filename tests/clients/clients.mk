@@ -21,7 +21,7 @@ CLIENT_QUICK := $(wildcard tests/clients/test-*.py) tests/clients/test-python-ty
 CLIENT_TESTS := $(CLIENT_QUICK)
 include clients/go/go.mk clients/rust/rust.mk
 bench-clients: $(CLIENT_BENCHES)
-CLIENTS_NEEDS = $(B)/expiryd $(CLIENT_AGENTS)
+CLIENTS_NEEDS = $(B)/expiryd $(B)/libexpiry.so.0 $(CLIENT_AGENTS)
 
 .PHONY: check-clients client-agents clients-dist
 client-agents: $(CLIENT_AGENTS)
