@@ -11,7 +11,11 @@ UP, DOWN = "up", "down"     # to the daemon, to the client
 
 
 class Proxy:
-    """Forwards each connection, and counts the bytes of the first one after cut()."""
+    """Forwards each connection, and cuts the first one after cut().
+
+    @seen: bytes of the last connection that its client or the daemon ended
+    @carried: what went each way over the connection that was cut
+    """
 
     def __init__(self, target):
         self.target = target
@@ -22,12 +26,13 @@ class Proxy:
         self.listener.listen(16)
         self.direction, self.left = None, None
         self.seen = {UP: 0, DOWN: 0}
+        self.carried = {UP: b"", DOWN: b""}
         self.is_cut = False
         self.threads = [threading.Thread(target=self.accept)]
         self.threads[0].start()
 
     def cut(self, direction, after):
-        """The next connection ends after so many bytes of this direction."""
+        """The next connection ends after so many bytes of this direction; None: of none."""
         self.direction, self.left = direction, after
         self.is_cut = False
 
@@ -45,7 +50,7 @@ class Proxy:
 
     def forward(self, client, direction, left):
         daemon = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
-        seen = {UP: 0, DOWN: 0}
+        carried = {UP: b"", DOWN: b""}
         ways = {client: (UP, daemon), daemon: (DOWN, client)}
         try:
             daemon.connect(self.target)
@@ -54,14 +59,15 @@ class Proxy:
                     way, sink = ways[source]
                     data = source.recv(left if way == direction else 1 << 16)
                     if not data:
-                        self.seen = seen
+                        self.seen = {way: len(data) for way, data in carried.items()}
                         return
                     sink.sendall(data)
-                    seen[way] += len(data)
+                    carried[way] += data
                     if way == direction:
                         left -= len(data)
                         if not left:
                             break
+            self.carried = carried
             self.is_cut = True
         except OSError:
             pass
