@@ -5,6 +5,7 @@
 # the programs of docs/go.md, as they are written there, in an empty project.
 
 . tests/tap.sh
+. tests/clients/page.sh
 
 go=${GO:-$(command -v go)}
 if [ -z "$go" ]; then
@@ -39,27 +40,14 @@ is "the client's own tests${race:+, under the race detector}" \
 page_program() {
 	project=$dir/project$1
 	mkdir -p "$project"
-	awk -v want="$1" '/^```go$/ { nr++; inside = nr == want; next }
-		/^```$/ { inside = 0 } inside' docs/go.md >"$project/main.go"
+	page_source docs/go.md go "$1" >"$project/main.go"
 	language=1.19
 	grep -q 'range q\.' "$project/main.go" && language=1.23
 	printf 'module example.test\n\ngo %s\n\nrequire %s v0.1.0\n\nreplace %s => %s\n' \
 		$language expiry.example/clients/go expiry.example/clients/go \
 		"$root/clients/go" >"$project/go.mod"
 	(cd "$project" && "$go" build -o program .) || return 1
-	"$EXPIRYD" --engine embedded --socket "$dir/socket" >"$dir/daemon" 2>&1 &
-	daemon=$!
-	tries=200
-	until [ -S "$dir/socket" ] || [ $tries = 0 ]; do
-		tries=$((tries - 1))
-		sleep 0.05
-	done
-	EXPIRY_SOCKET=$dir/socket timeout 30 "$project/program" >"$dir/output" 2>&1
-	status=$?
-	kill $daemon
-	wait $daemon
-	cat "$dir/output"
-	[ $status -eq 0 ] && grep -q "$2" "$dir/output"
+	run_beside_daemon "$project/program" "$2"
 }
 
 is "docs/go.md: the first program" page_program 1 'timer 42 expired, cookie 7'

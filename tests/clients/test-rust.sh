@@ -5,6 +5,7 @@
 # docs/rust.md, as they are written there, in an empty project.
 
 . tests/tap.sh
+. tests/clients/page.sh
 
 rustc=${RUSTC:-$(command -v rustc)}
 if [ -z "$rustc" ]; then
@@ -17,7 +18,6 @@ export EXPIRYD="${EXPIRYD:-$root/build/expiryd}" CARGO_NET_OFFLINE=true
 # cargo writes a lock file beside the sources: it gets a copy.
 cp -r clients/rust "$dir/expiry"
 export CARGO_TARGET_DIR="$root/build/clients/rust/cargo"
-
 
 # Even without its features, cargo looks for all crates: Debian has them as packages.
 registry=/usr/share/cargo/registry
@@ -75,8 +75,7 @@ fi
 page_program() {
 	project=$dir/project$1
 	mkdir -p "$project/src"
-	awk -v want="$1" '/^```rust$/ { nr++; inside = nr == want; next }
-		/^```$/ { inside = 0 } inside' docs/rust.md >"$project/src/main.rs"
+	page_source docs/rust.md rust "$1" >"$project/src/main.rs"
 	if [ "$cargo" ]; then
 		cat >"$project/Cargo.toml" <<END
 [package]
@@ -95,19 +94,7 @@ END
 		by_rustc --extern expiry="$dir/libexpiry.rlib" -o "$program" \
 			"$project/src/main.rs" || return 1
 	fi
-	"$EXPIRYD" --engine embedded --socket "$dir/socket" >"$dir/daemon" 2>&1 &
-	daemon=$!
-	tries=200
-	until [ -S "$dir/socket" ] || [ $tries = 0 ]; do
-		tries=$((tries - 1))
-		sleep 0.05
-	done
-	EXPIRY_SOCKET=$dir/socket timeout 30 "$program" >"$dir/output" 2>&1
-	status=$?
-	kill $daemon
-	wait $daemon
-	cat "$dir/output"
-	[ $status -eq 0 ] && grep -q "$2" "$dir/output"
+	run_beside_daemon "$program" "$2"
 }
 
 is "docs/rust.md: the first program" page_program 1 'timer 42 expired, cookie 7'
