@@ -12,7 +12,7 @@ const char *word_get(const struct command *command, const char *key)
 	size_t len = strlen(key);
 	const char *word = command->rest;
 
-	/* strtok_r() has ended each word with a NUL, the last with two. */
+	/* split() has ended each word with a NUL, the last with two. */
 	for (; word && *word; word += strlen(word) + 1) {
 		if (strncmp(word, key, len) || word[len] != '=')
 			continue;

@@ -322,6 +322,17 @@ static void do_drain(const struct command *c)
 	       nr, sum, early, unordered, redelivered);
 }
 
+/* Ends a list. */
+static void print_cursor(int ret, uint64_t cursor)
+{
+	if (ret < 0) {
+		print_error(ret);
+		printf("\n");
+	} else {
+		printf("ok cursor=%" PRIu64 "\n", cursor);
+	}
+}
+
 static void do_scan(const struct command *c)
 {
 	uint64_t cursor = word_number(c, "cursor", 0);
@@ -332,12 +343,7 @@ static void do_scan(const struct command *c)
 	for (i = 0; i < ret; i++)
 		print_timer("timer", &rows[i]);
 	free(rows);
-	if (ret < 0) {
-		print_error(ret);
-		printf("\n");
-	} else {
-		printf("ok cursor=%" PRIu64 "\n", cursor);
-	}
+	print_cursor(ret, cursor);
 }
 
 static void do_stat(const struct command *c)
@@ -374,12 +380,7 @@ static void do_queues(const struct command *c)
 		       (uint64_t)rows[i].stat.armed, rows[i].daemon.uid,
 		       rows[i].daemon.consumers);
 	free(rows);
-	if (ret < 0) {
-		print_error(ret);
-		printf("\n");
-	} else {
-		printf("ok cursor=%" PRIu64 "\n", cursor);
-	}
+	print_cursor(ret, cursor);
 }
 
 static void do_drop(const struct command *c)
