@@ -72,14 +72,7 @@ func (row *callRow) push(c *call) {
 // pop removes the head and tells its caller.
 func (row *callRow) pop() {
 	c := row.head
-	row.head = c.next
-	if row.head == nil {
-		row.tail = nil
-	}
-	if row.unsent == c {
-		row.unsent = c.next
-	}
-	c.next = nil
+	row.remove(c)
 	if c.detached {
 		c.put()
 		return
