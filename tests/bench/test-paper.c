@@ -20,7 +20,8 @@
 
 #define RECORDS		10000U
 #define PAGES_MAX	2048U
-#define SIZES_MAX	64U	/* of a memory that is simulated plainly */
+#define PAGES_FEW	64U	/* of which each number is simulated plainly */
+#define SPREAD		16U	/* numbers above that, up to all pages */
 
 /* ------------------------------------------------------------------------
  * The plain simulation: a list, the page touched last in front
@@ -61,17 +62,14 @@ static void plain_touch(struct plain *plain, u32 page, bool write)
 
 /**
  * struct both - the two side by side
- * @plain: by number of resident pages, from 1
+ * @sizes: how many memories are simulated plainly
+ * @plain: by number of resident pages: each to PAGES_FEW, then a spread
  */
 struct both {
 	struct lru lru;
-	struct plain plain[SIZES_MAX];
+	u32 sizes;
+	struct plain plain[PAGES_FEW + SPREAD];
 };
-
-static u32 both_sizes(const struct both *both)
-{
-	return both->lru.nr < SIZES_MAX ? both->lru.nr : SIZES_MAX;
-}
 
 static struct both *both_new(u32 nr)
 {
@@ -80,8 +78,11 @@ static struct both *both_new(u32 nr)
 
 	assert_true(nr <= PAGES_MAX);
 	lru_init(&both->lru, nr);
-	for (i = 0; i < both_sizes(both); i++)
-		both->plain[i].resident = i + 1;
+	for (i = 1; i <= nr && i <= PAGES_FEW; i++)
+		both->plain[both->sizes++].resident = i;
+	for (i = 1; nr > PAGES_FEW && i <= SPREAD; i++)
+		both->plain[both->sizes++].resident =
+			PAGES_FEW + (nr - PAGES_FEW) * i / SPREAD;
 	return both;
 }
 
@@ -91,19 +92,21 @@ static void both_touch(void *context, u32 page, bool write)
 	u32 i;
 
 	lru_touch(&both->lru, page, write);
-	for (i = 0; i < both_sizes(both); i++)
+	for (i = 0; i < both->sizes; i++)
 		plain_touch(&both->plain[i], page, write);
 }
 
 static void both_compare(struct both *both)
 {
 	struct lru_count counts[PAGES_MAX];
+	const struct lru_count *count;
 	u32 i;
 
 	lru_counts(&both->lru, counts);
-	for (i = 0; i < both_sizes(both); i++) {
-		assert_int_equal(counts[i].in, both->plain[i].count.in);
-		assert_int_equal(counts[i].out, both->plain[i].count.out);
+	for (i = 0; i < both->sizes; i++) {
+		count = &counts[both->plain[i].resident - 1];
+		assert_int_equal(count->in, both->plain[i].count.in);
+		assert_int_equal(count->out, both->plain[i].count.out);
 	}
 	lru_deinit(&both->lru);
 	test_free(both);
@@ -147,8 +150,8 @@ static void one_pass_is_every_plain_simulation(void **state)
 	u32 round, i, nr, near, writes, page;
 
 	(void)state;
-	for (round = 0; round < 60; round++) {
-		nr = 1 + bench_below(&random, PAGES_MAX);
+	for (round = 0; round < 120; round++) {
+		nr = 1 + bench_below(&random, round % 2 ? PAGES_MAX : PAGES_FEW);
 		near = 1 + bench_below(&random, nr);
 		writes = bench_below(&random, 5);
 		both = both_new(nr);
