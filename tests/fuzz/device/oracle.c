@@ -173,21 +173,82 @@ static void oracle_due(unsigned int queue, int fd)
 /**
  * struct rows - a scan's result
  * @nr: rows
- * @unacked: of these, with a delivery that waits for its ACK or is to be repeated
- * @first_ns: the earliest deadline of the others
+ * @armed: of these, known to QUERY
+ * @again: of these, periodic and with a delivery that may wait for its ACK
+ * @first_ns: the earliest deadline of the other armed ones
  */
 struct rows {
 	uint64_t nr;
-	uint64_t unacked;
+	uint64_t armed;
+	uint64_t again;
 	uint64_t first_ns;
 };
 
-static int scan_all(int fd, struct rows *rows)
+/* Submits a batch: 0, or -1 where memory was short. */
+static int submit_all(int fd, struct expiry_record *records, uint32_t count)
+{
+	struct expiry_batch batch = { .addr = (uintptr_t)records,
+				      .count = count };
+	uint32_t i;
+
+	if (ioctl(fd, EXPIRY_IOC_SUBMIT, &batch) != (int)count) {
+		if (!state.faults)
+			finding("a batch of the oracle's is cut");
+		return -1;
+	}
+	for (i = 0; i < count; i++) {
+		if (!records[i].status || records[i].status == -ENOENT)
+			continue;
+		oracle_errno(RULE_STATUS, -records[i].status);
+		return -1;
+	}
+	return 0;
+}
+
+/* Counts rows of a scan. QUERY tells which are armed, and returns those as they
+ * are listed.
+ */
+static int count_rows(int fd, uint32_t mode, const struct expiry_record *listed,
+		      uint32_t count, struct rows *rows)
+{
+	struct expiry_record asked[SCAN_ROWS];
+	const struct expiry_record *row;
+	uint32_t i;
+	bool waits;
+
+	for (i = 0; i < count; i++)
+		asked[i] = (struct expiry_record) { .op = EXPIRY_OP_QUERY,
+						    .id = listed[i].id };
+	if (submit_all(fd, asked, count))
+		return -1;
+	for (i = 0; i < count; i++) {
+		row = &listed[i];
+		waits = row->flags & EXPIRY_F_REDELIVERED;
+		rows->nr++;
+		if (asked[i].status) {
+			if (!waits)
+				finding("a row is neither armed nor delivered");
+			continue;
+		}
+		rows->armed++;
+		if (memcmp(row, &asked[i], sizeof(*row)))
+			finding("QUERY answers otherwise than SCAN");
+		if (row->period_ms && (waits || !(mode & EXPIRY_MODE_ACK)))
+			rows->again++;
+		/* One to be repeated has a deadline for after that. */
+		if (!(waits && row->period_ms) &&
+		    row->deadline_ns < rows->first_ns)
+			rows->first_ns = row->deadline_ns;
+	}
+	return 0;
+}
+
+static int scan_all(int fd, uint32_t mode, struct rows *rows)
 {
 	struct expiry_record records[SCAN_ROWS];
 	struct expiry_scan scan = { .addr = (uintptr_t)records,
 				    .count = SCAN_ROWS };
-	int ret, i;
+	int ret;
 
 	*rows = (struct rows) { .first_ns = EXPIRY_NEVER };
 	do {
@@ -196,12 +257,43 @@ static int scan_all(int fd, struct rows *rows)
 			oracle_errno(RULE_SCAN, errno);
 			return -errno;
 		}
+		if (ret && count_rows(fd, mode, records, ret, rows))
+			return -1;
+	} while (scan.cursor);
+	return 0;
+}
+
+/* Cancels timers that are armed with a row like @again's, in an acknowledging
+ * queue. The reply is flagged if a delivery still waits for its ACK, and that is
+ * counted in *@waiting; else the timer has ended, which *@ended counts.
+ */
+static int cancel_all(int fd, uint64_t *waiting, uint64_t *ended)
+{
+	struct expiry_record records[SCAN_ROWS], cancel;
+	struct expiry_scan scan = { .addr = (uintptr_t)records,
+				    .count = SCAN_ROWS };
+	int ret, i;
+
+	*waiting = *ended = 0;
+	do {
+		ret = ioctl(fd, EXPIRY_IOC_SCAN, &scan);
+		if (ret < 0)
+			return -1;
 		for (i = 0; i < ret; i++) {
-			rows->nr++;
-			if (records[i].flags & EXPIRY_F_REDELIVERED)
-				rows->unacked++;
-			else if (records[i].deadline_ns < rows->first_ns)
-				rows->first_ns = records[i].deadline_ns;
+			if (!records[i].period_ms ||
+			    !(records[i].flags & EXPIRY_F_REDELIVERED))
+				continue;
+			cancel = (struct expiry_record) {
+				.op = EXPIRY_OP_CANCEL, .id = records[i].id,
+			};
+			if (submit_all(fd, &cancel, 1))
+				return -1;
+			if (cancel.status)
+				finding("a periodic timer is not armed");
+			else if (cancel.flags & EXPIRY_F_REDELIVERED)
+				++*waiting;
+			else
+				++*ended;
 		}
 	} while (scan.cursor);
 	return 0;
@@ -213,28 +305,33 @@ static void oracle_rows(int fd)
 {
 	struct expiry_record clear = { .op = EXPIRY_OP_CLEAR };
 	struct expiry_batch batch = { .addr = (uintptr_t)&clear, .count = 1 };
+	uint64_t delivered, waiting, ended = 0;
 	struct expiry_stat stat;
 	struct rows rows;
-	uint64_t armed;
 
-	if (scan_all(fd, &rows) || stat_of(fd, &stat))
+	if (stat_of(fd, &stat) || scan_all(fd, stat.mode, &rows))
 		return;
-	armed = rows.nr - rows.unacked;
-	/* In an acknowledging queue one may be armed, and wait for an ACK. */
-	if (stat.mode & EXPIRY_MODE_ACK ?
-	    armed > stat.armed || stat.armed > rows.nr : armed != stat.armed)
-		finding("%llu listed, %llu only as armed, %llu counted so",
-			(unsigned long long)rows.nr, (unsigned long long)armed,
-			stat.armed);
-	if (stat.unacked > (stat.mode & EXPIRY_MODE_ACK ? rows.unacked : rows.nr))
-		finding("%llu listed, of these %llu as delivered, %llu counted so",
-			(unsigned long long)rows.nr,
-			(unsigned long long)rows.unacked, stat.unacked);
+	if (rows.armed != stat.armed)
+		finding("%llu listed and armed, %llu counted so",
+			(unsigned long long)rows.armed, stat.armed);
+	delivered = rows.nr - rows.armed;
+	if (stat.unacked < delivered || stat.unacked > delivered + rows.again)
+		finding("%llu listed as delivered, %llu perhaps, %llu counted so",
+			(unsigned long long)delivered,
+			(unsigned long long)rows.again, stat.unacked);
 	if (stat.next_ns > rows.first_ns)
 		finding("a timer is due before the earliest");
 	if (stat.nodes < stat.armed ||
 	    stat.nodes > 2 * stat.armed + NODES_SPARE)
 		finding("%llu nodes for %llu timers", stat.nodes, stat.armed);
+	if (stat.mode & EXPIRY_MODE_ACK) {
+		if (cancel_all(fd, &waiting, &ended))
+			return;
+		if (stat.unacked != delivered + waiting)
+			finding("%llu delivered and %llu repeated, %llu counted so",
+				(unsigned long long)delivered,
+				(unsigned long long)waiting, stat.unacked);
+	}
 	if (ioctl(fd, EXPIRY_IOC_SUBMIT, &batch) != 1 || clear.status) {
 		if (!state.faults)
 			finding("CLEAR is refused with %d", clear.status);
@@ -242,9 +339,9 @@ static void oracle_rows(int fd)
 	}
 	if (stat_of(fd, &stat))
 		return;
-	if (clear.cookie != rows.nr)
+	if (clear.cookie != rows.nr - ended)
 		finding("%llu listed and %llu cleared",
-			(unsigned long long)rows.nr, clear.cookie);
+			(unsigned long long)(rows.nr - ended), clear.cookie);
 	if (stat.armed || stat.unacked || stat.next_ns != EXPIRY_NEVER)
 		finding("something is left after CLEAR");
 }
