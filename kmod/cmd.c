@@ -128,8 +128,8 @@ static int cmd_features(void __user *arg, size_t size)
 			   BIT(EXPIRY_LAYOUT_SORTED) |
 			   BIT(EXPIRY_LAYOUT_RADIX),
 		.ops = GENMASK(EXPIRY_OP_CLEAR, EXPIRY_OP_ARM),
-		.record_flags = EXPIRY_F_RELATIVE | EXPIRY_F_NEW |
-				EXPIRY_F_LATER,
+		.record_flags = EXPIRY_F_RELATIVE | EXPIRY_F_REDELIVERED |
+				EXPIRY_F_NEW | EXPIRY_F_LATER,
 		.limit_max = READ_ONCE(expiry_param_timers_max),
 		.config_size = sizeof(struct expiry_config),
 		.batch_size = sizeof(struct expiry_batch),

@@ -111,6 +111,7 @@ void expiry_timens_leave(struct expiry_record *records, u32 count,
 			records[i].deadline_ns = asked_ns[i];
 		else if (takes_deadline(&records[i]) ||
 			 records[i].op == EXPIRY_OP_CANCEL ||
+			 records[i].op == EXPIRY_OP_ACK ||
 			 records[i].op == EXPIRY_OP_QUERY)
 			records[i].deadline_ns =
 				expiry_timens_from_host(records[i].deadline_ns,

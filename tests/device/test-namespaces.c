@@ -132,6 +132,22 @@ static void is_on_the_callers_clock(int fd, clockid_t clock)
 	MUST(record.deadline_ns == 1);
 }
 
+/* ACK says for when a periodic timer is armed. */
+static void ack_is_on_the_callers_clock(clockid_t clock)
+{
+	int fd = queue_new_flags(clock, EXPIRY_MODE_ACK, O_NONBLOCK);
+	__u64 wanted = clock_ns(clock);
+	struct expiry_record record = arm_at(wanted, 1);
+
+	record.period_ms = HOUR_NS / NSEC_PER_MSEC;
+	MUST(request(fd, &record) == 0);
+	MUST(receive_wait(fd, &record, 1) == 1);
+	record = ask(EXPIRY_OP_ACK, record.id);
+	MUST(request(fd, &record) == 0);
+	MUST(record.deadline_ns == wanted + HOUR_NS);
+	close(fd);
+}
+
 TEST_F(time_namespace, deadlines_are_on_the_callers_clock)
 {
 	pid_t pid;
@@ -144,6 +160,7 @@ TEST_F(time_namespace, deadlines_are_on_the_callers_clock)
 		is_on_the_callers_clock(queue_new_flags(variant->clock, 0,
 							O_NONBLOCK),
 					variant->clock);
+		ack_is_on_the_callers_clock(variant->clock);
 		_exit(0);
 	}
 	EXPECT_EQ(0, child_status(pid));

@@ -252,6 +252,7 @@ TEST(features_names_what_is_taken)
 	for (bit = 0; bit < 8; bit++) {
 		record = arm_at(HOUR_NS, 1);
 		record.id = 100 + bit;
+		record.period_ms = 1000;
 		record.flags = 1U << bit;
 		EXPECT_EQ(info.record_flags >> bit & 1 ? 0 : -EINVAL,
 			  request(fd, &record));
