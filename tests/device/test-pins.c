@@ -131,13 +131,30 @@ TEST_F(pins, give_way_to_another_queue_of_the_group)
 	close(idle);
 }
 
+/* Uses timers from @from up to before @to: returns 0 or -errno. */
+static int query(int fd, struct expiry_record *batch, __u64 from, __u64 to)
+{
+	__u32 i, nr;
+	int ret;
+
+	for (; from < to; from += nr) {
+		nr = to - from < BATCH ? to - from : BATCH;
+		for (i = 0; i < nr; i++)
+			batch[i] = ask(EXPIRY_OP_QUERY, from + i);
+		ret = submit(fd, batch, nr);
+		if (ret != (int)nr)
+			return ret < 0 ? ret : -EPROTO;
+	}
+	return 0;
+}
+
 /*
  * Of a queue in steady use, pages that are not used are unpinned, and those in
  * use stay.
  */
 TEST_F(pins, stay_where_the_use_is)
 {
-	enum { TIMERS = 400000, HOT_MAX = 4 * 512 };
+	enum { TIMERS = 400000, HOT_MAX = 4 * 512, TRIES = 20 };
 	struct expiry_record record;
 	long long all, left = 0;
 	int fd, i;
@@ -148,8 +165,12 @@ TEST_F(pins, stay_where_the_use_is)
 	ASSERT_LE(0, fd);
 	ASSERT_EQ(TIMERS, fill(fd, self->batch, 1, 1 + TIMERS));
 	all = pinned_pages(fd);
-	if (all <= 2 * HOT_MAX)
-		SKIP(return, "the machine is short of memory");
+	/* Memory may have been short for a moment. */
+	for (i = 0; i < TRIES && all <= 2 * HOT_MAX; i++) {
+		ASSERT_EQ(0, query(fd, self->batch, 1, 1 + TIMERS));
+		all = pinned_pages(fd);
+	}
+	ASSERT_LT(2 * HOT_MAX, all);
 	ASSERT_EQ(0, write_text(UNPIN_MS, "400"));
 	for (i = 0; i < 400; i++) {
 		record = ask(EXPIRY_OP_QUERY, 7);
