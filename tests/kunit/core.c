@@ -13,6 +13,12 @@
 
 #include <cmocka.h>
 
+/* Arguments of each program: the usual seed, and fewer rounds than usual. The
+ * model's rounds are most of the time, which the kernel's checks make much longer.
+ */
+#define SEED	"1"
+#define ROUNDS	"60"
+
 struct program {
 	const char *name;
 	int (*main)(int argc, char **argv);
@@ -96,14 +102,14 @@ int kunit_run_group(const struct CMUnitTest *tests, size_t nr)
 
 static int __init core_init(void)
 {
-	char *argv[2] = { };
+	char *argv[] = { NULL, SEED, ROUNDS, NULL };
 	size_t i;
 	int err;
 
 	for (i = 0; i < ARRAY_SIZE(programs); i++) {
 		running = programs[i].name;
 		argv[0] = (char *)running;
-		err = programs[i].main(1, argv);
+		err = programs[i].main(ARRAY_SIZE(argv) - 1, argv);
 		if (err)
 			return err;
 	}
