@@ -20,7 +20,7 @@
 
 #define RECORDS		10000U
 #define PAGES_MAX	2048U
-#define PAGES_FEW	64U	/* of which each number is simulated plainly */
+#define PAGES_FEW	64U	/* up to here each number is simulated plainly */
 #define SPREAD		16U	/* numbers above that, up to all pages */
 
 /* ------------------------------------------------------------------------
