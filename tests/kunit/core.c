@@ -14,7 +14,7 @@
 #include <cmocka.h>
 
 /* Arguments of each program: the usual seed, and fewer rounds than usual. The
- * model's rounds are most of the time, which the kernel's checks make much longer.
+ * kernel's checks make the model's rounds much longer.
  */
 #define SEED	"1"
 #define ROUNDS	"60"
