@@ -36,40 +36,36 @@ void expiry_fire_wake(struct expiry_queue *queue)
 	wake_up_poll(&queue->wait, EPOLLIN | EPOLLRDNORM);
 }
 
-/* Runs in hard interrupt context. */
+/* Runs in hard interrupt context. While the event is traced, @programmed_ns stays:
+ * see timer_set().
+ */
+static void fired(struct expiry_queue *queue, ktime_t now)
+{
+	u64 deadline_ns = READ_ONCE(queue->programmed_ns);
+
+	expiry_fire_wake(queue);
+	trace_expiry_fire(queue, deadline_ns, ktime_to_ns(now) - deadline_ns);
+}
+
 static enum hrtimer_restart timer_fired(struct hrtimer *timer)
 {
-	struct expiry_queue *queue =
-		container_of(timer, struct expiry_queue, timer);
-	/* Read both before the wake-up: a reader on another processor may set
-	 * the timer anew. A request there may have done so already.
-	 */
-	ktime_t expires = hrtimer_get_softexpires(timer);
-	ktime_t now = hrtimer_cb_get_time(timer);
-
-	expires = min(expires, now);
-	expiry_fire_wake(queue);
-	trace_expiry_fire(queue, ktime_to_ns(expires),
-			  ktime_to_ns(ktime_sub(now, expires)));
+	fired(container_of(timer, struct expiry_queue, timer),
+	      hrtimer_cb_get_time(timer));
 	return HRTIMER_NORESTART;
 }
 
 #ifdef EXPIRY_HAVE_ALARM_RESTART
 static enum alarmtimer_restart alarm_fired(struct alarm *alarm, ktime_t now)
+{
+	fired(container_of(alarm, struct expiry_queue, alarm), now);
+	return ALARMTIMER_NORESTART;
+}
 #else
 static void alarm_fired(struct alarm *alarm, ktime_t now)
-#endif
 {
-	struct expiry_queue *queue =
-		container_of(alarm, struct expiry_queue, alarm);
-	u64 expires_ns = READ_ONCE(queue->programmed_ns);
-
-	expiry_fire_wake(queue);
-	trace_expiry_fire(queue, expires_ns, ktime_to_ns(now) - expires_ns);
-#ifdef EXPIRY_HAVE_ALARM_RESTART
-	return ALARMTIMER_NORESTART;
-#endif
+	fired(container_of(alarm, struct expiry_queue, alarm), now);
 }
+#endif
 
 static bool is_alarm(const struct expiry_queue *queue)
 {
@@ -83,8 +79,24 @@ static bool timer_is_set(struct expiry_queue *queue)
 	return hrtimer_is_queued(&queue->timer);
 }
 
+/* Stops the timer. Waits for its interrupt to end. */
+static void timer_stop(struct expiry_queue *queue)
+{
+	if (is_alarm(queue))
+		alarm_cancel(&queue->alarm);
+	else
+		hrtimer_cancel(&queue->timer);
+}
+
 static void timer_set(struct expiry_queue *queue, u64 next_ns)
 {
+	/*
+	 * An interrupt that has begun on another processor reports what the timer
+	 * was set for. To stop the timer costs programming it twice, so that is
+	 * done only for the report.
+	 */
+	if (trace_expiry_fire_enabled())
+		timer_stop(queue);
 	WRITE_ONCE(queue->programmed_ns, next_ns);
 	if (is_alarm(queue))
 		alarm_start(&queue->alarm, ns_to_ktime(next_ns));
@@ -295,12 +307,8 @@ void expiry_fire_close(struct expiry_queue *queue)
 	/* The work items set the timer; the timer queues no work. */
 	cancel_work_sync(&queue->fetch);
 	cancel_delayed_work_sync(&queue->trim_idle);
-	if (!queue->configured)
-		return;
-	if (is_alarm(queue))
-		alarm_cancel(&queue->alarm);
-	else
-		hrtimer_cancel(&queue->timer);
+	if (queue->configured)
+		timer_stop(queue);
 }
 
 /**
