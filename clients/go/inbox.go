@@ -2,6 +2,8 @@
 
 package expiry
 
+import "math"
+
 // inbox keeps expirations until the program takes them, so that replies never wait
 // for a slow consumer. The Queue's mutex guards it.
 type inbox struct {
@@ -62,7 +64,10 @@ func (in *inbox) add(r *Record) error {
 			nr = r.Cookie
 		}
 		if in.isLast(OpMissed) {
-			in.at(in.tail - 1).Cookie += nr
+			last := in.at(in.tail - 1)
+			if last.Cookie += nr; last.Cookie < nr {
+				last.Cookie = math.MaxUint64
+			}
 		} else if in.isRoom(1) {
 			in.put(&Record{Op: OpMissed, Cookie: nr})
 		}

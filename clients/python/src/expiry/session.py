@@ -20,8 +20,8 @@ from collections.abc import Callable
 from .errors import ConnectionLost, NotAttached, Refusals, RestoreFailed, UnsupportedVersion
 from .options import Options
 from .request import Broken, ListRequest, Request
-from .wire import (ARM, CLOCK_SET, CREDIT, EXPIRED, HELLO, LOW, MISSED, RECORD, SIZE, STAT,
-                   Buffer, lows)
+from .wire import (ARM, CLOCK_SET, CREDIT, EXPIRED, HELLO, LOW, MISSED, NEVER, RECORD, SIZE,
+                   STAT, Buffer, lows)
 
 EVENTS = frozenset((EXPIRED, CLOCK_SET, MISSED))
 RUN = re.compile(b"\x10+|\x11|\x46")
@@ -268,7 +268,7 @@ class Session:
         missed = RECORD.unpack(data)[6] if op == MISSED else count
         if self.missed_at_end:
             self.events.pop()
-        self.missed_at_end += missed
+        self.missed_at_end = min(self.missed_at_end + missed, NEVER)
         self.events.append(RECORD.pack(MISSED, 0, 0, 0, 0, 0, self.missed_at_end))
 
     # ------------------------------------------------------------------
