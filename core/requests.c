@@ -40,6 +40,18 @@ static int move_deadline(struct timers *timers, u32 nr, struct slot *slot,
 	return 0;
 }
 
+/* Returns whether an ARM says that the timer's last delivery waits for its ACK. */
+static bool is_unacked(const struct expiry_record *record)
+{
+	return record->flags & EXPIRY_F_REDELIVERED;
+}
+
+static void set_unacked(struct timers *timers, struct slot *slot)
+{
+	slot->tag |= SLOT_UNACKED;
+	timers->unacked++;
+}
+
 /* Handles ARM of a known id: an upsert. */
 static int arm_again(struct timers *timers, struct expiry_record *record,
 		     u32 nr, struct slot *slot, u64 deadline, u64 now_ns)
@@ -70,6 +82,8 @@ static int arm_again(struct timers *timers, struct expiry_record *record,
 	slot->tag |= past_flag(deadline, now_ns);
 	slot->cookie = record->cookie;
 	slot->period_ms = record->period_ms;
+	if (unlikely(is_unacked(record)))
+		set_unacked(timers, slot);
 
 	timers->stat.arms++;
 	record->flags = 0;
@@ -77,24 +91,17 @@ static int arm_again(struct timers *timers, struct expiry_record *record,
 	return 0;
 }
 
-/* Says that the last delivery of a timer just armed waits for its ACK. */
-static void set_unacked(struct timers *timers, struct slot *slot)
-{
-	slot->tag |= SLOT_UNACKED;
-	timers->unacked++;
-}
-
 static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 	       u64 now_ns)
 {
-	bool is_unacked = record->flags & EXPIRY_F_REDELIVERED;
 	u64 deadline = absolute_ns(record, now_ns), id = record->id;
 	struct slot *slot;
 	u32 tag, nr;
 	s64 known;
 	int err;
 
-	if (is_unacked && (!is_acking(timers) || !record->period_ms))
+	if (unlikely(is_unacked(record)) &&
+	    (!is_acking(timers) || !record->period_ms))
 		return -EINVAL;
 
 	if (timers_is_keyed(timers)) {
@@ -104,13 +111,9 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 				   &slot);
 		if (known < 0)
 			return known;
-		if (known) {
-			err = arm_again(timers, record, known, slot, deadline,
-					now_ns);
-			if (!err && is_unacked)
-				set_unacked(timers, slot);
-			return err;
-		}
+		if (known)
+			return arm_again(timers, record, known, slot, deadline,
+					 now_ns);
 	} else if (id || record->flags & EXPIRY_F_NEW) {
 		return -EINVAL;
 	}
@@ -146,7 +149,7 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 	slot->period_ms = record->period_ms;
 	slot->tag = tag | SLOT_ARMED | past_flag(deadline, now_ns);
 	timers->armed++;
-	if (is_unacked)
+	if (unlikely(is_unacked(record)))
 		set_unacked(timers, slot);
 
 	timers->stat.arms++;
