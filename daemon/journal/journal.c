@@ -260,7 +260,6 @@ void journal_append(struct journal *journal, uint64_t queue,
 		return;
 	gather->queue = queue;
 	block->count += room - first;
-	journal->stat.records += room - first;
 }
 
 static void append_clock(struct journal *journal, const uint64_t ns[3],
@@ -334,7 +333,6 @@ static void maker_done(struct journal_job *job)
 
 	journal->making = false;
 	if (maker->result < 0) {
-		journal->stat.errors++;
 		journal->is_full = maker->result == -ENOSPC ||
 				   maker->result == -EDQUOT;
 		journal->retry_ns = now_ns(journal) + journal->retry_after_ns;
@@ -421,7 +419,6 @@ static void trim_done(struct journal_job *job)
 
 static void journal_fail(struct journal *journal, int error)
 {
-	journal->stat.errors++;
 	if (journal->state == JOURNAL_FAILED)
 		return;
 	journal->state = JOURNAL_FAILED;
@@ -457,7 +454,7 @@ void journal_mended(struct journal *journal)
 
 /* ----------------------------------------------------------------- commits */
 
-static void commit(struct journal *journal, uint64_t ns)
+static void commit(struct journal *journal)
 {
 	struct journal_block *block = gathering(journal);
 	struct journal_write *write = &journal->write;
@@ -485,10 +482,7 @@ static void commit(struct journal *journal, uint64_t ns)
 	write->sync = !journal->config.interval_ns;
 	journal->current.offset += size;
 	journal->length += size;
-	journal->stat.bytes += size;
-	journal->stat.commits++;
 	journal->committing = true;
-	journal->commit_ns = ns;
 	journal->gathering ^= 1;
 	gather_nothing(journal);
 	journal->config.runner->commit(journal->config.runner, write);
@@ -499,15 +493,12 @@ static void write_done(struct journal_job *job)
 	struct journal *journal = container_of(job, struct journal, write.job);
 	struct journal_write *write = &journal->write;
 	const struct journal_block *block = write->data;
-	uint64_t took_ns = now_ns(journal) - journal->commit_ns;
 
 	journal->committing = false;
 	if (write->result < 0 || journal->state == JOURNAL_FAILED) {
 		journal_fail(journal, write->result < 0 ? write->result : -EIO);
 		return;
 	}
-	if (took_ns > journal->stat.commit_ns)
-		journal->stat.commit_ns = took_ns;
 	journal->written = block->lsn;
 	if (write->sync)
 		journal->durable = block->lsn;
@@ -522,7 +513,6 @@ static void flush(struct journal *journal, uint64_t ns)
 	journal->flush_lsn = journal->written;
 	journal->flushed_ns = ns;
 	journal->flushing = true;
-	journal->stat.flushes++;
 	journal->config.runner->start(journal->config.runner,
 				      &journal->flush.job);
 }
@@ -571,7 +561,7 @@ uint64_t journal_turn(struct journal *journal, bool clock)
 		    ns[1] - journal->clock_ns >= JOURNAL_CLOCK_NS)
 			append_clock(journal, ns, 0);
 		if (gathering(journal)->count)
-			commit(journal, ns[1]);
+			commit(journal);
 	}
 	if (journal->state != JOURNAL_EMPTY || records)
 		make_ahead(journal, ns);

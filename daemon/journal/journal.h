@@ -77,20 +77,6 @@ struct journal_config {
 };
 
 /**
- * struct journal_stat - counters
- * @commits: likewise @records, @bytes, @flushes, @errors
- * @commit_ns: the longest commit
- */
-struct journal_stat {
-	uint64_t commits;
-	uint64_t records;
-	uint64_t bytes;
-	uint64_t flushes;
-	uint64_t errors;
-	uint64_t commit_ns;
-};
-
-/**
  * struct journal_gather - records that gather for a block
  * @block: memory of block_max bytes
  * @queue: number of the queue of the last records
@@ -124,8 +110,8 @@ struct journal_free {
  * @gather: the one that gathers is number @gathering
  * @committing: @write is in progress
  * @flushing: @flush is in progress, which makes @flush_lsn durable
- * @flushed_ns: when the last one began; CLOCK_MONOTONIC, likewise @clock_ns,
- *	@retry_ns and @commit_ns, the beginning of the commit
+ * @flushed_ns: when the last one began; CLOCK_MONOTONIC, likewise @clock_ns and
+ *	@retry_ns
  * @making: @maker is in progress
  * @old: segments since the last checkpoint, @nr_old of them, with @current
  * @spare: segments to be used again, up to @spare_bytes_max
@@ -133,7 +119,6 @@ struct journal_free {
  */
 struct journal {
 	struct journal_config config;
-	struct journal_stat stat;
 	enum journal_state state;
 	int error;
 	bool is_full;
@@ -154,7 +139,6 @@ struct journal {
 	bool flushing;
 	struct journal_write write;
 	struct journal_write flush;
-	uint64_t commit_ns;
 	uint64_t flush_lsn;
 	uint64_t flushed_ns;
 	uint64_t clock_ns;
