@@ -182,7 +182,8 @@ struct connection_ops {
  * @blocked_lru: blocked clients, by their @blocked_lru
  * @held: clients whose next reply waits for the journal, by their @held
  * @dead: ended clients before their last completion, by @all
- * @overdue: the time at which the first of @no_spare is overdue; @overdue_in until then
+ * @overdue: the time at which the first of @no_spare is overdue, @overdue_in later
+ * @timing: @overdue is in progress
  * @written_ns: when the previous turn's answers were ready to submit
  *
  * The first client in @blocked_lru has read nothing for the longest time.
@@ -206,6 +207,7 @@ struct connections {
 	struct list dead;
 	struct loop_op overdue;
 	struct __kernel_timespec overdue_in;
+	bool timing;
 	uint64_t written_ns;
 };
 

@@ -20,6 +20,7 @@
 #include "daemon/queue/store.h"
 #include "daemon/util/config.h"
 #include "daemon/util/name.h"
+#include "daemon/util/util.h"
 
 /* Flags of HELLO that are the queue's mode. */
 #define HELLO_MODE	(EXPIRY_HELLO_ACK | EXPIRY_HELLO_KEYED)
@@ -238,6 +239,6 @@ void client_hello(struct client *client, struct expiry_record *record)
 	if (client->durable) {
 		record->flags |= EXPIRY_HELLO_DURABLE;
 		record->cookie |= config_commit_ns(&context->config) /
-				  1000000 << 32;
+				  NSEC_PER_MSEC << 32;
 	}
 }

@@ -25,24 +25,15 @@ void output_schedule(struct client *client)
 			 &client->writer);
 }
 
-/* Lets a buffer of a durable queue's client wait for what is logged so far: it may
- * show that. Expirations do not wait.
- */
-static void output_hold(struct client *client, struct buffer *buffer)
-{
-	if (client->durable && buffer->content != BUFFER_EXPIRATIONS)
-		buffer->commit = durable_pending(client->context);
-}
-
 void output_push(struct client *client, struct buffer *buffer)
 {
-	buffer->commit = 0;
-	output_hold(client, buffer);
 	buffer->reply = NULL;
 	buffer->reply_tail = NULL;
 	buffer_push(&client->replies, buffer);
 	client->replies_len += buffer->tail - buffer->head;
 	output_schedule(client);
+	if (client->durable)
+		durable_hold(client->context, buffer);
 }
 
 void *output_room(struct client *client, size_t len)
@@ -70,7 +61,8 @@ void *output_room(struct client *client, size_t len)
 	}
 	assert(!client->sending || buffer != client->sending_last);
 	buffer->content = BUFFER_OTHER;
-	output_hold(client, buffer);
+	if (client->durable)
+		durable_hold(client->context, buffer);
 	room = buffer->tail;
 	buffer->tail += len;
 	client->replies_len += len;
@@ -144,17 +136,21 @@ static void output_write(struct client *client)
 			    !client->blocked && client->state <= CLIENT_OPEN &&
 			    !client->eof && !client_full(client) &&
 			    !client->missed && !output_is_awaited(client);
-	uint64_t acked = durable_acked(client->context);
 	struct buffer *buffer = client->replies.first;
 	struct io_uring_sqe *sqe;
+	uint64_t acked = 0;
 	size_t n = 0;
 
 	if (client->sending || !buffer || client->state == CLIENT_DEAD)
 		return;
-	if (buffer->commit > acked) {
-		list_del(&client->held);
-		list_add(&client->context->connections->held, &client->held);
-		return;
+	if (client->durable) {
+		acked = durable_acked(client->context);
+		if (buffer->commit > acked) {
+			list_del(&client->held);
+			list_add(&client->context->connections->held,
+				 &client->held);
+			return;
+		}
 	}
 	sqe = loop_sqe(&client->context->loop, &client->send);
 	client->send_len = 0;

@@ -44,18 +44,28 @@
 
 #define RECORD	((uint32_t)sizeof(struct expiry_record))
 
+/* Returns the age from which requests are overdue; 0 = they never are. */
+static uint64_t overdue_after(const struct client *client)
+{
+	return client->context->config.busy_after * NSEC_PER_MSEC;
+}
+
+static uint64_t age(const struct client *client, const struct buffer *buffer)
+{
+	return loop_now(&client->context->loop, CLOCK_MONOTONIC) -
+	       buffer->received_ns;
+}
+
 /* Returns whether the requests in @buffer are overdue: carrying them out would
  * only delay later ones as much. Requests of a client that does not read are in
  * private memory and have no time of arrival.
  */
 static bool is_overdue(const struct client *client, const struct buffer *buffer)
 {
-	struct context *context = client->context;
-	uint64_t after_ns = context->config.busy_after * 1000000;
+	uint64_t after_ns = overdue_after(client);
 
 	return after_ns && buffer->received_ns &&
-	       loop_now(&context->loop, CLOCK_MONOTONIC) - buffer->received_ns >
-		       after_ns;
+	       age(client, buffer) > after_ns;
 }
 
 /* Requests that may be refused as overdue: the client can retry them. CANCEL,
@@ -96,7 +106,7 @@ static void run_done(struct client *client, int result)
 	 */
 	for (i = batch->progress; result < 0 && i < batch->count; i++)
 		batch->records[i].status = result;
-	if (client->queue && client->queue->journal_number)
+	if (client->durable && client->queue)
 		durable_log(client->queue, batch->records, batch->count);
 	reply_count(client->received.first, batch->count);
 }
@@ -130,38 +140,36 @@ static void refuse(struct client *client, struct buffer *buffer, uint32_t count)
 	reply_count(buffer, nr);
 }
 
-/* Bounds a run of a durable queue to what the journal takes now. Returns false if
- * that is nothing: then *@waitp, or the first records have been refused.
+/* Bounds a run of a durable queue to what the journal takes now, which it returns.
+ * 0: the first records have been refused; -EAGAIN: none until a commit is over.
  */
-static bool admit_durable(struct client *client, struct buffer *buffer,
-			  uint32_t *countp, bool *waitp)
+static int admit_durable(struct client *client, struct buffer *buffer,
+			 uint32_t count)
 {
 	struct expiry_record *record = (void *)buffer->head;
 	uint32_t refused, i;
 	int error;
 
-	*countp = durable_admit(client->queue, record, *countp, &refused,
-				&error);
-	if (*countp)
-		return true;
+	count = durable_admit(client->queue, record, count, &refused, &error);
+	if (count)
+		return count;
 	for (i = 0; i < refused; i++)
 		record[i].status = error;
 	reply_count(buffer, refused);
-	*waitp = !refused;
-	return false;
+	return refused ? 0 : -EAGAIN;
 }
 
 /* Passes records to the engine. One that answers later may do so out of order,
  * which the journal must not be: for a durable queue it answers now.
  */
-static int submit(struct queue *queue, struct engine_io *batch)
+static int submit(struct client *client, struct engine_io *batch)
 {
-	const struct engine_ops *ops = queue->context->engine->ops;
+	struct engine_queue *queue = client->queue->engine_queue;
+	const struct engine_ops *ops = client->context->engine->ops;
 
-	if (queue->journal_number && ops->kind == EXPIRY_ENGINE_KERNEL)
-		return ops->submit_now(queue->engine_queue, batch->records,
-				       batch->count);
-	return ops->submit(queue->engine_queue, batch);
+	if (client->durable && ops->kind == EXPIRY_ENGINE_KERNEL)
+		return ops->submit_now(queue, batch->records, batch->count);
+	return ops->submit(queue, batch);
 }
 
 /* Passes the next run to the engine, where it may be @busy for some time. Returns
@@ -170,7 +178,6 @@ static int submit(struct queue *queue, struct engine_io *batch)
 static bool do_run(struct client *client, struct buffer *buffer, bool overdue)
 {
 	struct engine_io *batch = &client->batch;
-	bool wait = false;
 	uint32_t count;
 	int r;
 
@@ -182,9 +189,12 @@ static bool do_run(struct client *client, struct buffer *buffer, bool overdue)
 		run_done(client, -ENOENT);
 		return true;
 	}
-	if (client->queue->journal_number &&
-	    !admit_durable(client, buffer, &count, &wait))
-		return !wait;
+	if (client->durable) {
+		r = admit_durable(client, buffer, count);
+		if (r <= 0)
+			return !r;
+		count = r;
+	}
 	batch->count = charge_admit(client->queue, batch->records, count,
 				    &client->batch_timers);
 	if (!batch->count) {
@@ -193,7 +203,7 @@ static bool do_run(struct client *client, struct buffer *buffer, bool overdue)
 	}
 	histogram_add(&client->context->batch, batch->count);
 	batch->done = client_batch_done;
-	r = submit(client->queue, batch);
+	r = submit(client, batch);
 	if (r == -EINPROGRESS) {
 		client_io_begin(client);
 		return true;
@@ -303,7 +313,7 @@ static void requests_overdue(struct loop_op *op, int result, uint32_t flags)
 		container_of(op, struct connections, overdue);
 
 	(void)flags;
-	op->done = NULL;
+	connections->timing = false;
 	if (result != -ETIME)
 		loop_fail(&connections->context->loop, "time limit of requests",
 			  result);
@@ -318,19 +328,17 @@ static void requests_await_spare(struct client *client,
 {
 	struct connections *connections = client->context->connections;
 	struct loop *loop = &client->context->loop;
-	uint64_t after_ns = client->context->config.busy_after * 1000000;
-	uint64_t passed_ns, left_ns;
+	uint64_t after_ns = overdue_after(client);
 
 	assert(!client->busy && list_empty(&client->ready));
 	list_add(&connections->no_spare, &client->ready);
 	client->context->buffers.spare_wanted = true;
-	if (!after_ns || !buffer->received_ns || connections->overdue.done)
+	if (!after_ns || !buffer->received_ns || connections->timing)
 		return;
-	passed_ns = loop_now(loop, CLOCK_MONOTONIC) - buffer->received_ns;
-	left_ns = after_ns + 1 - min_u64(passed_ns, after_ns);
-	connections->overdue_in.tv_sec = left_ns / 1000000000;
-	connections->overdue_in.tv_nsec = left_ns % 1000000000;
+	connections->timing = true;
 	connections->overdue.done = requests_overdue;
+	connections->overdue_in =
+		loop_timespec(after_ns + 1 - age(client, buffer));
 	io_uring_prep_timeout(loop_sqe(loop, &connections->overdue),
 			      &connections->overdue_in, 0, 0);
 }

@@ -5,6 +5,7 @@
 #include <time.h>
 
 #include "daemon/engine/engine.h"
+#include "daemon/loop/buffer.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/durable.h"
 #include "daemon/queue/queue.h"
@@ -355,9 +356,10 @@ void durable_mark(const struct queue *queue, struct expiry_record *records,
 	}
 }
 
-uint64_t durable_pending(const struct context *context)
+void durable_hold(const struct context *context, struct buffer *buffer)
 {
-	return journal_pending(&context->durable->journal);
+	if (buffer->content != BUFFER_EXPIRATIONS)
+		buffer->commit = journal_pending(&context->durable->journal);
 }
 
 uint64_t durable_acked(const struct context *context)

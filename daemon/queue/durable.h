@@ -19,6 +19,7 @@
 #include "daemon/journal/helper.h"
 #include "daemon/journal/journal.h"
 
+struct buffer;
 struct context;
 struct queue;
 
@@ -117,8 +118,10 @@ void durable_log(struct queue *queue, const struct expiry_record *records,
 void durable_mark(const struct queue *queue, struct expiry_record *records,
 		  uint32_t count);
 
-/* Returns the block that a reply of a durable queue has to wait for. */
-uint64_t durable_pending(const struct context *context);
+/* Lets a buffer for a durable queue's client wait for what is logged so far: it may
+ * show that. Expirations do not wait.
+ */
+void durable_hold(const struct context *context, struct buffer *buffer);
 
 /* Returns the block up to which replies may be sent. */
 uint64_t durable_acked(const struct context *context);

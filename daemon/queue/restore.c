@@ -20,7 +20,6 @@
 #include "daemon/util/util.h"
 
 #define BOOT_ID_FILE	"/proc/sys/kernel/random/boot_id"
-#define NSEC_PER_MSEC	1000000ULL
 
 /* After a crash the last CLOCK record may be as old, and deliveries younger. */
 #define CLOCK_OLD_NS	1000000000ULL

@@ -105,7 +105,7 @@ int handshake_new(struct handshakes *handshakes, int fd, pid_t pid,
 	handshake->start.pid = pid;
 	if (context->config.hello_timeout)
 		handshake->due_ns = loop_now(&context->loop, CLOCK_MONOTONIC) +
-				    context->config.hello_timeout * 1000000;
+				    context->config.hello_timeout * NSEC_PER_MSEC;
 	handshake->received.done = handshake_received;
 	handshake->handoff.deliver = handshake_landed;
 	list_add(&handshakes->all, &handshake->all);

@@ -163,7 +163,7 @@ static uint64_t commit_ms(const char *value)
 
 uint64_t config_commit_ns(const struct config *config)
 {
-	return commit_ms(config->commit) * 1000000;
+	return commit_ms(config->commit) * NSEC_PER_MSEC;
 }
 
 static const char *set_number(struct config *config,
