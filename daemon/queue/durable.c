@@ -356,10 +356,29 @@ void durable_mark(const struct queue *queue, struct expiry_record *records,
 	}
 }
 
+/* Returns whether all requests of a buffer were refused. */
+static bool is_refused(const struct buffer *buffer)
+{
+	const struct expiry_record *record = (const void *)buffer->head;
+
+	if (buffer->content != BUFFER_REPLIES)
+		return false;
+	for (; (const char *)record < buffer->tail; record++)
+		if (!record->status)
+			return false;
+	return true;
+}
+
 void durable_hold(const struct context *context, struct buffer *buffer)
 {
-	if (buffer->content != BUFFER_EXPIRATIONS)
-		buffer->commit = journal_pending(&context->durable->journal);
+	const struct journal *journal = &context->durable->journal;
+
+	if (buffer->content == BUFFER_EXPIRATIONS)
+		return;
+	/* A refusal promises nothing, and the block may never be written. */
+	if (journal_takes(journal, false) && is_refused(buffer))
+		return;
+	buffer->commit = journal_pending(journal);
 }
 
 uint64_t durable_acked(const struct context *context)

@@ -5,6 +5,7 @@
 import errno
 import os
 import random
+import resource
 import select
 import shutil
 import signal
@@ -469,6 +470,43 @@ def test_no_space():
                 assert set(rows(connection)) == armed
         finally:
             subprocess.run(["umount", "-l", folder], check=True)
+
+
+def limit_writes(daemon, most):
+    """Lets the daemon's writes to files fail behind so many bytes."""
+    _, hard = resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (most, hard))
+
+
+def test_a_failed_write():
+    """Requests that wait get its error, and so do new ones until a checkpoint stands."""
+    with Disk() as disk, tempfile.TemporaryDirectory() as folder:
+        program = os.path.join(folder, "program")
+        with open(program, "w", encoding="utf-8") as file:
+            file.write("#!/bin/sh\ntrap '' XFSZ\nexec '%s' \"$@\"\n" % PROGRAM)
+        os.chmod(program, 0o700)
+        with disk.daemon(program=program) as daemon:
+            with attach(daemon.path, "queue", FLAGS) as connection, \
+                    attach(daemon.path, "other") as other:
+                assert connection.request(arm(HOUR, 1, id=1)).status == 0
+                limit_writes(daemon, 0)
+                replies = connection.batch([arm(HOUR, number, id=number)
+                                            for number in range(2, 10)])
+                assert {reply.status for reply in replies} == {-errno.EFBIG}, replies
+                assert connection.request(arm(HOUR, 1, id=10)).status == -errno.EFBIG
+                assert connection.request(Record(CANCEL, id=1)).status == -errno.EFBIG
+                assert other.request(arm(HOUR)).status == 0
+                limit_writes(daemon, resource.RLIM_INFINITY)
+                end = time.monotonic() + 30
+                while connection.request(arm(HOUR, 11, id=11)).status:
+                    assert time.monotonic() < end, "it is not mended"
+                    time.sleep(0.05)
+                assert disk.files("checkpoint")
+                before = rows(connection)
+                assert {1, 11} <= set(before) <= set(range(1, 10)) | {11}, before
+            kill(daemon)
+        with disk.daemon() as daemon, attach(daemon.path, "queue", FLAGS) as connection:
+            assert rows(connection) == before
 
 
 tap.main()
