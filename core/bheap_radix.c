@@ -296,14 +296,21 @@ static int radix_find_first(struct bheap *heap, bheap_review_t *review,
 			    bheap_ahead_t *ahead, void *context)
 {
 	struct next next;
-	int err = 0;
+	int err = find_next(heap, &next);
 
-	if (heap->radix.tables && radix_far_nr(heap))
-		err = radix_advance(heap, review, ahead, context);
-	if (!err)
-		err = find_next(heap, &next);
 	if (unlikely(err))
 		return err;
+	/* The next may be before the front: if an error followed the last step,
+	 * or if there was no far part in between.
+	 */
+	if (heap->radix.tables && radix_far_nr(heap) &&
+	    (!next.node || next.node->deadline >= heap->radix.front)) {
+		err = radix_advance(heap, review, ahead, context);
+		if (!err)
+			err = find_next(heap, &next);
+		if (unlikely(err))
+			return err;
+	}
 	if (heap->radix.tables && !radix_far_nr(heap))
 		radix_release(heap);
 	if (!heap->nr) {

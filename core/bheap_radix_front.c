@@ -44,6 +44,9 @@ u64 radix_far_bound(const struct bheap *heap)
 	}
 	if (start < s->far_from)
 		start = s->far_from;
+	/* The front may be within the bucket. */
+	if (start < s->front)
+		start = s->front;
 	return start < bound ? start : bound;
 }
 
@@ -154,7 +157,7 @@ static int enter(struct bheap *heap, struct radix_bucket *bucket, u32 level,
 }
 
 /* Moves what is left of the sorted run to the far part, which has earlier
- * nodes.
+ * nodes. None of the run is before the front.
  */
 static int return_run(struct bheap *heap)
 {

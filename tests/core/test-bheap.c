@@ -248,43 +248,135 @@ static void find_step(struct subject *subject)
 }
 
 /* Fails the first page, then the second ... of each step to the first node: no
- * node is lost, and the heap remains valid.
+ * node is lost, and the heap remains valid. Returns how many steps failed.
  */
-static void faults_on_the_way_to_the_first(void **state)
+static u32 find_first_with_faults(struct subject *subject)
 {
 	struct bheap_node *before, *after;
-	struct subject subject;
-	u32 k, n = 40 * NODES < 4000 ? 40 * NODES : 4000, failed = 0;
+	u32 k, failed = 0;
 	int ret;
+
+	for (k = 1; subject->heap.is_bound; k++) {
+		before = nodes_copy(subject);
+		subject->faults.fail_in = k;
+		subject->faults.error = -EIO;
+		test_pages_trim(&subject->run);
+		test_pages_evict_all(&subject->run);
+		ret = bheap_find_first(&subject->heap, NULL, NULL, NULL);
+		failed += ret < 0;
+		/* A step may do without a page that only helps. */
+		assert_true(ret >= 0 || ret == -EIO);
+		if (ret >= 0)
+			k = 0;
+		subject->faults.fail_in = 0;
+		after = nodes_copy(subject);
+		assert_memory_equal(before, after,
+				    subject->nr * sizeof(*after));
+		free(before);
+		free(after);
+	}
+	return failed;
+}
+
+static void faults_on_the_way_to_the_first(void **state)
+{
+	u32 n = 40 * NODES < 4000 ? 40 * NODES : 4000, failed = 0;
+	struct subject subject;
 
 	(void)state;
 	subject_init(&subject, n + 1);
 	while (subject.nr < n)
 		push(&subject, test_below(&subject.random, KEYS));
 	while (subject.nr) {
-		for (k = 1; subject.heap.is_bound; k++) {
-			before = nodes_copy(&subject);
-			subject.faults.fail_in = k;
-			subject.faults.error = -EIO;
-			test_pages_trim(&subject.run);
-			test_pages_evict_all(&subject.run);
-			ret = bheap_find_first(&subject.heap, NULL, NULL, NULL);
-			failed += ret < 0;
-			/* A step may do without a page that only helps. */
-			assert_true(ret >= 0 || ret == -EIO);
-			if (ret >= 0)
-				k = 0;
-			subject.faults.fail_in = 0;
-			after = nodes_copy(&subject);
-			assert_memory_equal(before, after,
-					    subject.nr * sizeof(*after));
-			free(before);
-			free(after);
-		}
+		failed += find_first_with_faults(&subject);
 		pop(&subject);
 	}
 	assert_true(failed > 10 || test_layout != &bheap_radix);
 	subject_free(&subject);
+}
+
+/* Makes radix pages with a sorted run of keys up to 3, a full near heap of keys
+ * that are not before the present, and a front behind both.
+ */
+static void fill_before_the_front(struct subject *subject)
+{
+	u32 i;
+
+	subject_init(subject, 5 * NODES);
+	for (i = 0; i < 2 * NODES; i++)
+		push(subject, i >= NODES ? 100 : i < 2 ? i + 1 : 3);
+	pop(subject);
+	find_first(subject);
+	subject->heap.now = deadline_of(40);
+	for (i = 0; i < NODES; i++)
+		push(subject, 50);
+	assert_true(subject->heap.radix.run_at < subject->heap.radix.run_nr);
+	assert_int_equal(subject->heap.radix.near, NODES);
+	assert_true(subject->heap.radix.front > deadline_of(50));
+}
+
+/* Radix pages: the front retreats into a bucket, whose range begins before the
+ * rest of the run. The run is next also while the bucket is not in memory.
+ */
+static void the_run_is_before_the_front(void **state)
+{
+	struct subject subject;
+
+	(void)state;
+	if (test_layout != &bheap_radix)
+		return;
+	fill_before_the_front(&subject);
+	push(&subject, 50);
+	assert_true(subject.heap.radix.run_at < subject.heap.radix.run_nr);
+	assert_true(subject.heap.radix.front > deadline_of(3) &&
+		    subject.heap.radix.front <= deadline_of(50));
+	while (subject.nr) {
+		test_pages_evict_all(&subject.run);
+		pop(&subject);
+		assert_true(!subject.nr || least_key(&subject) > 3 ||
+			    !subject.heap.is_bound);
+		validate(&subject);
+		find_first(&subject);
+		validate(&subject);
+	}
+	subject_free(&subject);
+}
+
+/* Radix pages: a fault leaves nodes in the near heap that are not before the new
+ * front. Then another one follows the step that opens a bucket.
+ */
+static void faults_around_a_full_near_heap(void **state)
+{
+	struct subject subject;
+	struct bheap_node node;
+	u32 k, both = 0;
+	int err = -EIO;
+
+	(void)state;
+	if (test_layout != &bheap_radix)
+		return;
+	for (k = 1; err; k++) {
+		fill_before_the_front(&subject);
+		node = node_new(&subject, 50);
+		test_pages_evict_all(&subject.run);
+		subject.faults.fail_in = k;
+		subject.faults.error = -EIO;
+		err = bheap_push(&subject.heap, &node);
+		assert_true(!err || err == -EIO);
+		subject.faults.fail_in = 0;
+		validate(&subject);
+		if (!err)
+			went_in(&subject, &node);
+		push(&subject, 45);
+		while (subject.nr) {
+			if (subject.heap.is_bound && subject.heap.radix.near)
+				both++;
+			find_first_with_faults(&subject);
+			pop(&subject);
+		}
+		subject_free(&subject);
+	}
+	assert_true(both);
 }
 
 /* The purpose of the B-heap: an operation needs few pages, and sorted pages
@@ -459,6 +551,8 @@ int main(int argc, char **argv)
 		test_with_layouts(random_operations_with_evictions),
 		test_with_layouts(faults_change_nothing),
 		test_with_layouts(faults_on_the_way_to_the_first),
+		test_with_layouts(the_run_is_before_the_front),
+		test_with_layouts(faults_around_a_full_near_heap),
 		test_with_layouts(pages_touched_are_few),
 		test_with_layouts(validate_sees_disorder),
 		test_with_layouts(top_names_the_next),
