@@ -29,6 +29,7 @@ static int event_account(struct expiry *h, const struct expiry_record *record)
 static void copy_keep(struct expiry *h, const struct expiry_record *record)
 {
 	struct expiry_record missed = { .op = EXPIRY_OP_MISSED, .cookie = 1 };
+	__u64 *sum;
 
 	if (h->held + 1 < h->credit) {
 		h->missed_held = false;
@@ -40,7 +41,10 @@ static void copy_keep(struct expiry *h, const struct expiry_record *record)
 		missed.cookie = record->cookie;
 	if (h->missed_held) {
 		assert(h->missed - h->inbox.head < ring_nr(&h->inbox));
-		h->inbox.records[h->missed & h->inbox.mask].cookie += missed.cookie;
+		sum = &h->inbox.records[h->missed & h->inbox.mask].cookie;
+		/* A server may say any number. */
+		if (__builtin_add_overflow(*sum, missed.cookie, sum))
+			*sum = UINT64_MAX;
 		return;
 	}
 	h->missed = h->inbox.tail;

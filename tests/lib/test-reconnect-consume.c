@@ -214,6 +214,39 @@ static void held_copies_stay(void **state)
 	reconnect_end(&server, h);
 }
 
+static void miss_without_end(int fd)
+{
+	uint64_t i;
+
+	greet(fd, 1000);
+	for (i = 0; i < EXPIRY_CREDIT_DEFAULT; i++)
+		put_event(fd, EXPIRY_OP_EXPIRED, i);
+	put_event(fd, EXPIRY_OP_MISSED, UINT64_MAX - 1);
+	put_event(fd, EXPIRY_OP_MISSED, 7);
+	answer(fd, 77);
+	drain(fd);
+}
+
+/* What was missed beyond the room is one sum. A server may say any number. */
+static void sum_of_missed_copies_has_an_end(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { miss_without_end };
+	static struct expiry_record got[EXPIRY_CREDIT_DEFAULT];
+	struct expiry_record record = reconnect_request(EXPIRY_OP_QUERY, 77);
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	h = reconnect_open(&server, scripts, KEYED | EXPIRY_OPEN_OBSERVE,
+			   WAIT_MS);
+	assert_int_equal(expiry_submit(h, &record, 1), 1);
+	take(h, got, EXPIRY_CREDIT_DEFAULT);
+	record = got[EXPIRY_CREDIT_DEFAULT - 1];
+	assert_int_equal(record.op, EXPIRY_OP_MISSED);
+	assert_true(record.cookie == UINT64_MAX);
+	reconnect_end(&server, h);
+}
+
 static void expect_two_acks(int fd)
 {
 	struct expiry_record credit;
@@ -274,6 +307,7 @@ int main(void)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(held_expirations_come_once),
 		cmocka_unit_test(held_copies_stay),
+		cmocka_unit_test(sum_of_missed_copies_has_an_end),
 		cmocka_unit_test(steps_on_two_connections_are_one),
 		cmocka_unit_test(credit_follows_the_answer),
 		cmocka_unit_test(consumer_receives_on),
