@@ -364,8 +364,10 @@ void horrible_restore(struct horrible *horrible,
 
 	if (!timer || !timer->unacked)
 		return;		/* cleared or armed anew meanwhile */
+	/* A redelivery and the next time may both be due at 0. */
 	while (before->id != expired->id ||
-	       due_ns(before) != expired->deadline_ns)
+	       due_ns(before) != expired->deadline_ns ||
+	       before->redeliver != !!(expired->flags & EXPIRY_F_REDELIVERED))
 		before++;
 	assert_true(before < horrible->held + horrible->nr_held);
 	timer->unacked = false;
