@@ -95,16 +95,28 @@ static void ahead_hash(struct ahead *ahead, u32 nr)
 	ahead->hashes[nr % HASHES].hash = hash;
 }
 
-/* Prefetches for the heap's next nodes: a bheap_ahead_t. */
+/* Prefetches for the heap's next nodes, and for their ids: a bheap_ahead_t. */
 static void ahead_prefetch(void *context, const struct bheap_node *node,
 			   enum bheap_when when)
 {
 	struct ahead *ahead = context;
 
-	if (when != BHEAP_NEXT)
-		timer_ahead(ahead->timers, node, when);
-	else if (needs_index(ahead->timers))
+	if (when == BHEAP_NEXT)
 		ahead_hash(ahead, node->slot);
+	else
+		timer_ahead(ahead->timers, node, when);
+}
+
+/* Finds the heap's next top, and prefetches for those behind it. */
+static inline void find_top(struct ahead *ahead)
+{
+	struct timers *timers = ahead->timers;
+	struct bheap *heap = &timers->heap;
+
+	if (needs_index(timers))
+		heap->layout->top(heap, ahead_prefetch, ahead);
+	else
+		heap->layout->top(heap, timer_ahead, timers);
 }
 
 /* Returns the hash of a timer's id, undefined where needs_index() is false. A
@@ -244,7 +256,7 @@ static int drop_stale_step(struct ahead *ahead, struct slot **slotp,
 	}
 	if (err)
 		return err;
-	heap->layout->top(heap, ahead_prefetch, ahead);
+	find_top(ahead);
 	return 0;
 }
 
@@ -305,7 +317,7 @@ int timers_deliver(struct timers *timers, struct expiry_record *records,
 			timers->held_past |= 1ULL << nr;
 		timers->top_is_live = false;
 		nr++;
-		timers->heap.layout->top(&timers->heap, ahead_prefetch, &ahead);
+		find_top(&ahead);
 	}
 	if (!timers->heap.nr)
 		timers->top_is_live = true;
