@@ -227,7 +227,7 @@ static void miss_without_end(int fd)
 	drain(fd);
 }
 
-/* What was missed beyond the room is one sum. A server may say any number. */
+/* Copies missed beyond the room are one sum. A server may say any number. */
 static void sum_of_missed_copies_has_an_end(void **state)
 {
 	fake_script *const scripts[FAKE_SCRIPTS] = { miss_without_end };
