@@ -12,7 +12,9 @@
  * otherwise. docs/bheap.md draws the layouts and compares their cost.
  *
  * After a pop or replace a layout may know only a bound of its next node. Then
- * bheap_find_first() finds the node by bounded steps.
+ * bheap_find_first() finds the node by bounded steps. Once the first is known, so
+ * are often those behind it: bheap_next() finds them, and bheap_take() removes as
+ * many as were used.
  */
 #ifndef CORE_BHEAP_H
 #define CORE_BHEAP_H
@@ -180,7 +182,6 @@ typedef bool bheap_review_t(void *context, struct bheap_node *node);
 enum bheap_when {
 	BHEAP_FAR,	/* prefetch the timer's address */
 	BHEAP_SOON,	/* prefetch the timer */
-	BHEAP_NEXT,	/* prefetch what the timer refers to */
 };
 
 /* Prefetches the memory that describes a node's timer. */
@@ -197,6 +198,8 @@ typedef void bheap_visit_t(void *context, const struct bheap_node *node);
  * @pop: remove the first
  * @replace: replace the first by another node
  * @find_first: a step of bheap_find_first(); NULL = @first is always known
+ * @next: as bheap_next(); NULL = only the first is known
+ * @take: as bheap_take(), for two nodes and more; NULL where @next is
  * @top: call @ahead for candidates for the next first
  * @sweep: check up to @steps nodes and remove stale ones
  * @validate: check the whole heap, for tests and debugging
@@ -216,6 +219,9 @@ struct bheap_layout {
 	int (*replace)(struct bheap *heap, const struct bheap_node *node);
 	int (*find_first)(struct bheap *heap, bheap_review_t *review,
 			  bheap_ahead_t *ahead, void *context);
+	u32 (*next)(const struct bheap *heap, u64 last, u32 max,
+		    const struct bheap_node **nodesp);
+	int (*take)(struct bheap *heap, u32 nr);
 	void (*top)(const struct bheap *heap, bheap_ahead_t *ahead,
 		    void *context);
 	bool (*sweep)(struct bheap *heap, u32 steps, bheap_stale_t *stale,
@@ -282,7 +288,7 @@ static inline int bheap_replace(struct bheap *heap,
 /**
  * bheap_find_first - find the first node, after a pop or replace
  * @review: looks at nodes whose turn comes; NULL = all stay as they are
- * @ahead: prefetches for @review; NULL if that is NULL
+ * @ahead: prefetches for @review; unused if that is NULL
  *
  * Returns 1 if @heap->first is the first node, or the heap is empty. Returns 0
  * after a step that did not find it yet, or a page's error. Until it returns 1,
@@ -294,6 +300,41 @@ static inline int bheap_find_first(struct bheap *heap, bheap_review_t *review,
 	if (likely(!heap->is_bound))
 		return 1;
 	return heap->layout->find_first(heap, review, ahead, context);
+}
+
+/**
+ * bheap_next - the nodes that follow the first
+ * @last: none is later than this deadline
+ * @max: most nodes to return
+ * @nodesp: set to the first of them
+ *
+ * The first node must be known. Returns how many nodes follow it in the order in
+ * which pops would remove them, as far as the layout knows without work; may be 0.
+ * They lie side by side, and are valid until the heap changes. Brings no page in.
+ */
+static inline u32 bheap_next(const struct bheap *heap, u64 last, u32 max,
+			     const struct bheap_node **nodesp)
+{
+	return heap->layout->next ?
+	       heap->layout->next(heap, last, max, nodesp) : 0;
+}
+
+/**
+ * bheap_take - remove the first node, and of those that bheap_next() found
+ * @nr: nodes to remove, the first one included
+ *
+ * Does the work of @nr pops: each step that a pop would take, so that the heap has
+ * the same pages afterwards. Returns how many nodes it removed. These are fewer than
+ * @nr if a page is missing. If none is removed, returns the page's error.
+ */
+static inline int bheap_take(struct bheap *heap, u32 nr)
+{
+	int err;
+
+	if (nr > 1)
+		return heap->layout->take(heap, nr);
+	err = heap->layout->pop(heap);
+	return err ?: 1;
 }
 
 #endif /* CORE_BHEAP_H */

@@ -18,11 +18,13 @@
  * The next node is the least of near heap and run, unless a far node may be
  * earlier. Then only a bound is known: bheap_find_first() takes steps until it
  * is the least (bheap_radix_front.c). A bucket of at most a page is opened: its
- * stale nodes are dropped, the rest becomes the run (bheap_radix_open.c). Of
- * other buckets a page at a time goes to the tables below (bheap_radix_chain.c).
+ * stale nodes are dropped, the rest becomes the run (bheap_radix_open.c). Of a
+ * longer chain that is in order, the first page is opened. Of other buckets a page
+ * at a time goes to the tables below (bheap_radix_chain.c).
  *
  * Chains that become long are spread before their turn, a page every WORK_EVERY
- * operations, so that never many steps follow each other.
+ * operations, so that never many steps follow each other. Those in order need that
+ * late or never: timers of one time to live are appended, and taken by the page.
  *
  * "Node" is a struct bheap_node, "chain" the pages of a bucket; "far" is what is
  * in chains.
@@ -37,17 +39,22 @@
 /* The front retreats to the present, less what time passes meanwhile. */
 #define PRESENT_MASK	(~0ULL << 20)
 
-/* Distances, in nodes of the run, at which a node's timer is prefetched. */
+/* Distance, in nodes of the run, at which a node's timer is prefetched. */
 #define SOON_AHEAD	16U
-#define NEXT_AHEAD	8U
+
+/* Returns whether there is a step to take in the background. */
+static inline bool has_work(const struct bheap_radix_state *s)
+{
+	return unlikely((s->spread[BHEAP_RADIX_BACKGROUND].head | s->hints) ||
+			radix_has_surplus(s));
+}
 
 /* Takes a step in the background if there is one to take. */
 static inline int do_work(struct bheap *heap)
 {
 	struct bheap_radix_state *s = &heap->radix;
 
-	if (likely(!(s->spread[BHEAP_RADIX_BACKGROUND].head | s->hints) &&
-		   !radix_has_surplus(s)))
+	if (!has_work(s))
 		return 0;
 	if (++s->work % WORK_EVERY)
 		return 0;
@@ -82,6 +89,27 @@ static u64 choose_front(const struct bheap *heap, const struct bheap_node *near)
 	return front;
 }
 
+/* Moves the last of the sorted @nodes, from the front on, to the far part, in their
+ * order: chains remain in order. @begin to *@nrp - 1 are the nodes.
+ */
+static int move_behind_front(struct bheap *heap, struct bheap_node *nodes,
+			     u32 begin, u32 *nrp)
+{
+	u32 nr = *nrp, from = nr, to;
+	int err = 0;
+
+	while (from > begin && nodes[from - 1].deadline >= heap->radix.front)
+		from--;
+	for (to = from; to < nr; to++) {
+		err = radix_far_push(heap, nodes + to);
+		if (unlikely(err))
+			break;
+	}
+	memmove(nodes + from, nodes + to, (nr - to) * sizeof(*nodes));
+	*nrp = nr - (to - from);
+	return err;
+}
+
 /* Empties the near heap, which is full, by moving the front back. */
 static int make_room(struct bheap *heap)
 {
@@ -105,16 +133,10 @@ static int make_room(struct bheap *heap)
 	if (sorted != near)
 		memcpy(near, sorted, CORE_PAGE_SIZE);
 	err = radix_retreat(heap, choose_front(heap, near));
-	while (!err && s->near &&
-	       near[s->near - 1].deadline >= s->front) {
-		err = radix_far_push(heap, near + s->near - 1);
-		s->near -= !err;
-	}
-	while (!err && s->run_at < s->run_nr &&
-	       run[s->run_nr - 1].deadline >= s->front) {
-		err = radix_far_push(heap, run + s->run_nr - 1);
-		s->run_nr -= !err;
-	}
+	if (!err)
+		err = move_behind_front(heap, near, 0, &s->near);
+	if (!err && run)
+		err = move_behind_front(heap, run, s->run_at, &s->run_nr);
 	return err;
 }
 
@@ -214,7 +236,8 @@ static void take_next(struct bheap *heap, const struct next *next)
 
 static int radix_push(struct bheap *heap, const struct bheap_node *node)
 {
-	struct bheap_node first = heap->first;
+	const struct bheap_radix_state *s = &heap->radix;
+	struct bheap_node first;
 	int err;
 
 	if (!heap->nr) {
@@ -228,7 +251,11 @@ static int radix_push(struct bheap *heap, const struct bheap_node *node)
 	err = do_work(heap);
 	if (unlikely(err))
 		return err;
-	if (unlikely(heap->is_bound) && node->deadline <= first.deadline) {
+	first = heap->first;
+	if (likely(node->deadline > first.deadline && s->tables &&
+		   node->deadline >= s->front)) {
+		err = radix_far_push(heap, node);
+	} else if (unlikely(heap->is_bound) && node->deadline <= first.deadline) {
 		heap->first = *node;
 		heap->is_bound = false;
 	} else if (!heap->is_bound && node_less(node, &first)) {
@@ -262,6 +289,65 @@ static int radix_pop(struct bheap *heap)
 	heap->nr--;
 	take_next(heap, &next);
 	return 0;
+}
+
+static u32 radix_next(const struct bheap *heap, u64 last, u32 max,
+		      const struct bheap_node **nodesp)
+{
+	const struct bheap_radix_state *s = &heap->radix;
+	const struct bheap_node *run, *near;
+	u32 nr;
+
+	if (s->run_at == s->run_nr)
+		return 0;
+	run = core_page_peek(heap->pages, RADIX_RUN);
+	if (unlikely(!run))
+		return 0;
+	if (s->near) {
+		near = core_page_peek(heap->pages, RADIX_NEAR);
+		if (unlikely(!near))
+			return 0;
+		near += insert_heap_least(near, 0, s->near);
+		last = near->deadline < last ? near->deadline : last;
+	}
+	if (s->tables && s->far_from < last)
+		last = s->far_from;
+	run += s->run_at;
+	max = s->run_nr - s->run_at < max ? s->run_nr - s->run_at : max;
+	for (nr = 0; nr < max && run[nr].deadline <= last; nr++)
+		;
+	*nodesp = run;
+	return nr;
+}
+
+static int radix_take(struct bheap *heap, u32 nr)
+{
+	struct bheap_radix_state *s = &heap->radix;
+	const struct bheap_node *run = radix_nodes(heap, RADIX_RUN);
+	u32 paid = 0, last = nr - 1;
+	int err = 0;
+
+	if (unlikely(!run))
+		return heap->pages->error;
+	/* No step in the background touches the run. */
+	while (paid < last && has_work(s)) {
+		err = do_work(heap);
+		if (unlikely(err)) {
+			last = paid;
+			break;
+		}
+		paid++;
+	}
+	if (last) {
+		heap->first = run[s->run_at + last - 1];
+		s->run_at += last;
+		heap->nr -= last;
+		if (!s->tables)
+			radix_set_pages(heap);
+	}
+	if (!err)
+		err = radix_pop(heap);
+	return err ? (int)last ?: err : (int)nr;
 }
 
 static int radix_replace(struct bheap *heap, const struct bheap_node *node)
@@ -333,9 +419,6 @@ static void radix_top(const struct bheap *heap, bheap_ahead_t *ahead,
 		i = s->run_at + SOON_AHEAD;
 		if (page && i < s->run_nr)
 			ahead(context, page + i, BHEAP_SOON);
-		i = s->run_at + NEXT_AHEAD;
-		if (page && i < s->run_nr)
-			ahead(context, page + i, BHEAP_NEXT);
 	}
 	page = s->near ? core_page_peek(heap->pages, RADIX_NEAR) : NULL;
 	for (i = 0; page && i < s->near && i < INSERT_HEAP_GROUP; i++)
@@ -365,6 +448,8 @@ const struct bheap_layout bheap_radix = {
 	.pop = radix_pop,
 	.replace = radix_replace,
 	.find_first = radix_find_first,
+	.next = radix_next,
+	.take = radix_take,
 	.top = radix_top,
 	.sweep = radix_sweep,
 	.validate = radix_validate,

@@ -3,10 +3,10 @@
  * Chains of radix pages: append to them, detach them, spread them.
  *
  * Every page of a bucket's chain but the last is at least half full. A page
- * whose nodes all go the same way is linked as it is, in front of the chain that
- * it comes to. Other pages are copied node by node. A chain that is being spread
- * belongs to no bucket; where its nodes go is found anew for each page, so that
- * the front may move meanwhile.
+ * whose nodes all go the same way is linked as it is: behind the chain that it
+ * comes to if both are in order, else in front. Other pages are copied node by
+ * node. A chain that is being spread belongs to no bucket; where its nodes go is
+ * found anew for each page, so that the front may move meanwhile.
  */
 #include "bheap_radix_pages.h"
 
@@ -27,6 +27,13 @@ static void add_hint(struct bheap_radix_state *s, u32 level, u64 deadline)
 	s->hint[i].deadline = deadline;
 	s->hint[i].level = level;
 	s->hints++;
+}
+
+static inline void note_if_long(struct bheap *heap,
+				const struct radix_bucket *bucket, u32 level)
+{
+	if (unlikely(radix_is_long(bucket)) && level)
+		add_hint(&heap->radix, level, bucket->least);
 }
 
 /* Adds a page to a chain's end. Returns its nodes. */
@@ -52,11 +59,11 @@ static struct bheap_node *grow(struct bheap *heap, struct radix_bucket *bucket,
 	} else {
 		bucket->head = page;
 		bucket->least = deadline;
-		bucket->diff = 0;
+		bucket->last = deadline;
+		bucket->is_mixed = false;
 	}
 	bucket->tail = page;
-	if (unlikely(radix_is_long(bucket)) && level)
-		add_hint(&heap->radix, level, bucket->least);
+	note_if_long(heap, bucket, level);
 	return nodes;
 }
 
@@ -64,6 +71,7 @@ int radix_append(struct bheap *heap, struct radix_bucket *bucket, u32 level,
 		 const struct bheap_node *node)
 {
 	struct bheap_node *nodes;
+	bool was_mixed;
 
 	if (likely(bucket->pos % NODES))
 		nodes = radix_nodes(heap, bucket->tail);
@@ -71,14 +79,14 @@ int radix_append(struct bheap *heap, struct radix_bucket *bucket, u32 level,
 		nodes = grow(heap, bucket, level, node->deadline);
 	if (unlikely(!nodes))
 		return heap->pages->error;
-	nodes[bucket->pos++ % NODES] = *node;
-	bucket->diff |= node->deadline ^ bucket->least;
-	if (node->deadline < bucket->least)
-		bucket->least = node->deadline;
+	was_mixed = bucket->is_mixed;
+	radix_put(bucket, nodes, node);
+	if (unlikely(bucket->is_mixed != was_mixed))
+		note_if_long(heap, bucket, level);
 	return 0;
 }
 
-int radix_far_push(struct bheap *heap, const struct bheap_node *node)
+int radix_push_anywhere(struct bheap *heap, const struct bheap_node *node)
 {
 	struct bheap_radix_state *s = &heap->radix;
 	u32 level = radix_level(s, node->deadline);
@@ -127,59 +135,126 @@ int radix_detach(struct bheap *heap, struct radix_bucket *bucket, u32 level,
  * struct spreading - a page of a detached chain
  * @nodes: those left to be spread
  * @nr: how many
+ * @is_mixed: they are in no order
  * @least: the earliest deadline
- * @diff: bits in which they differ
+ * @last: the latest
  */
 struct spreading {
 	const struct bheap_node *nodes;
 	u32 nr;
+	bool is_mixed;
 	u64 least;
-	u64 diff;
+	u64 last;
 };
 
 static void look_at(struct spreading *page)
 {
+	u64 before = 0;
 	u32 i;
 
-	page->least = page->nodes[0].deadline;
-	page->diff = 0;
-	for (i = 1; i < page->nr; i++) {
-		page->diff |= page->nodes[i].deadline ^ page->nodes[0].deadline;
-		if (page->nodes[i].deadline < page->least)
-			page->least = page->nodes[i].deadline;
+	page->least = ~0ULL;
+	page->last = 0;
+	page->is_mixed = false;
+	for (i = 0; i < page->nr; i++) {
+		u64 deadline = page->nodes[i].deadline;
+
+		page->is_mixed |= deadline < before;
+		before = deadline;
+		page->least = deadline < page->least ? deadline : page->least;
+		page->last = deadline > page->last ? deadline : page->last;
 	}
 }
 
+/* Links a page behind a bucket's chain, which remains in order. */
+static int link_behind(struct bheap *heap, struct radix_bucket *bucket,
+		       u32 page, struct radix_page *record,
+		       const struct spreading *spreading)
+{
+	struct radix_page *tail = radix_page(heap, bucket->tail);
+	u32 fill = radix_fill(bucket);
+
+	if (unlikely(!tail))
+		return heap->pages->error;
+	tail->nr = fill;
+	tail->next = page;
+	record->prev = bucket->tail;
+	record->next = 0;
+	bucket->tail = page;
+	bucket->pos += NODES - fill + record->nr;
+	bucket->last = spreading->last;
+	return 0;
+}
+
 /* Links a page in front of a bucket's chain. */
+static int link_before(struct bheap *heap, struct radix_bucket *bucket,
+		       u32 page, struct radix_page *record,
+		       const struct spreading *spreading)
+{
+	struct radix_page *head = radix_page(heap, bucket->head);
+
+	if (unlikely(!head))
+		return heap->pages->error;
+	head->prev = page;
+	record->next = bucket->head;
+	bucket->head = page;
+	bucket->pos += NODES;
+	if (spreading->is_mixed || spreading->last > bucket->least)
+		bucket->is_mixed = true;
+	if (spreading->least < bucket->least)
+		bucket->least = spreading->least;
+	if (spreading->last > bucket->last)
+		bucket->last = spreading->last;
+	return 0;
+}
+
+/* Returns whether a page belongs behind a bucket's chain, so that this remains in
+ * order.
+ */
+static bool is_in_order(const struct radix_bucket *bucket,
+			const struct spreading *page)
+{
+	return !page->is_mixed && !bucket->is_mixed &&
+	       page->least >= bucket->last;
+}
+
+/* Links a page to a bucket's chain. */
 static int link_page(struct bheap *heap, struct radix_bucket *bucket, u32 level,
 		     u32 page, const struct spreading *spreading)
 {
-	struct radix_page *record = radix_page(heap, page), *head = NULL;
+	struct radix_page *record = radix_page(heap, page);
+	int err = 0;
 
 	if (unlikely(!record))
 		return heap->pages->error;
-	if (bucket->pos) {
-		head = radix_page(heap, bucket->head);
-		if (unlikely(!head))
-			return heap->pages->error;
-		head->prev = page;
-		record->next = bucket->head;
-		bucket->pos += NODES;
-		bucket->diff |= spreading->diff |
-				(spreading->least ^ bucket->least);
-		if (spreading->least < bucket->least)
-			bucket->least = spreading->least;
-	} else {
+	if (!bucket->pos) {
 		record->next = 0;
+		bucket->head = page;
+		bucket->is_mixed = spreading->is_mixed;
 		bucket->tail = page;
 		bucket->pos = record->nr;
-		bucket->diff = spreading->diff;
 		bucket->least = spreading->least;
+		bucket->last = spreading->last;
+	} else if (is_in_order(bucket, spreading)) {
+		err = link_behind(heap, bucket, page, record, spreading);
+	} else {
+		err = link_before(heap, bucket, page, record, spreading);
 	}
-	bucket->head = page;
-	if (unlikely(radix_is_long(bucket)) && level)
-		add_hint(&heap->radix, level, bucket->least);
-	return 0;
+	if (likely(!err))
+		note_if_long(heap, bucket, level);
+	return err;
+}
+
+/* Returns whether a page can be linked: all pages but a chain's last remain at least
+ * half full. What would break an order for that is appended node by node.
+ */
+static bool can_link(const struct radix_bucket *bucket,
+		     const struct spreading *page)
+{
+	if (!bucket->pos)
+		return true;
+	if (is_in_order(bucket, page))
+		return radix_fill(bucket) >= NODES / 2;
+	return page->nr >= NODES / 2;
 }
 
 /* Appends the nodes of a page one by one: to @bucket, or to a bucket of the table
@@ -216,12 +291,13 @@ static int find_way(struct bheap *heap, const struct spreading *page,
 {
 	struct bheap_radix_state *s = &heap->radix;
 	u32 level = radix_level(s, page->least), digit;
+	u64 diff = page->least ^ page->last;
 	struct radix_bucket *bucket;
 	int err;
 
 	*bucketp = NULL;
 	*is_tablep = false;
-	if (page->diff && radix_level_of(page->diff) >= level)
+	if (diff && radix_level_of(diff) >= level)
 		return 0;
 	if (!s->used[level]) {
 		err = radix_finger_prepare(heap, level);
@@ -238,7 +314,7 @@ static int find_way(struct bheap *heap, const struct spreading *page,
 		if (unlikely(!bucket))
 			return heap->pages->error;
 		level--;
-		if (page->diff && radix_level_of(page->diff) == level) {
+		if (diff && radix_level_of(diff) == level) {
 			*is_tablep = true;
 			break;
 		}
@@ -288,8 +364,7 @@ int radix_spread(struct bheap *heap, enum bheap_radix_spread which)
 		return err;
 
 	next = record->next;
-	if (bucket && !is_table && !spread->begin &&
-	    (!bucket->pos || page.nr >= NODES / 2)) {
+	if (bucket && !is_table && !spread->begin && can_link(bucket, &page)) {
 		err = link_page(heap, bucket, level, number, &page);
 	} else {
 		err = scatter(heap, bucket, is_table, level, &page,
@@ -359,7 +434,7 @@ int radix_spill(struct bheap *heap)
 	least = bucket->least;
 	if (!bucket->sub) {
 		/* At once as far down as all deadlines are the same. */
-		to = radix_level_of(bucket->diff);
+		to = radix_level_of(bucket->least ^ bucket->last);
 		nr = level - to;
 		if (!may_divide(heap, nr))
 			goto done;

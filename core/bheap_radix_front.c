@@ -137,7 +137,7 @@ static int enter(struct bheap *heap, struct radix_bucket *bucket, u32 level,
 		for (i = 0; i < FAN; i++)
 			used |= !radix_is_empty(sub + i) << i;
 	} else {
-		below = radix_level_of(bucket->diff);
+		below = radix_level_of(bucket->least ^ bucket->last);
 		start = radix_floor(bucket->least, below + 1);
 	}
 	err = radix_detach(heap, bucket, level, BHEAP_RADIX_FRONT);
@@ -151,7 +151,9 @@ static int enter(struct bheap *heap, struct radix_bucket *bucket, u32 level,
 			s->used_levels |= 1ULL << below;
 	}
 	radix_unmark(s, level, digit);
-	s->front = start;
+	/* It may be within the bucket. */
+	if (start > s->front)
+		s->front = start;
 	s->level = below;
 	return 0;
 }
@@ -167,11 +169,11 @@ static int return_run(struct bheap *heap)
 
 	if (unlikely(!run))
 		return heap->pages->error;
-	while (s->run_nr > s->run_at) {
-		err = radix_far_push(heap, run + s->run_nr - 1);
+	while (s->run_at < s->run_nr) {
+		err = radix_far_push(heap, run + s->run_at);
 		if (unlikely(err))
 			return err;
-		s->run_nr--;
+		s->run_at++;
 	}
 	return 0;
 }

@@ -150,8 +150,10 @@ static int measure(struct bheap *heap, struct part *part, u32 room)
 		part->nr += head->nr;
 	else if (part->pages > 2)
 		part->nr = NODES + 1;
-	if (part->nr > room && room == NODES && !bucket->diff) {
-		/* All of one deadline: a page of them will do. */
+	if (part->nr > room && room == NODES && !bucket->is_mixed) {
+		/* The first page of those in order will do. */
+		if (unlikely(!radix_nodes(heap, head->next)))
+			return heap->pages->error;
 		part->pages = 1;
 		part->nr = head->nr;
 	}
@@ -251,6 +253,7 @@ static void gather(struct bheap *heap, const struct part *part,
 	}
 	bucket->head = page;
 	bucket->pos -= part->pages * NODES;
+	bucket->least = radix_nodes(heap, page)->deadline;
 }
 
 /* Sends a node with a new deadline to its place, or keeps it. Returns whether it
@@ -327,7 +330,7 @@ int radix_open(struct bheap *heap, const struct radix_turn *turn)
 		gather(heap, &part[i], at);
 	end = radix_last(part[parts - 1].start, part[parts - 1].level) + 1;
 	if (part[0].bucket->pos) {
-		/* More of that deadline is left. */
+		/* The rest follows in order. */
 		s->front = part[0].bucket->least;
 		s->level = part[0].level;
 	} else {

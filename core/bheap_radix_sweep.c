@@ -225,6 +225,8 @@ static void merge_page(struct bheap *heap, struct radix_bucket *bucket, u32 page
 	u32 fill = radix_fill(bucket), nr;
 	struct radix_page *last;
 
+	if (bucket->least != bucket->last)
+		bucket->is_mixed = true;
 	nr = NODES - fill < kept ? NODES - fill : kept;
 	memcpy(tail + fill, nodes + kept - nr, nr * sizeof(*nodes));
 	bucket->pos += nr;

@@ -39,9 +39,11 @@ static void count(struct walk *walk, const struct bheap_node *from, u32 nr)
 	}
 }
 
-/* Counts a page of a chain: its nodes are from @first to @last. */
+/* Counts a page of a chain: its nodes are from @first to @last. Sets *@before to the
+ * last one's deadline, and *@is_mixed if one is before the last of another.
+ */
 static int walk_page(struct walk *walk, u32 page, u32 from, u32 nr, u64 first,
-		     u64 last)
+		     u64 last, u64 *before, bool *is_mixed)
 {
 	const struct bheap_node *nodes = radix_nodes(walk->heap, page);
 	u32 i;
@@ -51,6 +53,8 @@ static int walk_page(struct walk *walk, u32 page, u32 from, u32 nr, u64 first,
 	for (i = from; i < nr; i++) {
 		if (nodes[i].deadline < first || nodes[i].deadline > last)
 			return -EIO;
+		*is_mixed |= nodes[i].deadline < *before;
+		*before = nodes[i].deadline;
 		if (nodes[i].deadline < walk->far_least)
 			walk->far_least = nodes[i].deadline;
 	}
@@ -59,11 +63,12 @@ static int walk_page(struct walk *walk, u32 page, u32 from, u32 nr, u64 first,
 	return 0;
 }
 
-static int walk_chain(struct walk *walk, const struct radix_bucket *bucket,
-		      u64 last)
+static int walk_chain(struct walk *walk, const struct radix_bucket *bucket)
 {
 	u32 page = bucket->head, prev = 0, pos = 0, nr;
 	const struct radix_page *record;
+	bool is_mixed = false;
+	u64 before = 0;
 	int err;
 
 	for (;; prev = page, page = record->next) {
@@ -76,13 +81,16 @@ static int walk_chain(struct walk *walk, const struct radix_bucket *bucket,
 		nr = page == bucket->tail ? radix_fill(bucket) : record->nr;
 		if (page != bucket->tail && (nr < NODES / 2 || nr > NODES))
 			return -EIO;
-		err = walk_page(walk, page, 0, nr, bucket->least, last);
+		err = walk_page(walk, page, 0, nr, bucket->least, bucket->last,
+				&before, &is_mixed);
 		if (err)
 			return err;
 		if (page == bucket->tail)
 			break;
 		pos += NODES;
 	}
+	if (is_mixed && !bucket->is_mixed)
+		return -EIO;
 	return record->next || pos + nr != bucket->pos ? -EIO : 0;
 }
 
@@ -94,9 +102,9 @@ static int walk_bucket(struct walk *walk, const struct radix_bucket *bucket,
 	if (!bucket->pos)
 		return 0;
 	if (bucket->least < start || bucket->least < front ||
-	    bucket->least > last)
+	    bucket->least > bucket->last || bucket->last > last)
 		return -EIO;
-	return walk_chain(walk, bucket, last);
+	return walk_chain(walk, bucket);
 }
 
 /* Walks the tables below a bucket, without recursion. */
@@ -186,6 +194,8 @@ static int walk_detached(struct walk *walk)
 	struct bheap_radix_state *s = &walk->heap->radix;
 	const struct radix_page *record;
 	u32 i, page, begin;
+	bool is_mixed = false;	/* in no order by nature */
+	u64 before = 0;
 	int err;
 
 	for (i = 0; i < BHEAP_RADIX_SPREADS; i++) {
@@ -198,7 +208,8 @@ static int walk_detached(struct walk *walk)
 			    begin >= record->nr || s->spread[i].from < s->front)
 				return -EIO;
 			err = walk_page(walk, page, begin, record->nr,
-					s->spread[i].from, ~0ULL);
+					s->spread[i].from, ~0ULL, &before,
+					&is_mixed);
 			if (err)
 				return err;
 			begin = 0;

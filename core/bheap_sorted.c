@@ -48,7 +48,6 @@
 /* Distances, in nodes, at which a node's timer is prefetched in steps. */
 #define FAR_AHEAD	48U
 #define SOON_AHEAD	24U
-#define NEXT_AHEAD	8U
 
 static_assert(offsetof(struct bheap, sorted) + sizeof(struct bheap_sorted_state) <=
 	      80, "what is looked at is in two lines");
@@ -199,6 +198,64 @@ static int sorted_pop(struct bheap *heap)
 	return 0;
 }
 
+/* Knows the nodes of the tree's first page but the last: without it the page is
+ * used up. While there is a run, its surplus may rise to that page.
+ */
+static u32 sorted_next(const struct bheap *heap, u64 last, u32 max,
+		       const struct bheap_node **nodesp)
+{
+	const struct bheap_sorted_state *s = &heap->sorted;
+	const struct bheap_node *page, *inserted;
+	u32 nr;
+
+	if (!s->tree || s->hole == 1 || s->run)
+		return 0;
+	page = core_page_peek(heap->pages, SORTED_BEFORE_TREE);
+	if (unlikely(!page))
+		return 0;
+	if (s->inserted) {
+		inserted = core_page_peek(heap->pages, 0);
+		if (unlikely(!inserted))
+			return 0;
+		inserted += insert_heap_least(inserted, 0, s->inserted);
+		last = inserted->deadline < last ? inserted->deadline : last;
+	}
+	page += s->head;
+	max = NODES - 1 - s->head < max ? NODES - 1 - s->head : max;
+	for (nr = 0; nr < max && page[nr].deadline <= last; nr++)
+		;
+	*nodesp = page;
+	return nr;
+}
+
+static int sorted_take(struct bheap *heap, u32 nr)
+{
+	struct bheap_sorted_state *s = &heap->sorted;
+	const struct bheap_node *page = sorted_tree_page(heap, 1);
+	u32 paid = 0, last = nr - 1;
+	int err = 0;
+
+	if (unlikely(!page))
+		return heap->pages->error;
+	while (paid < last && s->hole) {
+		err = sorted_tree_ready(heap);
+		if (unlikely(err)) {
+			last = paid;
+			break;
+		}
+		paid++;
+	}
+	if (last) {
+		heap->first = page[s->head + last - 1];
+		s->head += last;
+		heap->nr -= last;
+		sorted_set_pages(heap);
+	}
+	if (!err)
+		err = sorted_pop(heap);
+	return err ? (int)last ?: err : (int)nr;
+}
+
 static int sorted_replace(struct bheap *heap, const struct bheap_node *node)
 {
 	struct bheap_node *page;
@@ -257,8 +314,6 @@ static void sorted_top(const struct bheap *heap, bheap_ahead_t *ahead,
 			       BHEAP_FAR);
 		prefetch_ahead(page, s->head, SOON_AHEAD, ahead, context,
 			       BHEAP_SOON);
-		prefetch_ahead(page, s->head, NEXT_AHEAD, ahead, context,
-			       BHEAP_NEXT);
 	}
 	page = core_page_peek(heap->pages, 0);
 	for (i = 0; page && i < s->inserted && i < INSERT_HEAP_GROUP; i++)
@@ -355,6 +410,8 @@ const struct bheap_layout bheap_sorted = {
 	.push = sorted_push,
 	.pop = sorted_pop,
 	.replace = sorted_replace,
+	.next = sorted_next,
+	.take = sorted_take,
 	.top = sorted_top,
 	.sweep = sorted_sweep,
 	.validate = sorted_validate,

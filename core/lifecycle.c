@@ -123,19 +123,6 @@ int timer_undeliver(struct timers *timers, u32 nr, struct slot *slot, u64 due,
 	return 0;
 }
 
-enum node_state timer_node_state(const struct bheap_node *node,
-				 const struct slot *slot)
-{
-	if (!(slot->tag & SLOT_ARMED) ||
-	    slot->tag >> SLOT_STAMP_SHIFT != node->stamp)
-		return NODE_STALE;
-	if (unlikely(slot->tag & SLOT_REDELIVER))
-		return NODE_LIVE;
-	if (node->deadline > slot->deadline)
-		return NODE_STALE;
-	return node->deadline == slot->deadline ? NODE_LIVE : NODE_MOVED;
-}
-
 bool timer_review(void *context, struct bheap_node *node)
 {
 	struct timers *timers = context;
@@ -145,11 +132,14 @@ bool timer_review(void *context, struct bheap_node *node)
 		return true;
 	switch (timer_node_state(node, slot)) {
 	case NODE_LIVE:
+		timer_found_live(timers, 1);
 		return true;
 	case NODE_MOVED:
+		timers->found_live = 0;
 		node->deadline = slot->deadline;
 		return true;
 	default:
+		timers->found_live = 0;
 		slot_forget_node(slot, node);
 		return false;
 	}

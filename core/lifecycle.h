@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
- * The steps in the life of one timer, for requests.c and deliver.c: find, push,
- * acknowledge, end. Private to core/; lifecycle.c describes them.
+ * The steps in the life of one timer, for requests.c, deliver.c and redeliver.c:
+ * find, push, acknowledge, end. Private to core/; lifecycle.c describes them.
  */
 #ifndef CORE_LIFECYCLE_H
 #define CORE_LIFECYCLE_H
@@ -123,6 +123,16 @@ static inline s64 timer_find_in(struct timers *timers, u64 id, u32 hash,
 	return (*slotp)->tag & mask ? nr : -ENOENT;
 }
 
+/* Live nodes in sequence after which the heap no longer reviews them early. */
+#define TIMERS_FOUND_LIVE	(4 * BHEAP_NODES_PER_PAGE)
+
+/* Notes that @nr nodes whose turn came were live, and the next may be, too. */
+static inline void timer_found_live(struct timers *timers, u32 nr)
+{
+	if (timers->found_live < TIMERS_FOUND_LIVE)
+		timers->found_live += nr;
+}
+
 /* Prefetches the slot of a timer that will be read soon. */
 static inline void timer_prefetch(const struct timers *timers, u32 nr)
 {
@@ -141,8 +151,18 @@ void timer_ahead(void *context, const struct bheap_node *node,
 /* Looks at a node whose turn comes: a bheap_review_t. */
 bool timer_review(void *context, struct bheap_node *node);
 
-enum node_state timer_node_state(const struct bheap_node *node,
-				 const struct slot *slot);
+static inline enum node_state timer_node_state(const struct bheap_node *node,
+					       const struct slot *slot)
+{
+	if (!(slot->tag & SLOT_ARMED) ||
+	    slot->tag >> SLOT_STAMP_SHIFT != node->stamp)
+		return NODE_STALE;
+	if (unlikely(slot->tag & SLOT_REDELIVER))
+		return NODE_LIVE;
+	if (node->deadline > slot->deadline)
+		return NODE_STALE;
+	return node->deadline == slot->deadline ? NODE_LIVE : NODE_MOVED;
+}
 
 /* Pushes a node for @deadline; *@tagp is the stamp for the slot's tag. */
 int timer_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp);

@@ -86,7 +86,8 @@ static int arm_again(struct timers *timers, struct expiry_record *record,
 		set_unacked(timers, slot);
 
 	timers->stat.arms++;
-	record->flags = 0;
+	/* As in all replies: a delivery waits for its ACK. */
+	record->flags &= EXPIRY_F_REDELIVERED;
 	record->deadline_ns = deadline;
 	return 0;
 }
@@ -153,7 +154,7 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 		set_unacked(timers, slot);
 
 	timers->stat.arms++;
-	record->flags = 0;
+	record->flags &= EXPIRY_F_REDELIVERED;
 	record->id = id;
 	record->deadline_ns = deadline;
 	return 0;

@@ -53,6 +53,7 @@ struct timers_config {
  * @armed: slots with SLOT_ARMED
  * @unacked: slots with SLOT_UNACKED
  * @top_is_live: the heap's first node is live: next_ns is exact
+ * @found_live: live nodes since the last that was stale or moved, up to a limit
  * @held_ns: when the held deliveries were taken
  * @held_past: bit n: the n-th deadline had passed when set
  * @taken_ns: since when a consumer takes timers (owner's; 0 = always)
@@ -67,6 +68,7 @@ struct timers {
 	u32 generation;
 	u32 stamp;
 	bool top_is_live;
+	u32 found_live;
 	u64 limit;
 	u64 armed;
 	u64 unacked;

@@ -156,7 +156,7 @@ static int arm(struct horrible *horrible, struct expiry_record *record,
 		.unacked = unacked,
 		.past = deadline < now_ns,
 	};
-	record->flags = 0;
+	record->flags = unacked ? EXPIRY_F_REDELIVERED : 0;
 	record->deadline_ns = deadline;
 	horrible->arms++;
 	return 0;

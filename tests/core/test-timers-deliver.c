@@ -301,6 +301,107 @@ static void the_top_is_the_truth(void **state)
 	test_queue_free(&queue);
 }
 
+/* Arms @n timers, due within a second in no order, and takes all that are left when
+ * every @step-th was cancelled. Returns how many these were. Sets *@leastp to the
+ * fewest live nodes in sequence.
+ */
+static u32 arm_cancel_and_take(struct test_queue *queue, u32 n, u32 step,
+			       u64 from, u32 *leastp)
+{
+	struct expiry_record expired;
+	u64 random = test_seed;
+	u32 i, taken = 0;
+
+	for (i = 0; i < n; i++) {
+		u64 id = test_arm(queue, 0, from + test_below(&random, SECOND),
+				  i, 0).id;
+
+		if (step && i % step == 0)
+			test_op(queue, EXPIRY_OP_CANCEL, id);
+	}
+	*leastp = ~0U;
+	while (test_deliver(queue, &expired, 1, from + SECOND)) {
+		if (queue->timers.found_live < *leastp)
+			*leastp = queue->timers.found_live;
+		taken++;
+	}
+	return taken;
+}
+
+/* Radix pages look at timers early only while some of late were cancelled. */
+static void review_pauses_and_resumes(void **state)
+{
+	u32 n = 8 * BHEAP_NODES_PER_PAGE + 500, live, least;
+	struct test_queue queue;
+
+	(void)state;
+	test_queue_init(&queue, 0, 2 * n, test_seed);
+	assert_int_equal(arm_cancel_and_take(&queue, n, 0, SECOND, &least), n);
+	live = queue.timers.found_live;
+	assert_true(least < live && live < n);
+	/* No more are looked at: the number stays. */
+	assert_int_equal(arm_cancel_and_take(&queue, n, 0, 3 * SECOND, &least),
+			 n);
+	assert_int_equal(least, live);
+	/* A stale node at the top: they are looked at again. */
+	assert_int_equal(arm_cancel_and_take(&queue, n, 50, 5 * SECOND, &least),
+			 n - (n + 49) / 50);
+	assert_true(least < live);
+	test_queue_free(&queue);
+}
+
+/* A stale node in the middle of a batch begins the count of live ones anew. */
+static void live_ones_count_from_the_last_stale_one(void **state)
+{
+	u32 n = 2 * BHEAP_NODES_PER_PAGE + 88;
+	struct expiry_record records[40];
+	struct test_queue queue;
+	u64 *ids = calloc(n, sizeof(*ids));
+
+	(void)state;
+	assert_non_null(ids);
+	test_queue_init(&queue, 0, n, test_seed);
+	arm_in_turn(&queue, ids, n, SECOND);
+	assert_int_equal(test_deliver(&queue, records, 40, 2 * SECOND), 40);
+	assert_true(queue.timers.found_live > 15);
+	test_op(&queue, EXPIRY_OP_CANCEL, ids[55]);
+	/* Fifteen come before it, and five behind it. */
+	assert_int_equal(test_deliver(&queue, records, 20, 2 * SECOND), 20);
+	assert_true(records[14].id == ids[54] && records[15].id == ids[56]);
+	/* Small radix pages are looked at meanwhile, and those looks count, too. */
+	if (test_layout != &bheap_radix || BHEAP_NODES_PER_PAGE >= 64)
+		assert_int_equal(queue.timers.found_live, 5);
+	test_queue_free(&queue);
+	free(ids);
+}
+
+/* A page of nodes whose turn comes loses its stale ones at once. */
+static void a_review_drops_many(void **state)
+{
+	u32 n = 8 * BHEAP_NODES_PER_PAGE, nodes, most = 0, i;
+	struct expiry_record expired;
+	struct test_queue queue;
+	u64 *ids;
+
+	(void)state;
+	test_queue_init(&queue, 0, n, test_seed);
+	ids = test_arm_many(&queue, n, SECOND);
+	for (i = 0; i < n; i += 3)
+		test_op(&queue, EXPIRY_OP_CANCEL, ids[i]);
+	for (;;) {
+		nodes = queue.timers.heap.nr;
+		if (!test_deliver(&queue, &expired, 1, EXPIRY_NEVER - 1))
+			break;
+		/* With the last timer, all go. */
+		if (queue.timers.heap.nr && nodes - queue.timers.heap.nr > most)
+			most = nodes - queue.timers.heap.nr;
+	}
+	assert_int_equal(queue.timers.stat.swept, 0);
+	assert_true(most > BHEAP_NODES_PER_PAGE / 8 + 2);
+	test_queue_free(&queue);
+	free(ids);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -314,6 +415,9 @@ int main(int argc, char **argv)
 		test_with_layouts(stale_ones_hold_nothing_up),
 		test_with_layouts(delivered_nodes_leave),
 		test_with_layouts(the_top_is_the_truth),
+		test_with_layouts(live_ones_count_from_the_last_stale_one),
+		test_with_layout(review_pauses_and_resumes, radix),
+		test_with_layout(a_review_drops_many, radix),
 	};
 
 	test_arguments(argc, argv, 0);

@@ -24,14 +24,16 @@ SHIFT, SHIFT_HEAP = 6, 8
 # Arguments that make the programs quick and still thorough.
 ARGUMENTS = {"test-model": ["1", "60"]}
 
-# Programs that are likely to notice, by file; the others run afterwards.
+# Programs that are likely to notice, by a part of the file's name, the first that fits;
+# the others run afterwards.
 HEAP = ["test-bheap-sweep", "test-bheap"]
 FIRST = {
     "index": ["test-index", "test-index-faults"],
     "siphash": ["test-siphash"],
     "slots": ["test-slots", "test-timers-kept", "test-model"],
     "lifecycle": ["test-timers-kept", "test-model"],
-    "deliver": ["test-timers-deliver", "test-timers-redelivery",
+    "redeliver": ["test-timers-redelivery", "test-timers-held", "test-model"],
+    "deliver": ["test-timers-deliver", "test-timers-batch",
                 "test-timers-lateness", "test-timers-held", "test-model"],
     "requests": ["test-timers-requests", "test-model"],
     "": ["test-model", "test-timers-deliver", "test-timers-requests"],

@@ -65,10 +65,15 @@ kunit_end_case(const char *file, int line, const char *format, ...);
 	kunit_require((a) == (b), "%s == %s", #a, #b)
 #define assert_memory_equal(a, b, size)					\
 	kunit_require(!memcmp(a, b, size), "%s is %s", #a, #b)
+/* Evaluates @value once, as cmocka does: it may have effects. */
 #define assert_in_range(value, least, most)				\
 	do {								\
-		kunit_compare(value, >=, least);			\
-		kunit_compare(value, <=, most);				\
+		u64 kunit_v = (u64)(value);				\
+									\
+		kunit_require(kunit_v >= (u64)(least) &&		\
+			      kunit_v <= (u64)(most),			\
+			      "%s in %s to %s: %#llx", #value, #least,	\
+			      #most, kunit_v);				\
 	} while (0)
 
 #define fail_msg(...)	kunit_end_case(__FILE__, __LINE__, __VA_ARGS__)

@@ -1,0 +1,212 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Radix pages whose deadlines come in order, as those of one time to live do: a
+ * chain is then taken page by page, and is not spread.
+ */
+#include "heap.h"
+
+/* So that all are in a few buckets, of any layout of digits. */
+#define BEGIN	(3ULL << 60)
+#define STEP	1000U
+
+/* Far more than what is spread when in no order. */
+#define PAGES	40U
+
+static u64 deadline_at(u32 i)
+{
+	return BEGIN + (u64)i * STEP;
+}
+
+static void push_at(struct bheap *heap, u64 deadline, u32 slot)
+{
+	const struct bheap_node node = { .deadline = deadline, .slot = slot };
+
+	assert_int_equal(bheap_push(heap, &node), 0);
+}
+
+static bool spreads(const struct bheap *heap)
+{
+	return heap->radix.hints ||
+	       heap->radix.spread[BHEAP_RADIX_BACKGROUND].head;
+}
+
+/* Fills a heap with @n nodes in order. */
+static void fill_in_order(struct subject *subject, u32 n)
+{
+	u32 i;
+
+	subject_init(subject, n + 1);
+	for (i = 0; i < n; i++) {
+		push_at(&subject->heap, deadline_at(i), i);
+		/* The front is behind the first page of them. */
+		subject->heap.now = deadline_at(i);
+	}
+	assert_int_equal(subject->heap.radix.near, 0);
+}
+
+/* Finds the first node. Returns the steps that this took. */
+static u32 steps_to_first(struct bheap *heap)
+{
+	u32 steps = 0;
+
+	while (heap->is_bound) {
+		assert_true(bheap_find_first(heap, NULL, NULL, NULL) >= 0);
+		steps++;
+	}
+	return steps;
+}
+
+/* Takes all nodes, in order of deadline. Returns the steps to the first ones. */
+static u32 drain(struct subject *subject, u32 n)
+{
+	struct bheap *heap = &subject->heap;
+	u32 steps = 0;
+	u64 before = 0;
+
+	for (; n; n--) {
+		steps += steps_to_first(heap);
+		assert_true(heap->nr && heap->first.deadline >= before);
+		before = heap->first.deadline;
+		assert_int_equal(bheap_pop(heap), 0);
+		if (n % NODES == 1)
+			validate(subject);
+	}
+	assert_int_equal(heap->nr, 0);
+	return steps;
+}
+
+static void a_chain_in_order_is_not_spread(void **state)
+{
+	u32 n = PAGES * NODES, steps;
+	struct subject subject;
+	u32 tables;
+
+	(void)state;
+	fill_in_order(&subject, n);
+	validate(&subject);
+	assert_true(!spreads(&subject.heap));
+	tables = subject.heap.radix.tables;
+	steps = drain(&subject, n);
+	/* A step for each page, and some between buckets. */
+	assert_in_range(steps, PAGES / 2, 2 * PAGES + 8 * BHEAP_RADIX_LEVELS);
+	assert_true(tables <= 2 * BHEAP_RADIX_LEVELS);
+	subject_free(&subject);
+}
+
+/* Later nodes go behind those that are left of a chain, earlier ones to the near
+ * heap.
+ */
+static void a_chain_in_order_grows_while_it_is_taken(void **state)
+{
+	u32 n = PAGES * NODES, i;
+	struct subject subject;
+	struct bheap *heap = &subject.heap;
+	u64 before = 0;
+
+	(void)state;
+	fill_in_order(&subject, n);
+	for (i = 0; i < 3 * n; i++) {
+		steps_to_first(heap);
+		assert_true(heap->first.deadline >= before);
+		before = heap->first.deadline;
+		assert_int_equal(bheap_pop(heap), 0);
+		push_at(heap, deadline_at(n + i), n + i);
+		heap->now = before;
+		if (i % (NODES / 2) == 0)
+			push_at(heap, before, i);
+		if (i % NODES == 0)
+			validate(&subject);
+	}
+	assert_true(!spreads(heap));
+	subject_free(&subject);
+}
+
+/* A node out of order makes a long chain one to be spread, in the same call: no
+ * other node may come. In one of the sixteen parts is a long chain.
+ */
+static void one_out_of_order_is_noticed(void **state)
+{
+	u32 n = 4 * PAGES * NODES, k, noticed = 0;
+	struct subject subject;
+	struct bheap *heap = &subject.heap;
+
+	(void)state;
+	for (k = 1; k < 16; k++) {
+		fill_in_order(&subject, n);
+		assert_true(!spreads(heap));
+		push_at(heap, deadline_at(n / 16 * k) + 1, n);
+		noticed += spreads(heap);
+		validate(&subject);
+		subject_free(&subject);
+	}
+	assert_true(noticed);
+	fill_in_order(&subject, n);
+	for (k = 1; k < 16; k++)
+		push_at(heap, deadline_at(n / 16 * k) + 1, n);
+	drain(&subject, heap->nr);
+	subject_free(&subject);
+}
+
+/* Takes a chain in order while any page of it may fail: no node is lost, nor comes
+ * twice or too early.
+ */
+static void faults_while_a_chain_in_order_is_taken(void **state)
+{
+	u32 n = PAGES * NODES, k, i, failed = 0;
+	struct subject subject;
+	struct bheap *heap = &subject.heap;
+
+	(void)state;
+	for (k = 1; k <= 12; k++) {
+		fill_in_order(&subject, n);
+		for (i = 0; i < n; i++) {
+			if (heap->is_bound) {
+				test_pages_evict_all(&subject.run);
+				subject.faults.fail_in = k;
+				subject.faults.for_good = i % 2;
+				subject.faults.error = -EIO;
+				failed += bheap_find_first(heap, NULL, NULL,
+							   NULL) < 0;
+				subject.faults.fail_in = 0;
+				validate(&subject);
+			}
+			steps_to_first(heap);
+			assert_true(heap->first.deadline == deadline_at(i));
+			assert_int_equal(bheap_pop(heap), 0);
+		}
+		assert_int_equal(heap->nr, 0);
+		subject_free(&subject);
+	}
+	/* The test's own test. */
+	assert_true(failed > 50);
+}
+
+/* Equal deadlines are in order. */
+static void equal_deadlines_are_in_order(void **state)
+{
+	u32 n = PAGES * NODES, i;
+	struct subject subject;
+
+	(void)state;
+	subject_init(&subject, n + 1);
+	for (i = 0; i < n; i++)
+		push_at(&subject.heap, deadline_at(i / (n / 2)), i);
+	assert_true(!spreads(&subject.heap));
+	assert_in_range(drain(&subject, n), PAGES / 2,
+			2 * PAGES + 8 * BHEAP_RADIX_LEVELS);
+	subject_free(&subject);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		test_with_layout(a_chain_in_order_is_not_spread, radix),
+		test_with_layout(a_chain_in_order_grows_while_it_is_taken, radix),
+		test_with_layout(one_out_of_order_is_noticed, radix),
+		test_with_layout(faults_while_a_chain_in_order_is_taken, radix),
+		test_with_layout(equal_deadlines_are_in_order, radix),
+	};
+
+	test_arguments(argc, argv, 0);
+	return test_end(cmocka_run_group_tests(tests, NULL, NULL));
+}
