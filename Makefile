@@ -37,6 +37,7 @@ SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
 
 URING_LIBS = $(shell pkg-config --libs liburing)
+JANSSON_LIBS = $(shell pkg-config --libs jansson)
 SYSTEMD_LIBS = $(shell pkg-config --libs libsystemd)
 MICROHTTPD_LIBS := $(shell pkg-config --libs libmicrohttpd 2>/dev/null)
 
@@ -51,6 +52,9 @@ DAEMON := $(wildcard daemon/*.c daemon/*/*.c)
 LIB := $(wildcard lib/*.c)
 CTL := tools/expiryctl.c $(wildcard tools/commands/*.c)
 EXPORTER := $(wildcard tools/exporter/*.c)
+# What reads and writes a journal without a daemon.
+JOURNAL := $(patsubst %,daemon/journal/%.c,checkpoint crc32c directory format journal \
+	reader recovery runner segment) daemon/util/name.c
 TOOLS := $(filter-out $(CTL) $(EXPORTER),$(wildcard tools/*.c tools/*/*.c))
 
 # Objects: build/obj/<flavour>/<source>.o, so that flavours never mix.
@@ -117,12 +121,12 @@ $(B)/libexpiry.so.0: $(call objects,shared,$(LIB)) lib/libexpiry.map
 	@ln -sf libexpiry.so.0 $(B)/libexpiry.so
 
 # What the tools share; each links the part that it calls.
-$(B)/tools.a: $(call objects,plain,$(TOOLS))
+$(B)/tools.a: $(call objects,plain,$(TOOLS) $(JOURNAL))
 	@rm -f $@
 	$(call say,AR,$@)$(AR) rcs $@ $^
 
 $(B)/expiryctl: $(call objects,plain,$(CTL)) $(B)/tools.a $(B)/libexpiry.a
-	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(JANSSON_LIBS)
 
 $(B)/expiry-exporter: $(call objects,plain,$(EXPORTER)) $(B)/tools.a \
 		$(B)/libexpiry.a
@@ -136,7 +140,7 @@ $(B)/expiry-exporter: $(call objects,plain,$(EXPORTER)) $(B)/tools.a \
 run: all $(B)/demo/storm ## the main job: certificates and a million timers
 	@demo/main-job
 
-$(B)/demo/storm: $(B)/obj/plain/demo/ledger.o
+$(B)/demo/storm: $(B)/obj/plain/demo/ledger.o $(B)/obj/plain/demo/rows.o
 
 $(B)/demo/%: $(B)/obj/plain/demo/%.o $(B)/libexpiry.a
 	@mkdir -p $(@D)
@@ -159,7 +163,7 @@ examples-asan: $(B)/libexpiry.a
 include bench/paper/paper.mk bench/heap/heap.mk bench/daemon/daemon.mk kmod/module.mk \
 	tests/tests.mk tests/vm/vm.mk bench/kernel/kernel.mk packaging/install.mk packaging/deb.mk \
 	tests/systemd/systemd.mk tests/container/container.mk tests/targets/targets.mk \
-	tests/dashboard/dashboard.mk
+	tests/dashboard/dashboard.mk integrations/integrations.mk
 
 # ---------------------------------------------------------------------------
 # Housekeeping

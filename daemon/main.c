@@ -210,9 +210,18 @@ static int configure(struct config *config)
 /* Returns how many files of declared queues have faults. */
 static uint32_t check_queue_files(const struct config *config)
 {
-	uint32_t faults;
+	struct declarations *set;
+	uint32_t faults, i;
 
-	declarations_free(declarations_read(config, NULL, &faults));
+	set = declarations_read(config, NULL, &faults);
+	for (i = 0; set && i < set->nr; i++)
+		if (set->all[i].is_good && set->all[i].is_durable &&
+		    !strcmp(config->journal, "none")) {
+			log_err("%s: durable needs journal in expiryd.conf",
+				set->all[i].path);
+			faults++;
+		}
+	declarations_free(set);
 	return faults;
 }
 

@@ -9,16 +9,20 @@
 #include "clock.h"
 #include "internal.h"
 #include "link.h"
+#include "restore.h"
 
 #define OPEN_ALL (EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_ACK | \
 		  EXPIRY_OPEN_KEYED | EXPIRY_OPEN_MANUAL | \
-		  EXPIRY_OPEN_RECONNECT | EXPIRY_OPEN_EXISTING | \
-		  EXPIRY_OPEN_OBSERVE)
+		  EXPIRY_OPEN_DURABLE | EXPIRY_OPEN_RECONNECT | \
+		  EXPIRY_OPEN_EXISTING | EXPIRY_OPEN_OBSERVE)
 
 /* Flags that a handle without a queue cannot have. */
 #define OPEN_QUEUE (EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_ACK | \
 		    EXPIRY_OPEN_KEYED | EXPIRY_OPEN_MANUAL | \
-		    EXPIRY_OPEN_OBSERVE)
+		    EXPIRY_OPEN_DURABLE | EXPIRY_OPEN_OBSERVE)
+
+/* Flags of each handle that makes a durable queue. */
+#define OPEN_DURABLE (EXPIRY_OPEN_DURABLE | EXPIRY_OPEN_ACK | EXPIRY_OPEN_KEYED)
 
 /* The first version of struct expiry_options; it never gets smaller. */
 #define OPTIONS_SIZE_MIN	48
@@ -28,6 +32,7 @@ _Static_assert(EXPIRY_OPEN_CONSUME == EXPIRY_HELLO_CONSUME, "flags are HELLO's")
 _Static_assert(EXPIRY_OPEN_EXISTING == EXPIRY_HELLO_EXISTING,
 	       "flags are HELLO's");
 _Static_assert(EXPIRY_OPEN_OBSERVE == EXPIRY_HELLO_OBSERVE, "flags are HELLO's");
+_Static_assert(EXPIRY_OPEN_DURABLE == EXPIRY_HELLO_DURABLE, "flags are HELLO's");
 _Static_assert(EXPIRY_OPEN_ACK == EXPIRY_MODE_ACK, "flags are modes");
 _Static_assert(EXPIRY_OPEN_KEYED == EXPIRY_MODE_KEYED, "flags are modes");
 
@@ -71,6 +76,10 @@ static int options_check(const struct expiry_options *options)
 	if ((options->flags & EXPIRY_OPEN_MANUAL) &&
 	    !(options->flags & EXPIRY_OPEN_CONSUME))
 		return -EINVAL;
+	if ((options->flags & EXPIRY_OPEN_DURABLE) &&
+	    ((options->flags & OPEN_DURABLE) != OPEN_DURABLE ||
+	     !is_named(options)))
+		return -EINVAL;
 	if ((options->flags & EXPIRY_OPEN_OBSERVE) &&
 	    (options->flags & EXPIRY_OPEN_CONSUME || !is_named(options)))
 		return -EINVAL;
@@ -88,6 +97,10 @@ static int options_check(const struct expiry_options *options)
 	    options->flags & OPEN_QUEUE && !is_named(options))
 		return -EINVAL;
 	/* Reconnecting needs a queue that outlives a broken connection. */
+	if (options->restore &&
+	    (!(options->flags & EXPIRY_OPEN_KEYED) ||
+	     options->flags & (EXPIRY_OPEN_EXISTING | EXPIRY_OPEN_OBSERVE)))
+		return -EINVAL;
 	if (options->flags & EXPIRY_OPEN_RECONNECT) {
 		if (!is_named(options))
 			return -EINVAL;
@@ -96,6 +109,15 @@ static int options_check(const struct expiry_options *options)
 			return -EINVAL;
 	}
 	return 0;
+}
+
+/* Arms the program's timers in a queue that was empty. 0 or -errno. */
+static int restore(struct expiry *h)
+{
+	if (!h->restore || h->timers)
+		return 0;
+	h->restore->wanted = true;
+	return h->link ? link_restore(h) : restore_run(h);
 }
 
 EXPORT int expiry_open(struct expiry **handle, const char *address,
@@ -137,12 +159,19 @@ EXPORT int expiry_open(struct expiry **handle, const char *address,
 	if (h->consume || h->observe)
 		h->credit = options.credit ?: EXPIRY_CREDIT_DEFAULT;
 
-	ret = h->transport->open(h, path, &options);
+	ret = options.restore ? restore_init(h, &options) : 0;
+	if (!ret)
+		ret = h->transport->open(h, path, &options);
 	if (ret)
 		goto err_free;
 	assert(h->fd >= 0 && h->window && h->window <= EXPIRY_WINDOW_MAX);
 	/* One more for a CLOCK_SET, which takes no credit. */
 	ret = ring_init(&h->inbox, h->window + h->credit + 1);
+	if (!ret)
+		ret = restore(h);
+	/* The answer to STAT has the number of a durable queue. */
+	if (!ret && h->link && h->durable)
+		ret = link_wait(h);
 	if (ret)
 		goto err_close;
 	credit_top_up(h);
@@ -153,7 +182,9 @@ EXPORT int expiry_open(struct expiry **handle, const char *address,
 
 err_close:
 	h->transport->close(h);
+	ring_free(&h->inbox);
 err_free:
+	free(h->restore);
 	free(h);
 	return ret;
 }
@@ -164,6 +195,7 @@ EXPORT void expiry_close(struct expiry *h)
 		return;
 	h->transport->close(h);
 	ring_free(&h->inbox);
+	free(h->restore);
 	free(h);
 }
 
@@ -178,6 +210,8 @@ EXPORT void expiry_info(const struct expiry *h, struct expiry_info *info,
 		.timers = h->timers,
 		.device = h->transport == &transport_device,
 		.reconnects = h->link ? link_count(h->link) : 0,
+		.durable = h->durable,
+		.commit_ms = h->commit_ms,
 	};
 
 	memset(info, 0, size);

@@ -12,11 +12,13 @@
  *	exchange.c		requests and replies over the stream
  *	stream.c		a socket with a buffer on either side
  *	replay.c		requests that may have to be sent again
+ *	restore.c		timers that the program yields again
  *	transport-device.c	/dev/expiry
  *	inbox.c			records that arrived: accounted for, kept, taken
  *	ring.c			a ring of records
  *	clock.h			time in ns
  *	explain.c		explanations of errnos
+ *	id.c			ids of names
  *
  * assert() holds what the library itself guarantees, in release builds, too. A
  * caller's or a server's mistake gets an errno: it must not end the program.
@@ -40,6 +42,7 @@
 #define EXPORT __attribute__((visibility("default")))
 
 struct link;
+struct restore;
 
 /**
  * struct query - a call that is one request of its own
@@ -80,8 +83,8 @@ struct query {
  * @query: carry out a query
  * @rewind: as expiry_rewind()
  *
- * @open sets fd, window and timers of the handle, whose options are checked. On
- * failure it leaves nothing open.
+ * @open sets fd, window, timers and durable of the handle, whose options are
+ * checked. On failure it leaves nothing open.
  */
 struct transport {
 	int (*open)(struct expiry *h, const char *path,
@@ -118,9 +121,12 @@ extern const struct transport transport_device;
  * @window: most requests posted and not taken back
  * @timeout_ms: 0 = for ever
  * @timers: in the queue when it was opened
+ * @durable: the queue outlives the daemon
  * @link: reconnecting only, else NULL
+ * @restore: only if the program yields timers, else NULL
  *
  * Since then:
+ * @commit_ms: between flushes of a durable queue's journal, as HELLO said last
  * @error: negative: the errno that broke the handle
  * @posted: posted requests whose replies the program has not taken
  * @awaited: of these, those whose replies have not arrived
@@ -151,8 +157,11 @@ struct expiry {
 	uint32_t window;
 	uint32_t timeout_ms;
 	uint64_t timers;
+	bool durable;
 	struct link *link;
+	struct restore *restore;
 
+	uint32_t commit_ms;
 	int error;
 	uint32_t posted;
 	uint32_t awaited;

@@ -13,6 +13,7 @@
 #include "exchange.h"
 #include "inbox.h"
 #include "link.h"
+#include "restore.h"
 #include "transport-unix.h"
 
 /* Pauses between attempts to connect. */
@@ -129,9 +130,20 @@ static void link_failed(struct expiry *h, int error)
  * Handshake
  */
 
-static int handshake_begin(struct expiry *h)
+/* Requests what tells the queue from another of its name. */
+static int handshake_send(struct expiry *h)
 {
 	static const struct expiry_record stat = { .op = EXPIRY_OP_STAT };
+	int ret;
+
+	h->link->state = LINK_HANDSHAKE;
+	stream_put(&h->stream, &stat, 1);
+	ret = stream_flush(&h->stream);
+	return ret < 0 ? ret : 0;
+}
+
+static int handshake_begin(struct expiry *h)
+{
 	struct link *link = h->link;
 	struct expiry_record hello;
 	int ret;
@@ -145,45 +157,49 @@ static int handshake_begin(struct expiry *h)
 		return ret;
 	link->events = POLLIN;
 	link->attached = false;
-	link->state = LINK_HANDSHAKE;
 	timer_set(link, 0);
 	memcpy(&hello, &link->hello, sizeof(hello));
 	stream_put(&h->stream, &hello, 1);
-	stream_put(&h->stream, &stat, 1);
-	ret = stream_flush(&h->stream);
-	return ret < 0 ? ret : 0;
+	return handshake_send(h);
 }
 
 /* Checks the reply to HELLO: 0, or the errno that ends this attempt. */
-static int check_hello(const struct link *link,
-		       const struct expiry_record *reply)
+static int check_hello(struct expiry *h, const struct expiry_record *reply)
 {
-	if (reply->op != EXPIRY_OP_HELLO || reply->status > 0)
-		return -EPROTO;
+	const struct link *link = h->link;
+
 	/* The daemon is there, but the queue was dropped. */
-	if (reply->status == -ENOENT &&
+	if (reply->op == EXPIRY_OP_HELLO && reply->status == -ENOENT &&
 	    link->hello.flags & (EXPIRY_HELLO_EXISTING | EXPIRY_HELLO_OBSERVE))
 		return -ESTALE;
-	if (reply->status)
-		return unix_hello_error(reply->status);
-	return reply->cookie ? 0 : -EPROTO;
+	return unix_hello_reply(h, reply, link->hello.flags);
 }
 
 /*
- * Checks that this is the queue of before. With the embedded engine its age is
- * at most the daemon's. With the kernel's, it has counted at least as many
- * timers, unless other clients made up the difference.
+ * Checks that this is the queue of before. A durable queue has a number. Another
+ * one has not: with the embedded engine its age is at most the daemon's. With the
+ * kernel's, it has counted at least as many timers, unless other clients made up
+ * the difference.
  */
-static int check_queue(struct link *link, const struct expiry_stat *stat,
+static int check_queue(struct expiry *h, const struct expiry_stat *stat,
 		       const struct expiry_server_stat *server)
 {
 	uint64_t now = clock_now_ns(CLOCK_BOOTTIME);
+	struct link *link = h->link;
+	bool lost;
 
-	if (server->engine == EXPIRY_ENGINE_EMBEDDED &&
-	    server->uptime_ns < now - link->attached_ns)
+	lost = link->learns ? !server->durable :
+			      server->durable != link->durable;
+	link->learns = false;
+	link->durable = server->durable;
+	if (!link->durable && server->engine == EXPIRY_ENGINE_EMBEDDED)
+		lost |= server->uptime_ns < now - link->attached_ns;
+	if (!link->durable)
+		lost |= stat->arms < link->arms;
+	if (lost && !h->restore)
 		return -ESTALE;
-	if (stat->arms < link->arms)
-		return -ESTALE;
+	if (lost)
+		h->restore->wanted = true;
 	link->arms = stat->arms;
 	link->attached_ns = now;
 	return 0;
@@ -215,7 +231,7 @@ static int take_stat(struct expiry *h)
 	memcpy(&server, (const char *)(head + 1) + sizeof(stat),
 	       size < sizeof(server) ? size : sizeof(server));
 	stream_skip(&h->stream, 1 + head->period_ms);
-	ret = check_queue(h->link, &stat, &server);
+	ret = check_queue(h, &stat, &server);
 	return ret ?: 1;
 }
 
@@ -224,6 +240,7 @@ static int take_stat(struct expiry *h)
  */
 static int handshake_continue(struct expiry *h)
 {
+	const struct expiry_record *reply;
 	struct link *link = h->link;
 	int ret;
 
@@ -231,9 +248,12 @@ static int handshake_continue(struct expiry *h)
 	if (ret <= 0)
 		return ret;
 	if (!link->attached && stream_nr(&h->stream)) {
-		ret = check_hello(link, stream_units(&h->stream));
+		reply = stream_units(&h->stream);
+		ret = check_hello(h, reply);
 		if (ret)
 			return ret;
+		if (h->restore && !reply->id)
+			h->restore->wanted = true;
 		stream_skip(&h->stream, 1);
 		link->attached = true;
 		/* Before the events that come with the handshake. */
@@ -278,6 +298,29 @@ static void send_posted(struct expiry *h)
 		exchange_flush(h);
 }
 
+static void restoring(struct expiry *h)
+{
+	h->link->state = LINK_RESTORE;
+	restore_begin(h);
+}
+
+/* Continues to arm the program's timers. 1 when all are, 0 to wait, or -errno
+ * of the connection or h->error.
+ */
+static int restore_continue(struct expiry *h)
+{
+	struct link *link = h->link;
+	int ret = restore_step(h);
+
+	link->arms += h->restore->armed;
+	h->restore->armed = 0;
+	if (!ret) {
+		timer_set(link, restore_pause_ns(h));
+		link_update_events(h);
+	}
+	return ret;
+}
+
 bool link_step(struct expiry *h)
 {
 	struct link *link = h->link;
@@ -293,6 +336,13 @@ bool link_step(struct expiry *h)
 	if (!ret && link->state == LINK_HANDSHAKE) {
 		ret = handshake_continue(h);
 		if (!ret)
+			return false;
+		if (ret > 0 && restore_is_wanted(h))
+			restoring(h);
+	}
+	if (ret >= 0 && link->state == LINK_RESTORE) {
+		ret = restore_continue(h);
+		if (!ret || h->error)
 			return false;
 	}
 	if (ret < 0) {
@@ -327,7 +377,7 @@ static int wait_until(const struct expiry *h, uint64_t end_ns)
 int link_wait(struct expiry *h)
 {
 	struct link *link = h->link;
-	uint64_t end_ns = 0;
+	uint64_t end_ns = 0, arms = link->arms;
 	bool up;
 	int ret;
 
@@ -342,6 +392,10 @@ int link_wait(struct expiry *h)
 			link_acked(h, NULL, 0);
 			ret = h->error ? link_lost(h) : 0;
 		} else {
+			/* A server that arms timers is not silent. */
+			if (link->state == LINK_RESTORE && link->arms != arms)
+				end_ns = 0;
+			arms = link->arms;
 			if (!end_ns && h->timeout_ms)
 				end_ns = clock_now_ns(CLOCK_MONOTONIC) +
 					 h->timeout_ms * 1000000ULL;
@@ -368,12 +422,13 @@ void link_acked(struct expiry *h, const struct expiry_record *records,
 void link_update_events(const struct expiry *h)
 {
 	struct link *link = h->link;
-	bool out = stream_unsent(&h->stream) || h->credit_due ||
-		   replay_unsent(&link->replay);
+	bool out = stream_unsent(&h->stream);
 	short events = POLLIN;
 
-	if (link->state != LINK_UP)
+	if (link->state < LINK_RESTORE)
 		return;
+	if (link->state == LINK_UP)
+		out |= h->credit_due || replay_unsent(&link->replay);
 	if (out && !h->stream.send_dead)
 		events |= POLLOUT;
 	if (events != link->events &&
@@ -384,6 +439,14 @@ void link_update_events(const struct expiry *h)
 /* ------------------------------------------------------------------------
  * Life
  */
+
+int link_restore(struct expiry *h)
+{
+	/* A durable queue's STAT comes first. */
+	if (h->link->state == LINK_UP)
+		restoring(h);
+	return link_wait(h);
+}
 
 int link_open(struct expiry *h, const char *path,
 	      const struct expiry_options *options)
@@ -418,6 +481,12 @@ int link_open(struct expiry *h, const char *path,
 	ret = watch(h, EPOLL_CTL_ADD, h->stream.fd, POLLIN);
 	if (!ret)
 		ret = watch(h, EPOLL_CTL_ADD, link->timer_fd, POLLIN);
+	if (!ret && h->durable) {
+		link->attached = true;
+		link->learns = true;
+		/* link_wait() connects again after a failure. */
+		(void)handshake_send(h);
+	}
 	if (!ret)
 		return 0;
 err:

@@ -16,11 +16,13 @@
  * enum link_state
  * @LINK_DOWN: not connected
  * @LINK_HANDSHAKE: HELLO and STAT are sent and not both answered
- * @LINK_UP: attached to the same queue as before
+ * @LINK_RESTORE: attached; the program's timers are being armed
+ * @LINK_UP: attached, and the queue has its timers
  */
 enum link_state {
 	LINK_DOWN,
 	LINK_HANDSHAKE,
+	LINK_RESTORE,
 	LINK_UP,
 };
 
@@ -32,6 +34,8 @@ enum link_state {
  * @count: connections made after the first
  * @attached_ns: previous attach, on CLOCK_BOOTTIME
  * @arms: least number of timers the queue has counted
+ * @durable: the durable queue's number, 0 = it is not durable
+ * @learns: that number is not known yet: STAT's first answer has it
  * @pause_ms: pause after the next failure; 0 = none
  * @retry_ns: time of the next attempt, on CLOCK_MONOTONIC
  * @refused_ns: since when all servers refused; 0 = none has
@@ -49,6 +53,8 @@ struct link {
 	uint32_t count;
 	uint64_t attached_ns;
 	uint64_t arms;
+	uint64_t durable;
+	bool learns;
 	uint32_t pause_ms;
 	uint64_t retry_ns;
 	uint64_t refused_ns;
@@ -62,6 +68,11 @@ struct link {
 int link_open(struct expiry *h, const char *path,
 	      const struct expiry_options *options);
 void link_close(struct expiry *h);
+
+/* Arms the program's timers before anything else is sent. Waits for it. 0,
+ * h->error, or -ETIMEDOUT.
+ */
+int link_restore(struct expiry *h);
 
 /* Connects, attaches and sends posted requests as far as possible without
  * waiting. Returns whether it is connected; if not, h->error may have been set.

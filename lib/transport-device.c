@@ -30,7 +30,8 @@ static int device_open(struct expiry *h, const char *path,
 	int ret;
 
 	if ((options->queue && *options->queue) ||
-	    options->flags & (EXPIRY_OPEN_EXISTING | EXPIRY_OPEN_OBSERVE))
+	    options->flags & (EXPIRY_OPEN_EXISTING | EXPIRY_OPEN_OBSERVE) ||
+	    options->restore)
 		return -EOPNOTSUPP;
 	h->fd = open(path, O_RDWR | O_NONBLOCK | O_CLOEXEC);
 	if (h->fd < 0)

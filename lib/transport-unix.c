@@ -76,12 +76,31 @@ void unix_hello(struct expiry_hello *hello,
 		.op = EXPIRY_OP_HELLO,
 		.flags = options->flags &
 			 (EXPIRY_HELLO_CONSUME | EXPIRY_MODE_ALL |
-			  EXPIRY_HELLO_EXISTING | EXPIRY_HELLO_OBSERVE),
+			  EXPIRY_HELLO_EXISTING | EXPIRY_HELLO_OBSERVE |
+			  EXPIRY_HELLO_DURABLE),
 		.version = EXPIRY_WIRE_VERSION,
 		.clock_id = options->clock_id,
 	};
 	if (options->queue)
 		memcpy(hello->name, options->queue, strlen(options->queue));
+}
+
+int unix_hello_reply(struct expiry *h, const struct expiry_record *reply,
+		     uint32_t flags)
+{
+	if (reply->op != EXPIRY_OP_HELLO || reply->status > 0)
+		return -EPROTO;
+	if (reply->status == -EPROTONOSUPPORT)
+		return -EOPNOTSUPP;
+	if (reply->status)
+		return reply->status;
+	/* A server that does not know the flag must not let it pass. */
+	if (flags & ~reply->flags & EXPIRY_OPEN_DURABLE ||
+	    !(reply->cookie & EXPIRY_WINDOW_MASK))
+		return -EPROTO;
+	h->commit_ms = reply->flags & EXPIRY_HELLO_DURABLE ?
+		       reply->cookie >> EXPIRY_COMMIT_SHIFT : 0;
+	return 0;
 }
 
 static int unix_open(struct expiry *h, const char *path,
@@ -102,17 +121,20 @@ static int unix_open(struct expiry *h, const char *path,
 	h->fd = h->stream.fd;
 
 	h->window = 1;
-	ret = exchange_call(h, &u.reply);
-	if (!ret && !u.reply.cookie)
-		ret = -EPROTO;
+	ret = exchange_submit(h, &u.reply, 1);
+	if (ret > 0)
+		ret = unix_hello_reply(h, &u.reply, options->flags);
 	if (ret) {
 		stream_close(&h->stream);
-		return unix_hello_error(ret);
+		return ret;
 	}
 	h->timers = u.reply.id;
-	h->window = options->window ?: EXPIRY_WINDOW_MAX;
-	if (h->window > u.reply.cookie)
-		h->window = u.reply.cookie;
+	h->durable = u.reply.flags & EXPIRY_HELLO_DURABLE;
+	h->window = u.reply.cookie & EXPIRY_WINDOW_MASK;
+	if (h->window > EXPIRY_WINDOW_MAX)
+		h->window = EXPIRY_WINDOW_MAX;
+	if (options->window && h->window > options->window)
+		h->window = options->window;
 	return 0;
 }
 

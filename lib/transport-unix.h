@@ -5,18 +5,16 @@
 #ifndef LIB_TRANSPORT_UNIX_H
 #define LIB_TRANSPORT_UNIX_H
 
-#include <errno.h>
-
 #include "internal.h"
 
 /* Fills in the HELLO that the checked @options request. */
 void unix_hello(struct expiry_hello *hello,
 		const struct expiry_options *options);
 
-/* Turns the status of a HELLO into the errno that expiry_open() documents. */
-static inline int unix_hello_error(int status)
-{
-	return status == -EPROTONOSUPPORT ? -EOPNOTSUPP : status;
-}
+/* Checks the reply to a HELLO with @flags, and updates the handle. Returns 0, or the
+ * errno that expiry_open() documents.
+ */
+int unix_hello_reply(struct expiry *h, const struct expiry_record *reply,
+		     uint32_t flags);
 
 #endif /* LIB_TRANSPORT_UNIX_H */

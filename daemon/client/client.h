@@ -175,6 +175,7 @@ struct connection_ops {
  * @ready: clients with records to process, by their @ready
  * @ready_small: those with few records, likewise
  * @no_spare: those whose reply found no spare buffer, likewise
+ * @no_journal: those whose requests found no room in the journal, likewise
  * @writers: clients with something to send, by their @writer
  * @no_memory: observers that a MISSED is owed to, by their @writer
  * @sent: clients whose send skips its CQE, by their @sent
@@ -198,6 +199,7 @@ struct connections {
 	struct list ready;
 	struct list ready_small;
 	struct list no_spare;
+	struct list no_journal;
 	struct list writers;
 	struct list no_memory;
 	struct list sent;

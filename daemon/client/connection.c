@@ -38,6 +38,7 @@ void connections_init(struct connections *connections, struct context *context,
 	list_init(&connections->ready);
 	list_init(&connections->ready_small);
 	list_init(&connections->no_spare);
+	list_init(&connections->no_journal);
 	list_init(&connections->writers);
 	list_init(&connections->no_memory);
 	list_init(&connections->sent);
@@ -445,10 +446,18 @@ void clients_refuse(struct connections *connections, int error)
 		struct client *client = container_of(entry, struct client, all);
 
 		next = entry->next;
-		if (client->durable && !output_refuse(client, error))
+		if (!client->durable || client->state == CLIENT_DEAD)
+			continue;
+		if (!output_refuse(client, error)) {
 			client_fail(client,
 				    "what it was answered cannot be made durable",
 				    -error);
+		} else if (output_refuse_hello(client, error) &&
+			   client->state == CLIENT_OPEN) {
+			client_leave(client, "its queue cannot be made durable",
+				     -error);
+			client_update(client);
+		}
 	}
 	outputs_release(connections);
 }

@@ -11,6 +11,7 @@
 #include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/declaration.h"
+#include "daemon/queue/durable.h"
 #include "daemon/queue/queue.h"
 #include "daemon/queue/store.h"
 #include "daemon/util/group.h"
@@ -64,6 +65,11 @@ int declare_queue(struct context *context, const struct declaration *file,
 
 	if (!file->is_good)
 		return -EACCES;
+	if (file->is_durable) {
+		r = durable_may_make(context);
+		if (r < 0)
+			return r;
+	}
 	plan.user = user_get(&context->users, file->uid);
 	if (!plan.user)
 		return -ENOMEM;
@@ -73,6 +79,8 @@ int declare_queue(struct context *context, const struct declaration *file,
 		return r;
 	}
 	set_access(*queuep, file);
+	if (file->is_durable)
+		durable_make(*queuep);
 	store_keep(*queuep);
 	return 0;
 }
@@ -90,6 +98,7 @@ void declare_anew(struct context *context, const struct declaration *file)
 	log_at(LOG_LEVEL_ERR, &about, "queue %.*s cannot be made: %s: %s",
 	       EXPIRY_NAME_MAX, file->name, file->path,
 	       r == -EDQUOT ? "its owner has reached the limit queues_per_user" :
+	       r == -EOPNOTSUPP ? "durable needs journal in expiryd.conf" :
 	       r == -ENOSPC ? "the limit queues is reached" :
 			      strerror(-r));
 }
@@ -116,10 +125,11 @@ static void print_changes(char *text, const struct queue *queue,
 	context->engine->ops->stat(queue->engine_queue, &stat);
 	if (file->limit)
 		limit = stat.limit != limit_of(context, file);
-	snprintf(text, CHANGES_TEXT, "%s%s%s%s%s%s",
+	snprintf(text, CHANGES_TEXT, "%s%s%s%s%s%s%s",
 		 queue->clock_id != file->clock_id ? ", clock" : "",
 		 (queue->mode ^ file->mode) & EXPIRY_MODE_KEYED ? ", keyed" : "",
 		 (queue->mode ^ file->mode) & EXPIRY_MODE_ACK ? ", ack" : "",
+		 !queue->journal_number != !file->is_durable ? ", durable" : "",
 		 limit ? ", limit" : "",
 		 before && before->slack_ns != file->slack_ns ? ", slack" : "",
 		 before && before->layout != file->layout ? ", layout" : "");
@@ -155,6 +165,8 @@ static bool change_owner(struct queue *queue, const struct declaration *file)
 	if (store_leave(queue)) {
 		r = queue_give(queue, file->uid);
 		store_keep(queue);
+		if (!r && queue->journal_number)
+			durable_give(queue);
 	}
 	about.error = -r;
 	if (r < 0)

@@ -165,6 +165,11 @@ static int hello_attach(struct client *client, const struct expiry_hello *hello)
 	if (hello->flags & EXPIRY_HELLO_DURABLE && !queue->journal_number)
 		return context->durable ? -EINVAL : -EOPNOTSUPP;
 	client->durable = queue->journal_number;
+	if (client->durable) {
+		r = durable_may_attach(queue);
+		if (r < 0)
+			return r;
+	}
 	if (hello->flags & EXPIRY_HELLO_CONSUME && queue->consumer)
 		return -EBUSY;
 	if (hello->flags & EXPIRY_HELLO_OBSERVE) {

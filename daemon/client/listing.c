@@ -56,7 +56,8 @@ static int fill_row(struct listing_row *row, const struct queue *queue)
 		.consumer_pid = queue->consumer ? queue->consumer->pid : 0,
 		.observers = queue->nr_observers,
 		.access = queue->access |
-			  (queue->declared ? EXPIRY_QUEUE_DECLARED : 0),
+			  (queue->declared ? EXPIRY_QUEUE_DECLARED : 0) |
+			  (queue->journal_number ? EXPIRY_QUEUE_DURABLE : 0),
 		.gid = queue->gid,
 	};
 	return 0;

@@ -33,15 +33,18 @@ void output_push(struct client *client, struct buffer *buffer)
 	client->replies_len += buffer->tail - buffer->head;
 	output_schedule(client);
 	if (client->durable)
-		durable_hold(client->context, buffer);
+		durable_hold(client->context, client->queue, buffer);
 }
 
 void *output_room(struct client *client, size_t len)
 {
 	struct buffer *buffer = client->replies.first ? client->replies.last :
 							NULL;
-	/* Copies for observers must not take the shared buffers. */
-	bool private = client->blocked || client->observes;
+	/* Copies for observers must not take the shared buffers. The reply to STAT
+	 * does not fit into the smallest ones.
+	 */
+	bool private = client->blocked || client->observes ||
+		       len > client->context->buffers.size;
 	char *room;
 
 	if (!buffer ||
@@ -60,9 +63,10 @@ void *output_room(struct client *client, size_t len)
 		output_push(client, buffer);
 	}
 	assert(!client->sending || buffer != client->sending_last);
+	assert((size_t)(buffer->data + buffer->size - buffer->tail) >= len);
 	buffer->content = BUFFER_OTHER;
 	if (client->durable)
-		durable_hold(client->context, buffer);
+		durable_hold(client->context, client->queue, buffer);
 	room = buffer->tail;
 	buffer->tail += len;
 	client->replies_len += len;
@@ -216,18 +220,15 @@ void outputs_release(struct connections *connections)
 /* Answers the requests of a buffer that is not durable with @error. Returns false
  * if they are among other records.
  */
-static bool refuse_buffer(struct buffer *buffer, int error)
+static bool refuse_buffer(struct client *client, struct buffer *buffer,
+			  int error)
 {
-	struct expiry_record *record = (void *)buffer->head;
-
 	if (buffer->kind == BUFFER_PRIVATE &&
 	    buffer->content != BUFFER_REPLIES)
 		return false;
 	if (buffer->content != BUFFER_REPLIES)
 		return true;
-	for (; (char *)record < buffer->tail; record++)
-		if (!record->status)
-			record->status = error;
+	durable_refuse(client->context, client->queue, buffer, error);
 	buffer->commit = 0;
 	return true;
 }
@@ -238,8 +239,36 @@ bool output_refuse(struct client *client, int error)
 	struct buffer *buffer;
 
 	for (buffer = client->replies.first; buffer; buffer = buffer->next)
-		if (buffer->commit > acked && !refuse_buffer(buffer, error))
+		if (buffer->commit > acked &&
+		    !refuse_buffer(client, buffer, error))
 			return false;
+	return true;
+}
+
+bool output_refuse_hello(struct client *client, int error)
+{
+	struct buffer *first = client->replies.first, *rest;
+	struct expiry_record *reply;
+
+	if (!first || client->sending || first->content != BUFFER_REPLIES ||
+	    !client->queue || !durable_may_attach(client->queue))
+		return false;
+	reply = (void *)first->head;
+	if (reply->op != EXPIRY_OP_HELLO || reply->status)
+		return false;
+	reply->status = error;
+	reply->id = 0;
+	reply->deadline_ns = 0;
+	reply->cookie = 0;
+	/* Nothing follows it. */
+	client->replies_len -= first->tail - (char *)(reply + 1);
+	first->tail = (char *)(reply + 1);
+	while ((rest = first->next)) {
+		first->next = rest->next;
+		client->replies_len -= rest->tail - rest->head;
+		buffer_put(&client->context->buffers, rest);
+	}
+	client->replies.last = first;
 	return true;
 }
 

@@ -46,6 +46,11 @@ void outputs_release(struct connections *connections);
  */
 bool output_refuse(struct client *client, int error);
 
+/* Likewise its HELLO, if the creation of its queue waits for the journal. Returns
+ * whether it was refused: nothing follows it, and the client must leave.
+ */
+bool output_refuse_hello(struct client *client, int error);
+
 /* Sends the pending replies of all writers. */
 void outputs_write(struct connections *connections);
 

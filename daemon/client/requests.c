@@ -156,7 +156,11 @@ static int admit_durable(struct client *client, struct buffer *buffer,
 	for (i = 0; i < refused; i++)
 		record[i].status = error;
 	reply_count(buffer, refused);
-	return refused ? 0 : -EAGAIN;
+	if (refused)
+		return 0;
+	assert(list_empty(&client->ready));
+	list_add(&client->context->connections->no_journal, &client->ready);
+	return -EAGAIN;
 }
 
 /* Passes records to the engine. One that answers later may do so out of order,
@@ -343,6 +347,24 @@ static void requests_await_spare(struct client *client,
 			      &connections->overdue_in, 0, 0);
 }
 
+/* Returns whether the request makes or ends a durable queue, and waits for room in the
+ * journal.
+ */
+static bool awaits_journal(struct client *client,
+			   const struct expiry_record *record)
+{
+	bool wants = client->state == CLIENT_HELLO ?
+			     record->op == EXPIRY_OP_HELLO &&
+				     record->flags & EXPIRY_HELLO_DURABLE :
+			     client->durable && record->op == EXPIRY_OP_DROP;
+
+	if (!wants || durable_goes_on(client->context->durable))
+		return false;
+	assert(list_empty(&client->ready));
+	list_add(&client->context->connections->no_journal, &client->ready);
+	return true;
+}
+
 /* Processes the records of @buffer, the client's first; before @start all are
  * done. Returns their cost in units of an ordinary request.
  */
@@ -357,6 +379,8 @@ static uint32_t requests_process(struct client *client, struct buffer *buffer,
 	       (size_t)(buffer->tail - buffer->head) >= RECORD) {
 		struct expiry_record *record = (void *)buffer->head;
 
+		if (awaits_journal(client, record))
+			break;
 		if (client->state == CLIENT_HELLO) {
 			client_hello(client, record);
 			reply_count(buffer, 1);

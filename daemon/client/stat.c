@@ -39,10 +39,28 @@ static void sum_server_stat(const struct context *context,
 	stat->closed_hello += counter_read(&one->closed_hello);
 	stat->refused_observers += counter_read(&one->refused_observers);
 	stat->copies_missed += counter_read(&one->copies_missed);
+	stat->refused_journal += counter_read(&one->refused_journal);
+	stat->journal_queues += counter_read(&one->durable_queues);
+	stat->journal_timers += counter_read(&one->durable_timers);
+	stat->journal_overdue += counter_read(&one->overdue);
 	stat->backlog += counter_read(&context->buffers.private_size);
 	histogram_sum(&context->turn_ns, stat->turn_ns);
 	histogram_sum(&context->batch, stat->batch);
 	histogram_sum(&context->request_ns, stat->request_ns);
+}
+
+static void sum_journal_stat(const struct journal_stat *one,
+			     struct expiry_server_stat *stat)
+{
+	stat->journal_waiting += counter_read(&one->waiting);
+	stat->journal_records += counter_read(&one->records);
+	stat->journal_commits += counter_read(&one->commits);
+	stat->journal_bytes += counter_read(&one->bytes);
+	stat->journal_size += counter_read(&one->size);
+	stat->journal_checkpoints += counter_read(&one->checkpoints);
+	stat->journal_failures += counter_read(&one->failures);
+	stat->journal_failed += counter_read(&one->has_failed);
+	histogram_sum(&one->commit_ns, stat->commit_ns);
 }
 
 static void fill_server_stat(const struct client *client,
@@ -70,9 +88,12 @@ static void fill_server_stat(const struct client *client,
 		.lateness_max_ns = summary.lateness_max_ns,
 		.log_dropped = log_dropped(),
 		.log_left_out = log_left_out(),
+		.durable = queue ? queue->journal_number : 0,
 	};
-	for (i = 0; i < shared->nr; i++)
+	for (i = 0; i < shared->nr; i++) {
 		sum_server_stat(shared->contexts[i], stat);
+		sum_journal_stat(&shared->contexts[i]->journal, stat);
+	}
 }
 
 bool stat_reply(struct client *client, struct buffer *buffer)

@@ -123,15 +123,22 @@ static void close_file(struct checkpoint *checkpoint)
 static void end(struct checkpoint *checkpoint, int result)
 {
 	struct journal *journal = checkpoint->journal;
+	struct journal_stat *stat = journal->config.stat;
 
+	counter_add(&stat->bytes, checkpoint->offset);
 	close_file(checkpoint);
 	checkpoint->state = CHECKPOINT_NONE;
 	if (!result) {
+		counter_add(&stat->checkpoints, 1);
+		counter_add(&stat->size,
+			    checkpoint->offset - checkpoint->previous_size);
+		checkpoint->previous_size = checkpoint->offset;
 		checkpoint->previous = checkpoint->number;
 		journal_release(journal, checkpoint->start.number,
 				checkpoint->keep);
-		/* One begun before the failure lacks what was refused. */
-		if (checkpoint->mends)
+		/* One begun before a failure lacks what was refused. */
+		if (checkpoint->mends &&
+		    checkpoint->failures == journal->failures)
 			journal_mended(journal);
 	} else {
 		start_job(checkpoint, abandon_run);
@@ -154,10 +161,32 @@ static void job_done(struct journal_job *job)
 
 /* --------------------------------------------------------------------- steps */
 
+/* Adds the complete one to the journal's size. */
+static int measure_previous(struct checkpoint *checkpoint)
+{
+	struct disk *disk = checkpoint->journal->config.disk;
+	struct journal_file file = file_of(checkpoint, checkpoint->previous);
+	char name[JOURNAL_NAME];
+	int64_t size;
+	int fd;
+
+	journal_name(name, &file, false);
+	fd = disk->ops->open(disk, name, DISK_READ);
+	if (fd < 0)
+		return fd;
+	size = disk->ops->size(disk, fd);
+	disk->ops->close(disk, fd);
+	if (size < 0)
+		return size;
+	checkpoint->previous_size = size;
+	counter_add(&checkpoint->journal->config.stat->size, size);
+	return 0;
+}
+
 int checkpoint_init(struct checkpoint *checkpoint, struct journal *journal,
 		    uint32_t block_max, uint64_t previous)
 {
-	int i;
+	int i, r;
 
 	*checkpoint = (struct checkpoint) {
 		.journal = journal,
@@ -176,7 +205,10 @@ int checkpoint_init(struct checkpoint *checkpoint, struct journal *journal,
 		}
 		checkpoint->gather[i].block = memory;
 	}
-	return 0;
+	r = previous ? measure_previous(checkpoint) : 0;
+	if (r < 0)
+		checkpoint_deinit(checkpoint);
+	return r;
 }
 
 void checkpoint_deinit(struct checkpoint *checkpoint)
@@ -219,6 +251,7 @@ void checkpoint_begin(struct checkpoint *checkpoint, uint64_t keep)
 	};
 	checkpoint->keep = keep;
 	checkpoint->mends = journal->state == JOURNAL_MENDING;
+	checkpoint->failures = journal->failures;
 	checkpoint->started_ns = clock.ns[1];
 	checkpoint->abandoned = 0;
 	checkpoint->rows = 0;
@@ -302,9 +335,10 @@ void checkpoint_turn(struct checkpoint *checkpoint)
 
 	if (checkpoint->state == CHECKPOINT_NONE || checkpoint->writing)
 		return;
-	/* After a failure the journal needs another one, behind a new segment.
+	/* After a failure the journal needs another one, behind a new segment. It
+	 * may have that by now.
 	 */
-	if (journal->state == JOURNAL_FAILED)
+	if (journal->failures != checkpoint->failures)
 		checkpoint->abandoned = journal->error;
 	if (checkpoint->abandoned) {
 		end(checkpoint, checkpoint->abandoned);

@@ -33,12 +33,13 @@ enum checkpoint_state {
  * @journal: const; likewise @block_max, bytes of a block
  * @done: called at its end, with 0 or -errno; should only record
  * @state: enum checkpoint_state
- * @number: of the one in progress; @previous: of the last complete one
+ * @number: of the one in progress; @previous: of the last complete one, with
+ *	@previous_size
  * @fd: its file, -1 = not made yet
  * @start: its first record
  * @end_lsn: the journal must be durable up to here before it counts
  * @keep: as of checkpoint_begin()
- * @mends: the journal was MENDING when it began
+ * @mends: the journal was MENDING when it began, after @failures
  * @rows: records put
  * @next: the next block's number
  * @offset: of that block
@@ -54,6 +55,7 @@ struct checkpoint {
 	enum checkpoint_state state;
 	uint64_t number;
 	uint64_t previous;
+	uint64_t previous_size;
 	int fd;
 	struct journal_mark start;
 	uint64_t end_lsn;
@@ -66,13 +68,16 @@ struct checkpoint {
 	struct journal_job job;
 	struct journal_block *block;
 	bool mends;
+	uint32_t failures;
 	bool writing;
 	int abandoned;
 	int result;
 	uint64_t started_ns;
 };
 
-/* Initializes it. @previous: number of the complete one, 0 = none. -ENOMEM. */
+/* Initializes it. @previous: number of the complete one, 0 = none. -ENOMEM, or the
+ * disk's errno.
+ */
 int checkpoint_init(struct checkpoint *checkpoint, struct journal *journal,
 		    uint32_t block_max, uint64_t previous);
 /* Frees it; no job may be in progress. */

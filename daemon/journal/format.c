@@ -59,6 +59,16 @@ bool journal_is_unfinished(const char *name)
 	return journal_parse(text, &file);
 }
 
+uint64_t journal_move(uint64_t deadline_ns, int64_t by_ns)
+{
+	if (deadline_ns == EXPIRY_NEVER || !by_ns)
+		return deadline_ns;
+	if (by_ns < 0)
+		return deadline_ns > -(uint64_t)by_ns ? deadline_ns + by_ns : 0;
+	return deadline_ns + by_ns < deadline_ns ? EXPIRY_NEVER :
+						   deadline_ns + by_ns;
+}
+
 static uint32_t block_crc(const struct journal_block *block,
 			  const struct journal_file *file)
 {

@@ -27,6 +27,7 @@
 #define JOURNAL_BLOCK_MAX	(4U << 20)
 #define JOURNAL_NAME		48		/* bytes of a file's name */
 #define JOURNAL_SHIFTS		2		/* MONOTONIC, BOOTTIME */
+#define JOURNAL_THREADS		256		/* a name has two digits for it */
 
 /**
  * struct journal_block - the head of a block
@@ -160,6 +161,9 @@ static inline uint32_t journal_block_size(uint32_t count, uint32_t align)
 
 	return (size + align - 1) & ~(align - 1);
 }
+
+/* Returns a deadline that is moved to another start of the machine, by @by_ns. */
+uint64_t journal_move(uint64_t deadline_ns, int64_t by_ns);
 
 /* Completes a block whose @count, @lsn and @durable are set: clears its padding,
  * sets the other fields. Returns its size.

@@ -128,6 +128,7 @@ static int take_files(struct journal *journal, const struct recovery *recovery)
 		else
 			r = push_spare(journal, segment->number,
 				       segment->size);
+		counter_add(&journal->config.stat->size, segment->size);
 	}
 	return r;
 }
@@ -215,11 +216,12 @@ static bool has_reserve(const struct journal *journal)
 
 int journal_takes(const struct journal *journal, bool grows)
 {
-	if (journal->state == JOURNAL_FAILED ||
-	    journal->state == JOURNAL_MENDING)
+	if (journal_has_failed(journal))
 		return journal->error;
 	/* The rest of the space is for requests that end timers. */
 	if (journal->is_full && (grows || !has_reserve(journal)))
+		return -ENOSPC;
+	if (grows && journal_is_over(journal))
 		return -ENOSPC;
 	return 0;
 }
@@ -234,7 +236,8 @@ uint32_t journal_room(const struct journal *journal)
 
 static bool is_logged(const struct expiry_record *record)
 {
-	return !record->status && record->op != EXPIRY_OP_QUERY;
+	return !record->status && record->op != EXPIRY_OP_QUERY &&
+	       record->op < JOURNAL_OP_SEGMENT;
 }
 
 void journal_append(struct journal *journal, uint64_t queue,
@@ -252,14 +255,28 @@ void journal_append(struct journal *journal, uint64_t queue,
 						   .id = queue };
 	for (i = 0; i < count; i++) {
 		*room = records[i];
-		room += records[i].op >= JOURNAL_OP_SEGMENT ||
-			is_logged(&records[i]);
+		room += is_logged(&records[i]);
 	}
 	/* Leave out a QUEUE with nothing behind it. */
 	if (room - first == 1 && first->op == JOURNAL_OP_QUEUE)
 		return;
 	gather->queue = queue;
 	block->count += room - first;
+}
+
+void journal_append_own(struct journal *journal, uint64_t queue,
+			const void *record)
+{
+	struct journal_gather *gather = &journal->gather[journal->gathering];
+	struct journal_block *block = gather->block;
+	const struct expiry_record about = { .op = JOURNAL_OP_QUEUE,
+					     .id = queue };
+
+	assert(journal_room(journal));
+	if (gather->queue != queue)
+		journal_records(block)[block->count++] = about;
+	gather->queue = queue;
+	memcpy(journal_records(block) + block->count++, record, RECORD);
 }
 
 static void append_clock(struct journal *journal, const uint64_t ns[3],
@@ -282,6 +299,7 @@ void journal_append_clock(struct journal *journal, uint8_t flags)
 
 	journal->config.events->clocks(journal, ns);
 	append_clock(journal, ns, flags);
+	journal->is_ending = flags & JOURNAL_CLOCK_CLEAN;
 }
 
 /* ---------------------------------------------------------------- segments */
@@ -297,6 +315,26 @@ static uint64_t segment_size(const struct journal *journal)
 	return size;
 }
 
+/* Returns whether the next block needs another segment. */
+static bool is_at_end(const struct journal *journal)
+{
+	uint32_t size = journal_block_size(gathering(journal)->count,
+					   journal->config.disk->align);
+
+	return journal->current.offset + size > journal->current.size;
+}
+
+/* Returns whether a new segment would exceed the limit. The first ones are always
+ * made: one to use, and a reserve.
+ */
+static bool is_at_limit(const struct journal *journal)
+{
+	return journal->config.size_max && journal->made > JOURNAL_AHEAD &&
+	       counter_read(&journal->config.stat->size) +
+			       segment_size(journal) >
+		       journal->config.size_max;
+}
+
 /* Begins to make a segment, if one is missing. */
 static void make_ahead(struct journal *journal, const uint64_t ns[3])
 {
@@ -305,6 +343,15 @@ static void make_ahead(struct journal *journal, const uint64_t ns[3])
 	if (journal->making || journal->nr_ahead == JOURNAL_AHEAD ||
 	    ns[1] < journal->retry_ns)
 		return;
+	/* The time in its header would be later than the daemon's end. */
+	if (journal->is_ending && journal->current.fd >= 0 &&
+	    !is_at_end(journal))
+		return;
+	/* A checkpoint makes room, which begins now. */
+	if (!journal->nr_spare && is_at_limit(journal)) {
+		journal->is_full = true;
+		return;
+	}
 	maker->segment = (struct segment) {
 		.fd = -1,
 		.number = ++journal->number,
@@ -326,6 +373,19 @@ static void make_ahead(struct journal *journal, const uint64_t ns[3])
 	journal->config.runner->start(journal->config.runner, &maker->job);
 }
 
+static void journal_fail(struct journal *journal, int error)
+{
+	if (journal->state == JOURNAL_FAILED)
+		return;
+	journal->state = JOURNAL_FAILED;
+	journal->error = error;
+	journal->failures++;
+	drop_gathered(journal);
+	counter_add(&journal->config.stat->failures, 1);
+	counter_set(&journal->config.stat->has_failed, 1);
+	journal->config.events->failed(journal, error);
+}
+
 static void maker_done(struct journal_job *job)
 {
 	struct journal *journal = container_of(job, struct journal, maker.job);
@@ -339,19 +399,18 @@ static void maker_done(struct journal_job *job)
 		journal->retry_after_ns = min_u64(2 * journal->retry_after_ns,
 						  JOURNAL_RETRY_MAX_NS);
 		/* Without any segment nothing can be made durable. */
-		if (!journal->nr_ahead && journal->current.fd < 0 &&
-		    journal->state != JOURNAL_FAILED) {
-			journal->state = JOURNAL_FAILED;
-			journal->error = maker->result;
-			drop_gathered(journal);
-			journal->config.events->failed(journal, maker->result);
-		}
+		if (!journal->nr_ahead && journal->current.fd < 0)
+			journal_fail(journal, maker->result);
 		return;
 	}
 	journal->is_full = false;
 	journal->retry_ns = 0;
 	journal->retry_after_ns = JOURNAL_RETRY_NS;
 	maker->shift.op = 0;
+	if (!maker->old) {
+		counter_add(&journal->config.stat->size, maker->segment.size);
+		counter_add(&journal->config.stat->bytes, maker->segment.size);
+	}
 	journal->made++;
 	journal->ahead[journal->nr_ahead++] = maker->segment;
 }
@@ -386,6 +445,9 @@ void journal_release(struct journal *journal, uint64_t number, uint64_t keep)
 		    push_spare(journal, old->number, old->size) < 0)
 			journal->old[kept++] = *old;
 	}
+	/* There may be space for the next one now. */
+	if (kept < journal->nr_old)
+		journal->retry_ns = 0;
 	journal->nr_old = kept;
 	journal->spare_bytes_max = keep;
 }
@@ -396,7 +458,7 @@ static void trim_spare(struct journal *journal)
 	if (journal->trimming || !journal->nr_spare ||
 	    journal->spare_bytes <= journal->spare_bytes_max)
 		return;
-	journal->trim_number = pop_spare(journal).number;
+	journal->trimmed = pop_spare(journal);
 	journal->trimming = true;
 	journal->config.runner->start(journal->config.runner, &journal->trim);
 }
@@ -406,26 +468,20 @@ static void trim_run(struct journal_job *job)
 	struct journal *journal = container_of(job, struct journal, trim);
 
 	/* If it fails, the next start tries again. */
-	segment_unlink(journal->config.disk, journal->config.thread,
-		       journal->trim_number);
+	if (segment_unlink(journal->config.disk, journal->config.thread,
+			   journal->trimmed.number))
+		journal->trimmed.size = 0;
 }
 
 static void trim_done(struct journal_job *job)
 {
-	container_of(job, struct journal, trim)->trimming = false;
+	struct journal *journal = container_of(job, struct journal, trim);
+
+	journal->trimming = false;
+	counter_add(&journal->config.stat->size, -journal->trimmed.size);
 }
 
 /* ----------------------------------------------------------------- failing */
-
-static void journal_fail(struct journal *journal, int error)
-{
-	if (journal->state == JOURNAL_FAILED)
-		return;
-	journal->state = JOURNAL_FAILED;
-	journal->error = error;
-	drop_gathered(journal);
-	journal->config.events->failed(journal, error);
-}
 
 /* Takes a new segment into use after a failure. The failed one is closed once no
  * write is in progress; nothing uses it again.
@@ -446,6 +502,7 @@ static void journal_mend(struct journal *journal)
 void journal_mended(struct journal *journal)
 {
 	journal->state = JOURNAL_OPEN;
+	counter_set(&journal->config.stat->has_failed, 0);
 	journal->written = journal->next_lsn - 1;
 	journal->durable = journal->written;
 	journal->acked = journal->written;
@@ -454,7 +511,7 @@ void journal_mended(struct journal *journal)
 
 /* ----------------------------------------------------------------- commits */
 
-static void commit(struct journal *journal)
+static void commit(struct journal *journal, uint64_t ns)
 {
 	struct journal_block *block = gathering(journal);
 	struct journal_write *write = &journal->write;
@@ -483,6 +540,7 @@ static void commit(struct journal *journal)
 	journal->current.offset += size;
 	journal->length += size;
 	journal->committing = true;
+	journal->commit_ns = ns;
 	journal->gathering ^= 1;
 	gather_nothing(journal);
 	journal->config.runner->commit(journal->config.runner, write);
@@ -493,12 +551,17 @@ static void write_done(struct journal_job *job)
 	struct journal *journal = container_of(job, struct journal, write.job);
 	struct journal_write *write = &journal->write;
 	const struct journal_block *block = write->data;
+	struct journal_stat *stat = journal->config.stat;
 
 	journal->committing = false;
 	if (write->result < 0 || journal->state == JOURNAL_FAILED) {
 		journal_fail(journal, write->result < 0 ? write->result : -EIO);
 		return;
 	}
+	counter_add(&stat->records, block->count);
+	counter_add(&stat->commits, 1);
+	counter_add(&stat->bytes, write->len);
+	histogram_add(&stat->commit_ns, now_ns(journal) - journal->commit_ns);
 	journal->written = block->lsn;
 	if (write->sync)
 		journal->durable = block->lsn;
@@ -528,21 +591,21 @@ static void flush_done(struct journal_job *job)
 		journal->durable = journal->flush_lsn;
 }
 
-/* Returns whether the next block needs another segment. */
-static bool is_at_end(const struct journal *journal)
-{
-	uint32_t size = journal_block_size(gathering(journal)->count,
-					   journal->config.disk->align);
-
-	return journal->current.offset + size > journal->current.size;
-}
-
 static bool needs_flush(const struct journal *journal, uint64_t ns)
 {
 	if (journal->flushing || journal->durable >= journal->written)
 		return false;
 	return ns - journal->flushed_ns >= journal->config.interval_ns ||
 	       (gathering(journal)->count && is_at_end(journal));
+}
+
+static uint64_t count_waiting(const struct journal *journal)
+{
+	uint64_t nr = gathering(journal)->count;
+
+	if (journal->committing)
+		nr += journal->gather[!journal->gathering].block->count;
+	return nr;
 }
 
 uint64_t journal_turn(struct journal *journal, bool clock)
@@ -561,13 +624,14 @@ uint64_t journal_turn(struct journal *journal, bool clock)
 		    ns[1] - journal->clock_ns >= JOURNAL_CLOCK_NS)
 			append_clock(journal, ns, 0);
 		if (gathering(journal)->count)
-			commit(journal);
+			commit(journal, ns[1]);
 	}
 	if (journal->state != JOURNAL_EMPTY || records)
 		make_ahead(journal, ns);
 	trim_spare(journal);
 	if (journal->state == JOURNAL_OPEN && needs_flush(journal, ns[1]))
 		flush(journal, ns[1]);
+	counter_set(&journal->config.stat->waiting, count_waiting(journal));
 	if (journal->retry_ns > ns[1] && !journal->making)
 		wait = journal->retry_ns - ns[1];
 	if (journal->config.interval_ns && journal->durable < journal->written)

@@ -19,11 +19,17 @@
 
 #include "daemon/journal/disk.h"
 #include "daemon/journal/format.h"
+#include "daemon/journal/journal-stat.h"
 #include "daemon/journal/runner.h"
 #include "daemon/journal/segment.h"
 
 struct journal;
 struct recovery;
+
+/* Bytes of the first segment and of the largest, and of a block that gathers. */
+#define JOURNAL_SEGMENT_MIN	(4ULL << 20)
+#define JOURNAL_SEGMENT_MAX	(64ULL << 20)
+#define JOURNAL_GATHER_MAX	(2U << 20)
 
 /* Segments made ahead: the next one, and a reserve for CANCEL and ACK. */
 #define JOURNAL_AHEAD	2
@@ -56,24 +62,27 @@ struct journal_events {
 
 /**
  * struct journal_config - const settings of a journal
- * @disk: likewise @runner, @events
+ * @disk: likewise @runner, @events, @stat
  * @thread: of the stream
  * @boot_id: of this start of the machine
  * @interval_ns: time between flushes; 0 = one with each commit
  * @segment_min: bytes of the first segment; each one is twice the one before, up
  *	to @segment_max
  * @block_max: most bytes of a block, at most JOURNAL_BLOCK_MAX
+ * @size_max: most bytes of all files, but for a checkpoint; 0 = no limit
  */
 struct journal_config {
 	struct disk *disk;
 	struct journal_runner *runner;
 	const struct journal_events *events;
+	struct journal_stat *stat;
 	uint16_t thread;
 	uint8_t boot_id[16];
 	uint64_t interval_ns;
 	uint64_t segment_min;
 	uint64_t segment_max;
 	uint32_t block_max;
+	uint64_t size_max;
 };
 
 /**
@@ -98,30 +107,34 @@ struct journal_free {
  * struct journal - a journal
  * @state: enum journal_state
  * @error: why it failed
- * @is_full: no segment can be made: no space
+ * @failures: how often it has failed
+ * @is_full: no segment can be made: no space, or @size_max
  * @next_lsn: of the block that gathers
  * @written: every block up to here is written; likewise @durable
  * @acked: every block up to here may be answered
  * @number: the last one given to a segment
  * @made: segments made since the start
+ * @is_ending: it has a CLOCK record of the daemon's end
  * @length: bytes written since the last checkpoint began
  * @current: the segment in use
  * @ahead: the ones after it, @nr_ahead of them
  * @gather: the one that gathers is number @gathering
- * @committing: @write is in progress
+ * @committing: @write is in progress, since @commit_ns
  * @flushing: @flush is in progress, which makes @flush_lsn durable
  * @flushed_ns: when the last one began; CLOCK_MONOTONIC, likewise @clock_ns and
  *	@retry_ns
  * @making: @maker is in progress
  * @old: segments since the last checkpoint, @nr_old of them, with @current
  * @spare: segments to be used again, up to @spare_bytes_max
- * @trimming: @trim removes segment number @trim_number
+ * @trimming: @trim removes @trimmed
  */
 struct journal {
 	struct journal_config config;
 	enum journal_state state;
 	int error;
+	uint32_t failures;
 	bool is_full;
+	bool is_ending;
 	uint64_t next_lsn;
 	uint64_t written;
 	uint64_t durable;
@@ -136,6 +149,7 @@ struct journal {
 	struct journal_gather gather[2];
 	uint32_t gathering;
 	bool committing;
+	uint64_t commit_ns;
 	bool flushing;
 	struct journal_write write;
 	struct journal_write flush;
@@ -156,7 +170,7 @@ struct journal {
 	uint64_t spare_bytes;
 	uint64_t spare_bytes_max;
 	struct journal_job trim;
-	uint64_t trim_number;
+	struct journal_free trimmed;
 	bool trimming;
 };
 
@@ -170,20 +184,41 @@ int journal_init(struct journal *journal, const struct journal_config *config,
 /* Frees it. No job may be in progress. What is not committed is lost. */
 void journal_deinit(struct journal *journal);
 
+/* Returns whether the files exceed the limit: by the last checkpoint, since no
+ * segment is made above it.
+ */
+static inline bool journal_is_over(const struct journal *journal)
+{
+	return journal->config.size_max &&
+	       counter_read(&journal->config.stat->size) >
+		       journal->config.size_max;
+}
+
 /* Returns whether records are taken now; 0 or the -errno to refuse them with.
  * @grows: they may add timers.
  */
 int journal_takes(const struct journal *journal, bool grows);
 
+/* Returns whether it has failed and is not mended. */
+static inline bool journal_has_failed(const struct journal *journal)
+{
+	return journal->state == JOURNAL_FAILED ||
+	       journal->state == JOURNAL_MENDING;
+}
+
 /* Returns how many records journal_append() takes now. */
 uint32_t journal_room(const struct journal *journal);
 
 /* Adds what must be logged of @count replies of the queue of that number: no
- * refused ones, and no QUERY. There must be room. May be called with any records
- * of format.h that are about a queue.
+ * refused ones, and no QUERY. There must be room. A client made the records up: one
+ * that has the op of the journal's own is refused, and left out.
  */
 void journal_append(struct journal *journal, uint64_t queue,
 		    const struct expiry_record *records, uint32_t count);
+
+/* Adds a record of the daemon's about that queue: MAKE or DROP. Likewise. */
+void journal_append_own(struct journal *journal, uint64_t queue,
+			const void *record);
 
 /* Adds a CLOCK record. @flags: JOURNAL_CLOCK_* */
 void journal_append_clock(struct journal *journal, uint8_t flags);

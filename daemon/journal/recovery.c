@@ -84,9 +84,13 @@ static void note_clock(struct recovery *recovery, const uint8_t *boot_id,
 
 	memcpy(&clock, record, sizeof(clock));
 	if (recovery->has_clock &&
-	    !memcmp(recovery->boot_id, boot_id, sizeof(recovery->boot_id)) &&
-	    clock.ns[2] < recovery->clock.ns[2])
-		return;
+	    !memcmp(recovery->boot_id, boot_id, sizeof(recovery->boot_id))) {
+		if (clock.ns[2] < recovery->clock.ns[2])
+			return;
+		/* A header of the same time does not say how the daemon ended. */
+		if (clock.ns[2] == recovery->clock.ns[2])
+			clock.flags |= recovery->clock.flags;
+	}
 	recovery->clock = clock;
 	recovery->has_clock = true;
 	memcpy(recovery->boot_id, boot_id, sizeof(recovery->boot_id));
@@ -126,7 +130,7 @@ static int read_start(struct recovery *recovery)
 	const struct journal_block *block;
 	struct journal_shift none;
 	struct reader reader;
-	uint8_t boot_id[16];
+	uint8_t boot_id[16] = { 0 };
 	int r;
 
 	recovery->start = (struct journal_mark) { .lsn = 1 };
@@ -404,7 +408,9 @@ static void set_shift(const struct recovery *recovery, uint64_t number,
 		if (recovery->segments[i].number > number &&
 		    recovery->segments[i].is_needed)
 			for (clock = 0; clock < JOURNAL_SHIFTS; clock++)
-				place->shift_ns[clock] +=
+				/* A damaged file must not overflow it. */
+				place->shift_ns[clock] =
+					(uint64_t)place->shift_ns[clock] +
 					recovery->segments[i].shift
 						.by_ns[clock];
 }
@@ -449,9 +455,38 @@ static int clean_name(void *data, const char *name)
 	return r < 0 ? r : 0;
 }
 
+/* Makes durable what was read: a daemon that was killed may have left blocks and
+ * names that are not. From now on they are shown and built upon.
+ */
+static int sync_all(struct recovery *recovery)
+{
+	struct disk *disk = recovery->disk;
+	struct journal_file file;
+	char name[JOURNAL_NAME];
+	uint32_t i;
+	int fd, r = 0;
+
+	for (i = 0; !r && i < recovery->nr_segments; i++) {
+		if (!recovery->segments[i].end)
+			continue;
+		file = file_of(recovery, JOURNAL_SEGMENT,
+			       recovery->segments[i].number);
+		journal_name(name, &file, false);
+		fd = disk->ops->open(disk, name, DISK_WRITE);
+		if (fd < 0)
+			return fd;
+		r = disk->ops->sync(disk, fd);
+		disk->ops->close(disk, fd);
+	}
+	return r ? r : disk->ops->sync_names(disk);
+}
+
 int recovery_clean(struct recovery *recovery)
 {
-	return recovery->disk->ops->list(recovery->disk, clean_name, recovery);
+	int r = sync_all(recovery);
+
+	return r ? r : recovery->disk->ops->list(recovery->disk, clean_name,
+						 recovery);
 }
 
 static int note_stream(void *data, const char *name)
@@ -459,13 +494,13 @@ static int note_stream(void *data, const char *name)
 	uint64_t *streams = data;
 	struct journal_file file;
 
-	if (journal_parse(name, &file) && file.thread < 256)
+	if (journal_parse(name, &file) && file.thread < JOURNAL_THREADS)
 		streams[file.thread / 64] |= 1ULL << file.thread % 64;
 	return 0;
 }
 
-int recovery_streams(struct disk *disk, uint64_t streams[4])
+int recovery_streams(struct disk *disk, uint64_t streams[JOURNAL_THREADS / 64])
 {
-	memset(streams, 0, 4 * sizeof(*streams));
+	memset(streams, 0, JOURNAL_THREADS / 8);
 	return disk->ops->list(disk, note_stream, streams);
 }

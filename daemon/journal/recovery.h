@@ -102,12 +102,12 @@ int recovery_replay(struct recovery *recovery, recovery_visit_t visit,
 
 void recovery_close(struct recovery *recovery);
 
-/* Removes what no recovery reads: unfinished files, older checkpoints. Returns 0
- * or -errno.
+/* Makes durable what was read, then removes what no recovery reads: unfinished
+ * files, older checkpoints. Returns 0 or -errno.
  */
 int recovery_clean(struct recovery *recovery);
 
-/* Sets bit n of @streams, of 256 bits, for each thread n that has a stream. */
-int recovery_streams(struct disk *disk, uint64_t streams[4]);
+/* Sets bit n of @streams for each thread n that has a stream. */
+int recovery_streams(struct disk *disk, uint64_t streams[JOURNAL_THREADS / 64]);
 
 #endif /* DAEMON_JOURNAL_RECOVERY_H */

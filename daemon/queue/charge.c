@@ -19,6 +19,14 @@
 /* Least time between two recounts of a user at the limit. */
 #define RECOUNT_NS	100000000
 
+static void set_charged(struct queue *queue, uint64_t timers)
+{
+	if (queue->journal_number)
+		counter_add(&queue->context->stat.durable_timers,
+			    timers - queue->charged);
+	queue->charged = timers;
+}
+
 void charge_update(struct queue *queue)
 {
 	uint64_t timers = queue->engine_queue->timers + queue->pending;
@@ -26,7 +34,7 @@ void charge_update(struct queue *queue)
 	if (timers == queue->charged)
 		return;
 	share_add(&queue->user->account->timers, timers - queue->charged);
-	queue->charged = timers;
+	set_charged(queue, timers);
 }
 
 void charge_complete(struct queue *queue, uint32_t arms)
@@ -56,6 +64,17 @@ uint64_t charge_count_timers(struct queue *queue)
 {
 	charge_recount(queue);
 	return queue->engine_queue->timers;
+}
+
+void charges_recount_durable(struct context *context)
+{
+	struct pool *pool = &context->queues->pool;
+	struct queue *queue;
+	uint32_t i;
+
+	for (i = 0; (queue = pool_at(pool, i)); i++)
+		if (queue->user && queue->journal_number)
+			charge_recount(queue);
 }
 
 static void user_recount(struct user *user)
@@ -134,7 +153,7 @@ static bool charge_take(struct queue *queue, uint32_t arms)
 
 	if (arms && !share_take(&queue->user->account->timers, arms, limit))
 		return false;
-	queue->charged += arms;
+	set_charged(queue, queue->charged + arms);
 	queue->pending += arms;
 	return true;
 }

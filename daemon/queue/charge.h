@@ -26,6 +26,11 @@ uint32_t charge_admit(struct queue *queue, const struct expiry_record *records,
 /* Replaces the charge of @arms timers by the real number, after the engine. */
 void charge_complete(struct queue *queue, uint32_t arms);
 
+/* Recounts the timers of this thread's durable queues: an engine's own count may be
+ * too high.
+ */
+void charges_recount_durable(struct context *context);
+
 /* Recounts this thread's timers of a user at the limit. */
 void charges_recount(struct context *context, struct mail *mail);
 

@@ -13,6 +13,7 @@
 #include "daemon/loop/buffer.h"
 #include "daemon/loop/loop.h"
 #include "daemon/loop/mailbox.h"
+#include "daemon/journal/journal-stat.h"
 #include "daemon/queue/directory.h"
 #include "daemon/util/account.h"
 #include "daemon/util/config.h"
@@ -84,6 +85,9 @@ struct shared {
  * @refused_observers: for the limit of a queue
  * @copies_missed: copies dropped for observers
  * @lateness_max_ns: the most lateness of an expiration
+ * @refused_journal: requests that the journal did not take
+ * @durable_queues: now; likewise @durable_timers, in them
+ * @overdue: of these at the start
  *
  * @lateness_max_ns leaves out redeliveries, timers armed in the past, and
  * timers held without a consumer or credit.
@@ -102,6 +106,10 @@ struct context_stat {
 	counter_t refused_observers;
 	counter_t copies_missed;
 	counter_t lateness_max_ns;
+	counter_t refused_journal;
+	counter_t durable_queues;
+	counter_t durable_timers;
+	counter_t overdue;
 };
 
 /**
@@ -114,6 +122,7 @@ struct context_stat {
  * @recount: posted by another thread, for charges_recount()
  * @queues: its queues (const); likewise @connections, @listing, @summaries
  * @durable: the journal of its durable queues; NULL = none
+ * @journal: counters of that journal
  * @turn_ns: as in struct expiry_server_stat; likewise @batch, @request_ns
  */
 struct context {
@@ -133,6 +142,7 @@ struct context {
 	struct summaries *summaries;
 	struct durable *durable;
 	struct context_stat stat;
+	struct journal_stat journal;
 	struct histogram turn_ns;
 	struct histogram batch;
 	struct histogram request_ns;

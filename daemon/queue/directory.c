@@ -89,6 +89,7 @@ static struct directory_entry *directory_add(struct directory *directory,
 	entry->thread = thread;
 	memcpy(entry->name, name, sizeof(entry->name));
 	list_init(&entry->all);
+	list_init(&entry->dropped);
 	if (name[0]) {
 		list_add(directory_bucket(directory, name), &entry->all);
 		directory->named[entry->thread]++;
@@ -115,21 +116,25 @@ struct directory_entry *directory_get(struct directory *directory,
 	return entry;
 }
 
-struct directory_entry *directory_get_in(struct directory *directory,
-					 const char *name, uint32_t thread)
+int directory_get_in(struct directory *directory, const char *name,
+		     uint32_t thread, struct directory_entry **entryp)
 {
 	struct directory_entry *entry;
+	int r = 0;
 
 	pthread_mutex_lock(&directory->lock);
 	entry = directory_find(directory, name);
 	if (!entry)
 		entry = directory_add(directory, name, thread);
+	if (!entry)
+		r = -ENOMEM;
 	else if (entry->thread != thread)
-		entry = NULL;
-	if (entry)
+		r = -EEXIST;
+	else
 		entry->references++;
+	*entryp = entry;
 	pthread_mutex_unlock(&directory->lock);
-	return entry;
+	return r;
 }
 
 struct directory_entry *directory_ref(struct directory *directory,

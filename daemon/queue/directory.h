@@ -20,12 +20,16 @@
  * @all: in its bucket, of an anonymous one in none
  * @name: const; likewise @thread
  * @references: of the queue and of HELLOs in transit; under the lock
+ * @dropped: in the thread's list of names whose end is not durable; @dropped_lsn: in
+ *	that block
  */
 struct directory_entry {
 	struct list all;
 	char name[EXPIRY_NAME_MAX];
 	uint32_t thread;
 	uint32_t references;
+	struct list dropped;
+	uint64_t dropped_lsn;
 };
 
 /**
@@ -57,11 +61,11 @@ void directory_deinit(struct directory *directory);
 struct directory_entry *directory_get(struct directory *directory,
 				      const char *name);
 
-/* Returns the same, where a new one is in @thread. NULL, too, if the queue is in
- * another thread.
+/* Sets *@entryp to the same, where a new one is in @thread. Returns 0; -EEXIST: the
+ * queue is in another thread; -ENOMEM.
  */
-struct directory_entry *directory_get_in(struct directory *directory,
-					 const char *name, uint32_t thread);
+int directory_get_in(struct directory *directory, const char *name,
+		     uint32_t thread, struct directory_entry **entryp);
 
 /* Takes one more reference; NULL is allowed. */
 struct directory_entry *directory_ref(struct directory *directory,

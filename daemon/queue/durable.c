@@ -6,32 +6,39 @@
 
 #include "daemon/engine/engine.h"
 #include "daemon/loop/buffer.h"
+#include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
+#include "daemon/queue/directory.h"
 #include "daemon/queue/durable.h"
 #include "daemon/queue/queue.h"
 #include "daemon/queue/restore.h"
 #include "daemon/util/log.h"
 #include "daemon/util/util.h"
 
-#define MIB		(1ULL << 20)
-#define SEGMENT_MIN	(4 * MIB)
-#define SEGMENT_MAX	(64 * MIB)
-#define BLOCK_MAX	(2U << 20)
 #define RECORD		sizeof(struct expiry_record)
 
 /* A checkpoint begins when the journal has grown by as much. */
-#define CHECKPOINT_BYTES	(64 * MIB)
+#define CHECKPOINT_BYTES	(64ULL << 20)
 
 /* Rows of a checkpoint in one turn. */
 #define SCAN_ROWS	512U
 
-/* Wait after a checkpoint that failed. */
-#define RETRY_NS	1000000000ULL
+/* Rows of a checkpoint for each record of a commit. */
+#define SCAN_SHARE	2U
 
 /* Without requests the time is noted as often: a MONOTONIC timer is at most so
  * late after a loss of power.
  */
 #define IDLE_CLOCK_NS	60000000000ULL
+
+/* Least time between two counts of the timers while there is no room. */
+#define RECOUNT_NS	1000000000ULL
+
+/* Records of a queue in a checkpoint, besides its timers, at most. */
+#define QUEUE_ROWS	4U
+
+/* A smaller checkpoint is not made for its room. */
+#define CHECKPOINT_LEAST	(64ULL << 10)
 
 int durable_open(struct journal_directory *directory, const char *path)
 {
@@ -45,7 +52,7 @@ int durable_open(struct journal_directory *directory, const char *path)
 
 int durable_check_threads(struct journal_directory *directory, uint32_t nr)
 {
-	uint64_t streams[4];
+	uint64_t streams[JOURNAL_THREADS / 64];
 	uint32_t i, end = 0;
 	int r = recovery_streams(&directory->disk, streams);
 
@@ -53,7 +60,7 @@ int durable_check_threads(struct journal_directory *directory, uint32_t nr)
 		log_err("journal: %s", strerror(-r));
 		return r;
 	}
-	for (i = 0; i < 256; i++)
+	for (i = 0; i < JOURNAL_THREADS; i++)
 		if (streams[i / 64] >> i % 64 & 1)
 			end = i + 1;
 	if (end <= nr)
@@ -118,11 +125,24 @@ static void checkpoint_done(struct checkpoint *checkpoint, int result)
 		durable->rows = checkpoint->rows;
 		durable->wants_checkpoint = false;
 		durable->retry_ns = 0;
+		durable->retry_after_ns = JOURNAL_RETRY_NS;
+		durable->advanced |= durable->is_ahead;
+		durable->is_ahead = false;
 		return;
 	}
-	log_err("journal: a checkpoint failed: %s", strerror(-result));
+	/* Requests that wait for it are refused. */
+	if (durable->is_ahead) {
+		durable->failed = true;
+		durable->error = result;
+	}
+	/* One line until a checkpoint stands. */
+	if (durable->retry_after_ns == JOURNAL_RETRY_NS)
+		log_err("journal: a checkpoint failed: %s", strerror(-result));
 	durable->wants_checkpoint = true;
-	durable->retry_ns = loop_now_exactly(CLOCK_MONOTONIC) + RETRY_NS;
+	durable->retry_ns = loop_now_exactly(CLOCK_MONOTONIC) +
+			    durable->retry_after_ns;
+	durable->retry_after_ns = min_u64(2 * durable->retry_after_ns,
+					  JOURNAL_RETRY_MAX_NS);
 }
 
 static void ticked(struct loop_op *op, int result, uint32_t flags)
@@ -132,6 +152,43 @@ static void ticked(struct loop_op *op, int result, uint32_t flags)
 	(void)result;
 	(void)flags;
 	durable->ticking = false;
+}
+
+/* -------------------------------------------------------------------- names */
+
+/* Keeps the name in this thread until its end is durable: after a loss of power the
+ * journals of two threads must not both have it.
+ */
+static void hold_name(struct durable *durable, struct directory_entry *entry)
+{
+	struct directory *directory = &durable->context->shared->directory;
+
+	if (!entry)
+		return;
+	entry->dropped_lsn = journal_pending(&durable->journal);
+	if (!list_empty(&entry->dropped))
+		return;
+	directory_ref(directory, entry);
+	list_add(&durable->dropped, &entry->dropped);
+}
+
+/* Releases the names that ended in blocks up to @lsn. */
+static void release_names(struct durable *durable, uint64_t lsn)
+{
+	struct directory *directory = &durable->context->shared->directory;
+	struct list *node, *next;
+
+	for (node = durable->dropped.next; node != &durable->dropped;
+	     node = next) {
+		struct directory_entry *entry =
+			container_of(node, struct directory_entry, dropped);
+
+		next = node->next;
+		if (entry->dropped_lsn > lsn)
+			continue;
+		list_del(&entry->dropped);
+		directory_unref(directory, entry);
+	}
 }
 
 /* --------------------------------------------------------------- beginning */
@@ -144,11 +201,13 @@ static int begin(struct durable *durable, struct recovery *recovery,
 		.disk = &context->shared->journal->disk,
 		.runner = &durable->helper.runner,
 		.events = &events,
+		.stat = &context->journal,
 		.thread = context->number,
 		.interval_ns = config_commit_ns(&context->config),
-		.segment_min = SEGMENT_MIN,
-		.segment_max = SEGMENT_MAX,
-		.block_max = BLOCK_MAX,
+		.segment_min = JOURNAL_SEGMENT_MIN,
+		.segment_max = JOURNAL_SEGMENT_MAX,
+		.block_max = JOURNAL_GATHER_MAX,
+		.size_max = context->config.journal_size / context->shared->nr,
 	};
 	int r;
 
@@ -161,15 +220,22 @@ static int begin(struct durable *durable, struct recovery *recovery,
 		return r;
 	r = journal_init(&durable->journal, &config, recovery,
 			 &restore->shift);
-	if (!r)
-		r = checkpoint_init(&durable->checkpoint, &durable->journal,
-				    CHECKPOINT_BLOCK, recovery->checkpoint);
-	durable->checkpoint.done = checkpoint_done;
 	if (r < 0)
-		return r;
-	durable->next_number = restore->next_number;
+		goto err_helper;
+	r = checkpoint_init(&durable->checkpoint, &durable->journal,
+			    CHECKPOINT_BLOCK, recovery->checkpoint);
+	if (r < 0)
+		goto err_journal;
+	durable->checkpoint.done = checkpoint_done;
+	/* The journal forgets queues that were dropped. Numbers from the clock on
+	 * were not theirs.
+	 */
+	durable->next_number = loop_now_exactly(CLOCK_REALTIME);
+	if (durable->next_number < restore->next_number)
+		durable->next_number = restore->next_number;
 	durable->rows = restore->nr_timers;
 	durable->wants_checkpoint = restore->is_ahead;
+	durable->is_ahead = restore->is_ahead;
 	context->durable = durable;
 	/* Deadlines that were moved must be in the journal as such before the
 	 * next start of the machine.
@@ -177,6 +243,12 @@ static int begin(struct durable *durable, struct recovery *recovery,
 	if (restore->shift.op || restore->is_ahead)
 		journal_append_clock(&durable->journal, 0);
 	return 0;
+
+err_journal:
+	journal_deinit(&durable->journal);
+err_helper:
+	helper_deinit(&durable->helper);
+	return r;
 }
 
 int durable_init(struct durable *durable, struct context *context)
@@ -189,9 +261,11 @@ int durable_init(struct durable *durable, struct context *context)
 	*durable = (struct durable) {
 		.context = context,
 		.helper.fd = -1,
+		.retry_after_ns = JOURNAL_RETRY_NS,
 		.tick.done = ticked,
 		.next_number = 1,
 	};
+	list_init(&durable->dropped);
 	if (!directory)
 		return 0;
 	r = restore_run(&restore, &recovery, context);
@@ -206,6 +280,7 @@ int durable_init(struct durable *durable, struct context *context)
 			 (unsigned long long)restore.nr_timers,
 			 (unsigned long long)restore.nr_overdue);
 	durable->nr = r ? 0 : restore.nr_queues;
+	counter_set(&context->stat.overdue, r ? 0 : restore.nr_overdue);
 	recovery_close(&recovery);
 	return r;
 }
@@ -228,6 +303,7 @@ void durable_deinit(struct durable *durable)
 {
 	if (!durable->context || !durable->context->durable)
 		return;
+	release_names(durable, UINT64_MAX);
 	helper_deinit(&durable->helper);
 	/* After a fatal error of the loop jobs were not completed. */
 	durable->checkpoint.writing = false;
@@ -245,10 +321,8 @@ void durable_deinit(struct durable *durable)
 static void log_make(struct durable *durable, const struct queue *queue)
 {
 	struct journal_make make = durable_describe(queue);
-	struct expiry_record record;
 
-	memcpy(&record, &make, sizeof(record));
-	journal_append(&durable->journal, queue->journal_number, &record, 1);
+	journal_append_own(&durable->journal, queue->journal_number, &make);
 }
 
 struct journal_make durable_describe(const struct queue *queue)
@@ -286,9 +360,26 @@ void durable_make(struct queue *queue)
 {
 	struct durable *durable = durable_of(queue);
 
-	queue->journal_number = durable->next_number++;
+	queue_set_journal(queue, durable->next_number++);
 	durable->nr++;
 	log_make(durable, queue);
+	queue->made_lsn = journal_pending(&durable->journal);
+}
+
+void durable_give(struct queue *queue)
+{
+	struct durable *durable = durable_of(queue);
+
+	if (!refusal(durable, false))
+		log_make(durable, queue);
+}
+
+int durable_may_attach(const struct queue *queue)
+{
+	const struct journal *journal = &durable_of(queue)->journal;
+
+	return queue->made_lsn > journal->acked ? journal_takes(journal, false) :
+						  0;
 }
 
 int durable_may_drop(const struct queue *queue)
@@ -301,9 +392,15 @@ void durable_drop(struct queue *queue)
 	const struct expiry_record drop = { .op = JOURNAL_OP_DROP };
 	struct durable *durable = durable_of(queue);
 
-	journal_append(&durable->journal, queue->journal_number, &drop, 1);
-	queue->journal_number = 0;
+	journal_append_own(&durable->journal, queue->journal_number, &drop);
+	hold_name(durable, queue->in_directory);
+	queue_set_journal(queue, 0);
 	durable->nr--;
+}
+
+bool durable_goes_on(const struct durable *durable)
+{
+	return refusal(durable, false) != -EAGAIN;
 }
 
 uint32_t durable_admit(struct queue *queue, const struct expiry_record *records,
@@ -317,6 +414,7 @@ uint32_t durable_admit(struct queue *queue, const struct expiry_record *records,
 	*errorp = journal_takes(journal, false);
 	if (*errorp) {
 		*refusedp = count;
+		counter_add(&queue->context->stat.refused_journal, count);
 		return 0;
 	}
 	if (!journal_takes(journal, true))
@@ -332,6 +430,7 @@ uint32_t durable_admit(struct queue *queue, const struct expiry_record *records,
 		*refusedp += grows;
 	}
 	*errorp = -ENOSPC;
+	counter_add(&queue->context->stat.refused_journal, *refusedp);
 	return *refusedp ? 0 : min_u64(i, room);
 }
 
@@ -356,34 +455,66 @@ void durable_mark(const struct queue *queue, struct expiry_record *records,
 	}
 }
 
-/* Returns whether all requests of a buffer were refused. */
-static bool is_refused(const struct buffer *buffer)
+/* Returns whether a reply promises nothing: a refusal, and that of a HELLO whose
+ * queue is durable.
+ */
+static bool is_empty(const struct journal *journal, const struct queue *queue,
+		     const struct expiry_record *reply)
 {
-	const struct expiry_record *record = (const void *)buffer->head;
-
-	if (buffer->content != BUFFER_REPLIES)
-		return false;
-	for (; (const char *)record < buffer->tail; record++)
-		if (!record->status)
-			return false;
-	return true;
+	if (reply->op == EXPIRY_OP_HELLO)
+		return reply->status ||
+		       (queue && queue->made_lsn <= journal->acked);
+	return reply->status;
 }
 
-void durable_hold(const struct context *context, struct buffer *buffer)
+void durable_refuse(const struct context *context, const struct queue *queue,
+		    struct buffer *buffer, int error)
 {
 	const struct journal *journal = &context->durable->journal;
+	struct expiry_record *reply = (void *)buffer->head;
+
+	for (; (char *)reply < buffer->tail; reply++)
+		if (!is_empty(journal, queue, reply) &&
+		    reply->op != EXPIRY_OP_HELLO)
+			reply->status = error;
+}
+
+static bool promises(const struct journal *journal, const struct queue *queue,
+		     const struct buffer *buffer)
+{
+	const struct expiry_record *reply = (const void *)buffer->head;
+
+	for (; (const char *)reply < buffer->tail; reply++)
+		if (!is_empty(journal, queue, reply))
+			return true;
+	return false;
+}
+
+void durable_hold(const struct context *context, const struct queue *queue,
+		  struct buffer *buffer)
+{
+	const struct journal *journal = &context->durable->journal;
+	int error = journal_takes(journal, false);
 
 	if (buffer->content == BUFFER_EXPIRATIONS)
 		return;
-	/* A refusal promises nothing, and the block may never be written. */
-	if (journal_takes(journal, false) && is_refused(buffer))
-		return;
+	/* The block that gathers may never be written. */
+	if (error && buffer->content == BUFFER_REPLIES) {
+		if (journal_has_failed(journal))
+			durable_refuse(context, queue, buffer, error);
+		if (!promises(journal, queue, buffer))
+			return;
+	}
 	buffer->commit = journal_pending(journal);
 }
 
 uint64_t durable_acked(const struct context *context)
 {
-	return context->durable ? context->durable->journal.acked : UINT64_MAX;
+	const struct durable *durable = context->durable;
+
+	if (!durable)
+		return UINT64_MAX;
+	return durable->is_ahead ? 0 : durable->journal.acked;
 }
 
 /* -------------------------------------------------------------- checkpoints */
@@ -391,8 +522,9 @@ uint64_t durable_acked(const struct context *context)
 static void checkpoint_start(struct durable *durable)
 {
 	checkpoint_begin(&durable->checkpoint,
-			 2 * SEGMENT_MAX + CHECKPOINT_BYTES +
+			 2 * JOURNAL_SEGMENT_MAX + CHECKPOINT_BYTES +
 				 RECORD * durable->rows);
+	durable->scan_rows = 0;
 	durable->scan_index = 0;
 	durable->scan_number = 0;
 	durable->cursor = 0;
@@ -426,6 +558,17 @@ static bool scan_queue(struct durable *durable, struct queue *queue,
 	return durable->cursor;
 }
 
+/* Returns whether rows may be put now. Those of a checkpoint share the disk with
+ * commits, whose flushes would wait for all that it has written. So while there are
+ * commits it writes twice as much as they do.
+ */
+static bool may_scan(const struct durable *durable)
+{
+	return durable->checkpoint.state == CHECKPOINT_SCANNING &&
+	       checkpoint_room(&durable->checkpoint) &&
+	       (durable->scan_rows || !durable->journal.committing);
+}
+
 /* Puts some rows of the checkpoint in progress. A queue that is younger than it is
  * in the journal as a whole.
  */
@@ -450,7 +593,35 @@ static void scan(struct durable *durable)
 		checkpoint_end(&durable->checkpoint);
 }
 
-static bool needs_checkpoint(const struct durable *durable, uint64_t now_ns)
+/* Returns about how many bytes a checkpoint would have now. */
+static uint64_t checkpoint_bytes(const struct durable *durable)
+{
+	uint64_t timers = counter_read(&durable->context->stat.durable_timers);
+
+	return RECORD * (timers + QUEUE_ROWS * durable->nr) + CHECKPOINT_LEAST;
+}
+
+/* Returns whether a checkpoint makes room that is missing: older segments can be
+ * used again, or it has at most half of the last one's size. Looks for the latter
+ * once in a while, for an engine may have to count.
+ */
+static bool needs_room(struct durable *durable, uint64_t now_ns)
+{
+	const struct journal *journal = &durable->journal;
+
+	if (!journal->is_full && !journal_is_over(journal))
+		return false;
+	if (journal->nr_old > 1)
+		return true;
+	if (now_ns - durable->recounted_ns < RECOUNT_NS)
+		return false;
+	durable->recounted_ns = now_ns;
+	charges_recount_durable(durable->context);
+	return 2 * checkpoint_bytes(durable) <
+	       durable->checkpoint.previous_size;
+}
+
+static bool needs_checkpoint(struct durable *durable, uint64_t now_ns)
 {
 	const struct journal *journal = &durable->journal;
 	uint64_t bytes = RECORD * durable->rows;
@@ -459,19 +630,30 @@ static bool needs_checkpoint(const struct durable *durable, uint64_t now_ns)
 	    checkpoint_is_busy(&durable->checkpoint))
 		return false;
 	if (journal->state == JOURNAL_MENDING || durable->wants_checkpoint ||
-	    journal->is_full)
+	    needs_room(durable, now_ns))
 		return journal->state != JOURNAL_FAILED &&
 		       now_ns >= durable->retry_ns;
 	return journal->state == JOURNAL_OPEN &&
 	       journal->length >= CHECKPOINT_BYTES && journal->length >= bytes;
 }
 
-static void durable_wait(struct durable *durable, uint64_t wait_ns)
+/* Has the loop woken in @wait_ns at the latest. */
+static void durable_wait(struct durable *durable, uint64_t now_ns,
+			 uint64_t wait_ns)
 {
 	struct loop *loop = &durable->context->loop;
 
-	if (wait_ns == UINT64_MAX || durable->ticking || durable->is_stopping)
+	if (wait_ns == UINT64_MAX || durable->is_stopping)
 		return;
+	if (durable->ticking) {
+		/* Its end is a completion, after which there is another one. */
+		if (now_ns + wait_ns < durable->tick_ns) {
+			loop_cancel(loop, &durable->tick);
+			durable->tick_ns = 0;
+		}
+		return;
+	}
+	durable->tick_ns = now_ns + wait_ns;
 	durable->tick_time = loop_timespec(wait_ns);
 	io_uring_prep_timeout(loop_sqe(loop, &durable->tick),
 			      &durable->tick_time, 0, 0);
@@ -482,27 +664,31 @@ bool durable_turn(struct durable *durable)
 {
 	struct journal *journal = &durable->journal;
 	struct checkpoint *checkpoint = &durable->checkpoint;
-	uint64_t wait_ns, now_ns;
+	uint64_t wait_ns, now_ns, length;
 
 	if (journal->state == JOURNAL_EMPTY &&
 	    journal_pending(journal) == journal->acked)
 		return false;
 	now_ns = loop_now(&durable->context->loop, CLOCK_MONOTONIC);
-	if (checkpoint->state == CHECKPOINT_SCANNING)
+	if (may_scan(durable)) {
 		scan(durable);
-	else if (checkpoint->state == CHECKPOINT_NONE &&
-		 needs_checkpoint(durable, now_ns))
+		durable->scan_rows -= min_u64(durable->scan_rows, SCAN_ROWS);
+	} else if (checkpoint->state == CHECKPOINT_NONE &&
+		   needs_checkpoint(durable, now_ns)) {
 		checkpoint_start(durable);
+	}
 	checkpoint_turn(checkpoint);
 	if (now_ns - journal->clock_ns >= IDLE_CLOCK_NS)
 		durable->wants_clock = true;
+	release_names(durable, journal->durable);
+	length = journal->length;
 	wait_ns = journal_turn(journal, durable->wants_clock && durable->nr);
+	durable->scan_rows += SCAN_SHARE * (journal->length - length) / RECORD;
 	durable->wants_clock = false;
 	if (durable->retry_ns > now_ns)
 		wait_ns = min_u64(wait_ns, durable->retry_ns - now_ns);
 	if (durable->nr)
 		wait_ns = min_u64(wait_ns, IDLE_CLOCK_NS);
-	durable_wait(durable, wait_ns);
-	return checkpoint->state == CHECKPOINT_SCANNING &&
-	       checkpoint_room(checkpoint);
+	durable_wait(durable, now_ns, wait_ns);
+	return may_scan(durable);
 }

@@ -18,6 +18,7 @@
 #include "daemon/journal/directory.h"
 #include "daemon/journal/helper.h"
 #include "daemon/journal/journal.h"
+#include "daemon/util/list.h"
 
 struct buffer;
 struct context;
@@ -25,20 +26,26 @@ struct queue;
 
 /**
  * struct durable - a thread's durable queues
- * @next_number: of the next queue in the journal
+ * @next_number: of the next queue in the journal: that of no other, ever
  * @nr: durable queues
+ * @dropped: entries of the directory whose queues' ends are not durable
  * @advanced: more replies may be sent; likewise @failed, with @error
  * @is_failing: it failed, and is not mended
+ * @is_ahead: the module kept a queue that may have more than the journal: nothing is
+ *	answered until a checkpoint stands
  * @is_stopping: the daemon stops
- * @wants_checkpoint: as soon as possible, but not before @retry_ns
+ * @wants_checkpoint: as soon as possible, but not before @retry_ns; @retry_after_ns:
+ *	how long the next failure is waited after
  * @wants_clock: expirations were sent, or the last CLOCK is old
+ * @recounted_ns: when the timers were last counted because there was no room
  * @rows: of the last checkpoint, or timers at the start
+ * @scan_rows: to be put while a commit is in progress
  * @scan_index: of the next queue in the pool; likewise @scan_number, @cursor: where
  *	in that queue, 0 = its beginning
  * @limit_number: queues from here on are younger than the checkpoint
- * @tick: wakes the loop, while @ticking
+ * @tick: wakes the loop, while @ticking, at @tick_ns; 0: it is being canceled
  *
- * @retry_ns is on CLOCK_MONOTONIC.
+ * @retry_ns, @recounted_ns and @tick_ns are on CLOCK_MONOTONIC.
  */
 struct durable {
 	struct context *context;
@@ -47,21 +54,27 @@ struct durable {
 	struct checkpoint checkpoint;
 	uint64_t next_number;
 	uint64_t nr;
+	struct list dropped;
 	bool advanced;
 	bool failed;
 	bool is_failing;
+	bool is_ahead;
 	bool is_stopping;
 	int error;
 	bool wants_checkpoint;
 	bool wants_clock;
+	uint64_t recounted_ns;
 	uint64_t rows;
 	uint64_t retry_ns;
+	uint64_t retry_after_ns;
+	uint64_t scan_rows;
 	uint64_t scan_index;
 	uint64_t scan_number;
 	uint64_t cursor;
 	uint64_t limit_number;
 	struct loop_op tick;
 	bool ticking;
+	uint64_t tick_ns;
 	struct __kernel_timespec tick_time;
 };
 
@@ -94,6 +107,14 @@ int durable_may_make(const struct context *context);
 /* Makes the queue durable: its creation is logged. It may be made. */
 void durable_make(struct queue *queue);
 
+/* Returns whether a client may attach to the durable queue: 0, or the error, if its
+ * creation is not durable and waits for the journal to be mended.
+ */
+int durable_may_attach(const struct queue *queue);
+
+/* Notes the queue's new owner. What cannot be logged now is in the next checkpoint. */
+void durable_give(struct queue *queue);
+
 /* Returns the record that makes the queue anew. */
 struct journal_make durable_describe(const struct queue *queue);
 
@@ -110,6 +131,11 @@ void durable_drop(struct queue *queue);
 uint32_t durable_admit(struct queue *queue, const struct expiry_record *records,
 		       uint32_t count, uint32_t *refusedp, int *errorp);
 
+/* Returns whether durable_admit() may take requests that it could not, or refuse
+ * them.
+ */
+bool durable_goes_on(const struct durable *durable);
+
 /* Logs the replies to @count requests. */
 void durable_log(struct queue *queue, const struct expiry_record *records,
 		 uint32_t count);
@@ -119,9 +145,15 @@ void durable_mark(const struct queue *queue, struct expiry_record *records,
 		  uint32_t count);
 
 /* Lets a buffer for a durable queue's client wait for what is logged so far: it may
- * show that. Expirations do not wait.
+ * show that. Expirations do not wait, nor do replies while the journal fails: those
+ * that are not durable get its error. @queue: the client's, or NULL
  */
-void durable_hold(const struct context *context, struct buffer *buffer);
+void durable_hold(const struct context *context, const struct queue *queue,
+		  struct buffer *buffer);
+
+/* Answers with @error what a buffer of replies promises, but for a HELLO. */
+void durable_refuse(const struct context *context, const struct queue *queue,
+		    struct buffer *buffer, int error);
 
 /* Returns the block up to which replies may be sent. */
 uint64_t durable_acked(const struct context *context);

@@ -114,6 +114,14 @@ static const char *set_ack(struct reader *reader, const char *value)
 	return set_flag(reader, EXPIRY_MODE_ACK, value);
 }
 
+static const char *set_durable(struct reader *reader, const char *value)
+{
+	if (strcmp(value, "yes") && strcmp(value, "no"))
+		return "is not yes or no";
+	reader->to->is_durable = !strcmp(value, "yes");
+	return NULL;
+}
+
 static const char *set_limit(struct reader *reader, const char *value)
 {
 	uint64_t number;
@@ -177,6 +185,7 @@ static const struct {
 	{ "clock", set_clock },
 	{ "keyed", set_keyed },
 	{ "ack", set_ack },
+	{ "durable", set_durable },
 	{ "limit", set_limit },
 	{ "slack", set_slack },
 	{ "layout", set_layout },
@@ -199,6 +208,10 @@ static int read_keys(struct declaration *to, FILE *file)
 
 	if (!r && !reader.has_owner) {
 		log_err("%s: owner is missing", to->path);
+		r = -EINVAL;
+	}
+	if (!r && to->is_durable && to->mode != EXPIRY_MODE_ALL) {
+		log_err("%s: durable needs keyed = yes and ack = yes", to->path);
 		r = -EINVAL;
 	}
 	return r;

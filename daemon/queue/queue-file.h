@@ -24,6 +24,7 @@ struct directory_entry;
  * @access: mode, as chmod(2)
  * @clock_id: clock
  * @mode: EXPIRY_MODE_*
+ * @is_durable: it is in the journal
  * @limit: most timers, 0 = as expiryd.conf(5) says
  * @slack_ns: most delay of a wake-up by the kernel
  * @layout: EXPIRY_LAYOUT_* or LAYOUT_CONFIGURED
@@ -39,6 +40,7 @@ struct declaration {
 	uint32_t access;
 	uint32_t clock_id;
 	uint32_t mode;
+	bool is_durable;
 	uint64_t limit;
 	uint64_t slack_ns;
 	uint32_t layout;

@@ -64,6 +64,18 @@ void queue_forget(struct queue *queue)
 	share_put(&context->shared->queues, 1);
 }
 
+void queue_set_journal(struct queue *queue, uint64_t number)
+{
+	struct context_stat *stat = &queue->context->stat;
+
+	if (!number == !queue->journal_number)
+		return;
+	queue->journal_number = number;
+	counter_add(&stat->durable_queues, number ? 1 : -1);
+	counter_add(&stat->durable_timers,
+		    number ? queue->charged : -queue->charged);
+}
+
 void queue_remove(struct queue *queue)
 {
 	struct account *account = queue->user->account;
@@ -74,6 +86,7 @@ void queue_remove(struct queue *queue)
 	list_del(&queue->all);
 	list_del(&queue->of_user);
 	list_del(&queue->due);
+	queue_set_journal(queue, 0);
 	share_put(&account->timers, queue->charged);
 	share_put(&account->queues, 1);
 	queue->user->nr_queues--;

@@ -50,6 +50,7 @@ struct context;
  * @clock_set: the consumer must get a CLOCK_SET
  * @dying: removed, once @reading is over
  * @journal_number: of a durable queue, in the thread's journal; 0 = it is none
+ * @made_lsn: the journal's block with its creation
  * @late_before_ns: what was due before is LATE; of a durable queue only, likewise
  * @again_before_ns: what was due before may have been delivered
  * @stored: in the service manager's store; @store_pending: should be
@@ -95,6 +96,7 @@ struct queue {
 	bool store_pending;
 
 	uint64_t journal_number;
+	uint64_t made_lsn;
 	uint64_t late_before_ns;
 	uint64_t again_before_ns;
 };
@@ -164,6 +166,9 @@ int queue_adopt(struct context *context, int fd, struct directory_entry *entry,
 
 /* Frees a removed queue, as the last step. */
 void queue_forget(struct queue *queue);
+
+/* Makes the queue durable, with that number in the journal, or ends that: 0. */
+void queue_set_journal(struct queue *queue, uint64_t number);
 
 /* Removes the queue; the engine's reads for it end first. */
 void queue_remove(struct queue *queue);

@@ -21,9 +21,6 @@
 
 #define BOOT_ID_FILE	"/proc/sys/kernel/random/boot_id"
 
-/* After a crash the last CLOCK record may be as old, and deliveries younger. */
-#define CLOCK_OLD_NS	1000000000ULL
-
 /* Least size of the table of queues. */
 #define TABLE_MIN	256U
 
@@ -32,11 +29,14 @@
  * @number: 0 = the entry is free
  * @queue: NULL = it was dropped
  * @is_kept: the module has its timers
+ * @is_elsewhere: another thread's journal has a queue of this name, so that the end
+ *	of this one must follow
  */
 struct restore_entry {
 	uint64_t number;
 	struct queue *queue;
 	bool is_kept;
+	bool is_elsewhere;
 };
 
 /* -------------------------------------------------------------------- clocks */
@@ -86,17 +86,6 @@ static void set_shift(struct restore *restore, const struct recovery *recovery)
 	restore->shift.by_ns[1] = now[2] - then[2] - off;
 }
 
-/* Returns a deadline on the clocks of now. */
-static uint64_t move(uint64_t deadline_ns, int64_t by_ns)
-{
-	if (deadline_ns == EXPIRY_NEVER || !by_ns)
-		return deadline_ns;
-	if (by_ns < 0)
-		return deadline_ns > -(uint64_t)by_ns ? deadline_ns + by_ns : 0;
-	return deadline_ns + by_ns < deadline_ns ? EXPIRY_NEVER :
-						   deadline_ns + by_ns;
-}
-
 static int64_t shift_of(const struct restore *restore,
 			const struct recovery_place *place, uint32_t clock_id)
 {
@@ -105,10 +94,13 @@ static int64_t shift_of(const struct restore *restore,
 	/* REALTIME is absolute. */
 	if (clock < 1)
 		return 0;
-	return place->shift_ns[clock - 1] + restore->shift.by_ns[clock - 1];
+	return (uint64_t)place->shift_ns[clock - 1] +
+	       restore->shift.by_ns[clock - 1];
 }
 
-/* Sets until when expirations may have been delivered. */
+/* Sets until when expirations may have been delivered. Deliveries do not wait for the
+ * journal, so after a crash that may be all that was due.
+ */
 static void set_late(struct restore *restore, const struct recovery *recovery)
 {
 	bool is_clean = recovery->clock.flags & JOURNAL_CLOCK_CLEAN;
@@ -119,8 +111,9 @@ static void set_late(struct restore *restore, const struct recovery *recovery)
 
 	for (i = 0; recovery->has_clock && i < LOOP_CLOCKS; i++)
 		restore->late_ns[i] =
-			move(recovery->clock.ns[i] +
-				     (is_clean ? 0 : CLOCK_OLD_NS), by_ns[i]);
+			is_clean ? journal_move(recovery->clock.ns[i],
+						by_ns[i]) :
+				   restore->now_ns[i];
 }
 
 /* -------------------------------------------------------------------- queues */
@@ -176,6 +169,9 @@ static int make_queue(struct restore *restore, const struct journal_make *make,
 	struct queue *queue = queue_find(context->queues, make->name);
 	int r = 0;
 
+	/* A checkpoint has the later one; this one was dropped before. */
+	if (queue && queue->journal_number > entry->number)
+		return 0;
 	if (queue && queue->journal_number)
 		return -EEXIST;
 	if (queue && (queue->mode != make->mode ||
@@ -185,11 +181,13 @@ static int make_queue(struct restore *restore, const struct journal_make *make,
 	restore->is_ahead |= entry->is_kept;
 	if (!queue) {
 		if (context->shared->nr > 1) {
-			plan.in_directory =
-				directory_get_in(&context->shared->directory,
-						 make->name, context->number);
-			if (!plan.in_directory)
-				return -ENOMEM;
+			r = directory_get_in(&context->shared->directory,
+					     make->name, context->number,
+					     &plan.in_directory);
+			entry->is_elsewhere = r == -EEXIST;
+			restore->nr_elsewhere += entry->is_elsewhere;
+			if (r < 0)
+				return entry->is_elsewhere ? 0 : r;
 		}
 		plan.user = user_get(&context->users, make->uid);
 		r = plan.user ? queue_new(context, &plan, &queue) : -ENOMEM;
@@ -200,7 +198,7 @@ static int make_queue(struct restore *restore, const struct journal_make *make,
 			return r;
 		store_keep(queue);
 	}
-	queue->journal_number = entry->number;
+	queue_set_journal(queue, entry->number);
 	queue->late_before_ns = restore->now_ns[loop_clock(make->clock_id)];
 	queue->again_before_ns = restore->late_ns[loop_clock(make->clock_id)];
 	entry->queue = queue;
@@ -215,8 +213,9 @@ static int apply_make(struct restore *restore, uint64_t number,
 	int r;
 
 	memcpy(&make, record, sizeof(make));
+	/* As contents.c of the tools: a check accepts what a start accepts. */
 	if (!number || !name_is_valid(make.name) || !make.name[0] ||
-	    loop_clock(make.clock_id) < 0)
+	    make.mode != EXPIRY_MODE_ALL || loop_clock(make.clock_id) < 0)
 		return -EBADMSG;
 	r = grow(restore);
 	if (r < 0)
@@ -236,6 +235,57 @@ static int apply_make(struct restore *restore, uint64_t number,
 
 /* -------------------------------------------------------------------- timers */
 
+/* Forgets the ARMs of @id without room; @all: of the whole queue. */
+static void forget_crowded(struct restore *restore, const struct queue *queue,
+			   uint64_t id, bool all)
+{
+	uint32_t i, kept = 0;
+
+	for (i = 0; i < restore->nr_crowded; i++) {
+		const struct restore_crowded *crowded = &restore->crowded[i];
+
+		if (crowded->queue != queue || (!all && crowded->arm.id != id))
+			restore->crowded[kept++] = *crowded;
+	}
+	restore->nr_crowded = kept;
+}
+
+/* Puts an ARM aside. A checkpoint has timers that came while it was taken, so a full
+ * queue may have too many until the end of the journal.
+ */
+static int add_crowded(struct restore *restore, struct queue *queue,
+		       const struct expiry_record *refused)
+{
+	uint32_t max = restore->max_crowded ? 2 * restore->max_crowded : 64;
+	struct restore_crowded *all;
+
+	if (restore->nr_crowded == restore->max_crowded) {
+		all = realloc(restore->crowded, max * sizeof(*all));
+		if (!all)
+			return -ENOMEM;
+		restore->crowded = all;
+		restore->max_crowded = max;
+	}
+	all = &restore->crowded[restore->nr_crowded++];
+	all->queue = queue;
+	all->arm = *refused;
+	all->arm.status = 0;
+	return 0;
+}
+
+/* Handles an answer of the engine. */
+static int answered(struct restore *restore, const struct expiry_record *answer)
+{
+	bool is_arm = answer->op == EXPIRY_OP_ARM;
+
+	if (restore->nr_crowded)
+		forget_crowded(restore, restore->queue, answer->id,
+			       answer->op == EXPIRY_OP_CLEAR);
+	if (is_arm && answer->status == -ENOSPC && !restore->has_ended)
+		return add_crowded(restore, restore->queue, answer);
+	return is_arm ? answer->status : 0;
+}
+
 /* Gives the batch to the engine. */
 static int flush(struct restore *restore)
 {
@@ -249,8 +299,7 @@ static int flush(struct restore *restore)
 	r = ops->submit_now(restore->queue->engine_queue, restore->batch,
 			    count);
 	for (i = 0; !r && i < count; i++)
-		if (restore->batch[i].op == EXPIRY_OP_ARM)
-			r = restore->batch[i].status;
+		r = answered(restore, &restore->batch[i]);
 	return r < 0 ? r : 0;
 }
 
@@ -266,14 +315,34 @@ static int add(struct restore *restore, struct queue *queue,
 	return r;
 }
 
+/* Arms what had no room, at the end of the journal. */
+static int add_all_crowded(struct restore *restore)
+{
+	uint32_t i, nr = restore->nr_crowded;
+	int r = flush(restore);
+
+	restore->has_ended = true;
+	restore->nr_crowded = 0;
+	for (i = 0; !r && i < nr; i++)
+		r = add(restore, restore->crowded[i].queue,
+			&restore->crowded[i].arm);
+	if (!r)
+		r = flush(restore);
+	free(restore->crowded);
+	restore->crowded = NULL;
+	return r;
+}
+
 /* Ends the timer, and a delivery of it that waits for its ACK. */
 static int add_end(struct restore *restore, struct queue *queue, uint64_t id)
 {
 	struct expiry_record request = { .op = EXPIRY_OP_CANCEL, .id = id };
 	int r = add(restore, queue, &request);
 
+	if (r || !restore->has_deliveries)
+		return r;
 	request.op = EXPIRY_OP_ACK;
-	return r ? r : add(restore, queue, &request);
+	return add(restore, queue, &request);
 }
 
 /* Arms the timer as @record says. Of the times that a periodic one has missed only
@@ -288,7 +357,7 @@ static int add_timer(struct restore *restore, struct queue *queue,
 		.op = EXPIRY_OP_ARM,
 		.period_ms = record->period_ms,
 		.id = record->id,
-		.deadline_ns = move(record->deadline_ns, by_ns),
+		.deadline_ns = journal_move(record->deadline_ns, by_ns),
 		.cookie = record->cookie,
 	};
 
@@ -297,6 +366,7 @@ static int add_timer(struct restore *restore, struct queue *queue,
 			(now_ns - request.deadline_ns) / period_ns * period_ns;
 	else if (period_ns && record->flags & EXPIRY_F_REDELIVERED)
 		request.flags = EXPIRY_F_REDELIVERED;
+	restore->has_deliveries |= request.flags;
 	return add(restore, queue, &request);
 }
 
@@ -306,7 +376,7 @@ static int add_last(struct restore *restore, struct queue *queue,
 {
 	uint64_t now_ns = restore->now_ns[loop_clock(queue->clock_id)];
 	uint64_t period_ns = record->period_ms * NSEC_PER_MSEC;
-	uint64_t next_ns = move(record->deadline_ns, by_ns);
+	uint64_t next_ns = journal_move(record->deadline_ns, by_ns);
 	struct expiry_record last = {
 		.id = record->id,
 		.deadline_ns = next_ns > period_ns ? next_ns - period_ns : 0,
@@ -325,6 +395,8 @@ static int apply_timer(struct restore *restore, struct queue *queue,
 	int64_t by_ns = shift_of(restore, place, queue->clock_id);
 	struct expiry_record clear = { .op = EXPIRY_OP_CLEAR };
 
+	if (!record->id && record->op != EXPIRY_OP_CLEAR)
+		return -EBADMSG;
 	switch (record->op) {
 	case EXPIRY_OP_ARM:
 	case EXPIRY_OP_REFRESH:
@@ -350,10 +422,11 @@ static int apply_drop(struct restore *restore, struct restore_entry *entry)
 	struct queue *queue = entry->queue;
 	int r = flush(restore);
 
+	forget_crowded(restore, queue, 0, true);
 	restore->queue = NULL;
 	entry->queue = NULL;
 	if (entry->is_kept) {
-		queue->journal_number = 0;
+		queue_set_journal(queue, 0);
 		return r;
 	}
 	store_forget(queue);
@@ -377,6 +450,10 @@ static int apply(void *data, const struct recovery_place *place,
 	 * dropped before.
 	 */
 	entry = find(restore, place->queue);
+	if (entry->is_elsewhere && record->op == JOURNAL_OP_DROP) {
+		entry->is_elsewhere = false;
+		restore->nr_elsewhere--;
+	}
 	if (!entry->queue)
 		return 0;
 	if (record->op == JOURNAL_OP_DROP)
@@ -443,12 +520,16 @@ int restore_run(struct restore *restore, struct recovery *recovery,
 		r = recovery_replay(recovery, apply, restore);
 	}
 	if (!r)
-		r = flush(restore);
+		r = add_all_crowded(restore);
+	if (!r && restore->nr_elsewhere)
+		r = -EEXIST;
 	if (r < 0)
 		log_fault(restore, recovery, r);
 	for (i = 0; !r && i < restore->table_size; i++)
 		if (restore->table[i].queue)
 			count_queue(restore, restore->table[i].queue);
+	free(restore->crowded);
+	restore->crowded = NULL;
 	free(restore->table);
 	restore->table = NULL;
 	return r;

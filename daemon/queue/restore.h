@@ -16,6 +16,12 @@ struct queue;
 
 #define RESTORE_BATCH	512U
 
+/* An ARM for which its queue has no room yet. */
+struct restore_crowded {
+	struct queue *queue;
+	struct expiry_record arm;
+};
+
 /**
  * struct restore - a start
  * @boot_id: of this start of the machine
@@ -24,8 +30,12 @@ struct queue;
  * @late_ns: what was due before may have been delivered, likewise
  * @table: queues by their number, @table_size of them, a power of two
  * @next_number: greater than any
+ * @nr_elsewhere: queues whose names are another thread's
  * @is_ahead: a queue is the module's, and ahead of the journal
+ * @has_deliveries: some timer was made with one that waits for its ACK
  * @batch: requests for @queue, @count of them
+ * @crowded: those without room, @nr_crowded of them
+ * @has_ended: the whole journal is read
  */
 struct restore {
 	struct context *context;
@@ -37,13 +47,19 @@ struct restore {
 	uint32_t table_size;
 	uint32_t table_used;
 	uint64_t next_number;
+	uint32_t nr_elsewhere;
 	uint64_t nr_queues;
 	uint64_t nr_timers;
 	uint64_t nr_overdue;
 	bool is_ahead;
+	bool has_deliveries;
 	struct queue *queue;
 	uint32_t count;
 	struct expiry_record batch[RESTORE_BATCH];
+	struct restore_crowded *crowded;
+	uint32_t nr_crowded;
+	uint32_t max_crowded;
+	bool has_ended;
 };
 
 /* Reads the thread's stream and makes its queues. The caller closes @recovery.

@@ -10,6 +10,7 @@
 #include <time.h>
 
 #include "daemon/engine/engine.h"
+#include "daemon/client/declare.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/durable.h"
 #include "daemon/queue/declaration.h"
@@ -29,6 +30,7 @@
  * @config: its first settings
  * @begun: the worker runs, or failed with @result
  * @result: 0 or -errno, of the start and the run
+ * @declare: posted once all have their durable queues, for the declared ones
  * @stop: posted to end it
  * @failed: posted to the first worker after a failure
  */
@@ -41,6 +43,7 @@ struct thread {
 	pthread_t thread;
 	sem_t begun;
 	int result;
+	struct mail declare;
 	struct mail stop;
 	struct mail failed;
 };
@@ -49,6 +52,12 @@ static void thread_stop(struct context *context, struct mail *mail)
 {
 	(void)mail;
 	worker_stop(container_of(context, struct worker, context));
+}
+
+static void thread_declare(struct context *context, struct mail *mail)
+{
+	(void)mail;
+	declare_all(context);
 }
 
 static struct thread *thread_new(struct server *server, uint32_t number)
@@ -65,6 +74,7 @@ static struct thread *thread_new(struct server *server, uint32_t number)
 	memset(thread, 0, size);
 	thread->server = server;
 	thread->number = number;
+	thread->declare.deliver = thread_declare;
 	thread->stop.deliver = thread_stop;
 	thread->failed.deliver = thread_stop;
 	heartbeat_init(&thread->heartbeat, &server->heartbeats,
@@ -148,7 +158,10 @@ static int server_stop(struct server *server)
 
 	for (i = 1; i < server->shared.nr && server->threads[i]; i++) {
 		thread = server->threads[i];
-		mail_post(&thread->worker.context.mailbox, &thread->stop);
+		/* One that did not begin has none, and has ended. */
+		if (thread->worker.context.mailbox.fd >= 0)
+			mail_post(&thread->worker.context.mailbox,
+				  &thread->stop);
 	}
 	for (i = 1; i < server->shared.nr && server->threads[i]; i++) {
 		thread = server->threads[i];
@@ -159,12 +172,14 @@ static int server_stop(struct server *server)
 	return r;
 }
 
-/* Reads the files of declared queues. Faults in one are logged, and do not
- * affect other queues.
+/* Reads the files of declared queues, and makes these, each in its thread: a durable
+ * one is where its journal is. Faults in one are logged, and do not affect other
+ * queues.
  */
-static int server_declare(struct shared *shared, const struct config *config)
+static int server_declare(struct server *server, const struct config *config)
 {
-	uint32_t faults;
+	struct shared *shared = &server->shared;
+	uint32_t faults, i;
 
 	shared->declared =
 		declarations_read(config,
@@ -174,6 +189,10 @@ static int server_declare(struct shared *shared, const struct config *config)
 		return -ENOMEM;
 	if (shared->declared->nr)
 		log_info("declared queues: %u", shared->declared->nr);
+	declare_all(shared->contexts[0]);
+	for (i = 1; i < shared->nr; i++)
+		mail_post(&shared->contexts[i]->mailbox,
+			  &server->threads[i]->declare);
 	return 0;
 }
 
@@ -213,7 +232,7 @@ static int server_init(struct server *server, const struct config *config)
 			return r;
 		shared->journal = &server->journal;
 	}
-	return server_declare(shared, config);
+	return 0;
 }
 
 static void server_deinit(struct server *server)
@@ -264,6 +283,8 @@ static int server_start(struct server *server, struct worker *first,
 		server_log_memory(shared);
 	for (i = 1; !r && i < shared->nr; i++)
 		r = thread_start(server, i, config);
+	if (!r)
+		r = server_declare(server, config);
 	if (!r) {
 		store_taken(shared);
 		r = listener_init(&server->listener, &server->handshakes);

@@ -96,12 +96,25 @@ static void print_lateness(char *text, size_t size, uint64_t ns)
 		snprintf(text, size, "%" PRIu64 "s", ns / 1000000000);
 }
 
+static bool has_durable(const struct context *context)
+{
+	const struct shared *shared = context->shared;
+	uint32_t i;
+
+	for (i = 0; i < shared->nr; i++)
+		if (counter_read(&shared->contexts[i]->stat.durable_queues))
+			return true;
+	return false;
+}
+
 static void print_kept(char *text, size_t size, const struct context *context)
 {
 	uint64_t nr_stored, pending;
 
 	store_count(context->shared->store, &nr_stored, &pending);
-	if (!context->engine->ops->queue_fd)
+	if (!context->engine->ops->queue_fd && has_durable(context))
+		snprintf(text, size, "; durable queues outlive the daemon");
+	else if (!context->engine->ops->queue_fd)
 		snprintf(text, size, "; timers end with the daemon");
 	else if (notify_enabled())
 		snprintf(text, size, "; %" PRIu64 " queues kept over a restart",

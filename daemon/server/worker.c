@@ -10,7 +10,6 @@
 #include <time.h>
 
 #include "daemon/client/connection.h"
-#include "daemon/client/declare.h"
 #include "daemon/client/delivery.h"
 #include "daemon/client/listing.h"
 #include "daemon/client/output.h"
@@ -152,7 +151,6 @@ int worker_init(struct worker *worker, struct shared *shared, uint32_t number,
 	r = durable_init(&worker->durable, context);
 	if (r < 0)
 		return r;
-	declare_all(context);
 	r = clock_init(&worker->clock, &context->loop, worker_clock_set,
 		       context);
 	if (r < 0) {
@@ -263,6 +261,10 @@ static bool worker_commit(struct worker *worker)
 		clients_refuse(&worker->connections, durable->error);
 	if (durable->advanced)
 		outputs_release(&worker->connections);
+	if (!list_empty(&worker->connections.no_journal) &&
+	    durable_goes_on(durable))
+		list_splice(&worker->connections.ready,
+			    &worker->connections.no_journal);
 	durable->failed = false;
 	durable->advanced = false;
 	return again;

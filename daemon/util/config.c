@@ -86,6 +86,7 @@ static const struct config_key config_keys[] = {
 		.base = 8,
 		.start = true,
 	},
+	FIXED(journal_size, 8589934592, 0, MOST),
 	FIXED(threads, 1, 1, THREADS_MAX),
 	LIMIT(connections, 16384, 1, 1 << 20),
 	LIMIT(connections_per_user, 4096, 1, 1 << 20),

@@ -24,6 +24,7 @@ struct config {
 	char log_level[16];
 	char journal[CONFIG_PATH_MAX];
 	char commit[16];
+	uint64_t journal_size;
 	char queue_files[CONFIG_PATH_MAX];
 	char undeclared[16];
 	char undeclared_group[64];

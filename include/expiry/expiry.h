@@ -67,6 +67,7 @@ struct expiry;	/* a handle: one connection, or one open device */
 
 #define EXPIRY_OPEN_CONSUME	0x01	/* this handle takes the expirations */
 #define EXPIRY_OPEN_ACK		0x02	/* at least once: EXPIRY_MODE_ACK */
+#define EXPIRY_OPEN_DURABLE	0x04	/* outlive daemon and machine, see below */
 #define EXPIRY_OPEN_KEYED	0x08	/* own ids: EXPIRY_MODE_KEYED */
 #define EXPIRY_OPEN_EXISTING	0x10	/* make no queue, see below */
 #define EXPIRY_OPEN_OBSERVE	0x40	/* copies of expirations, see below */
@@ -76,6 +77,24 @@ struct expiry;	/* a handle: one connection, or one open device */
 #define EXPIRY_CREDIT_DEFAULT	1024
 #define EXPIRY_CREDIT_MAX	1048576
 #define EXPIRY_WINDOW_MAX	65536
+
+/**
+ * expiry_restore_fn - yields timers from where the program keeps its truth
+ * @arg: restore_arg of the options
+ * @cursor: the function's own: 0 = begin with the first timer; else what it left
+ *	there
+ * @timers: to be filled in: id, deadline_ns (absolute), cookie and period_ms. The
+ *	other fields are not read, and hold nothing.
+ * @max: room in @timers, at least 1
+ *
+ * The function must not use the handle. It may block: so does the call of the
+ * library that calls it.
+ *
+ * Returns how many it filled in, 0 when there are no more, or a negative errno,
+ * which breaks the handle.
+ */
+typedef int expiry_restore_fn(void *arg, uint64_t *cursor,
+			      struct expiry_record *timers, uint32_t max);
 
 /**
  * struct expiry_options - which queue, and how
@@ -97,6 +116,8 @@ struct expiry;	/* a handle: one connection, or one open device */
  *	connection.
  * @slack_ns: device only, as in struct expiry_config
  * @limit: device only, as in struct expiry_config
+ * @restore: yields the timers of an empty or lost queue, see below; NULL = none
+ * @restore_arg: the first argument of @restore
  */
 struct expiry_options {
 	uint32_t size;
@@ -108,9 +129,32 @@ struct expiry_options {
 	uint32_t timeout_ms;
 	uint64_t slack_ns;
 	uint64_t limit;
+	expiry_restore_fn *restore;
+	void *restore_arg;
 };
 
 /*
+ * EXPIRY_OPEN_DURABLE: the queue outlives kill -9 of the daemon, a reboot and a loss
+ * of power. On sockets only; with EXPIRY_OPEN_ACK, EXPIRY_OPEN_KEYED and a name. The
+ * daemon needs a journal: -EOPNOTSUPP without. A handle that does not ask for it gets
+ * a durable queue, too, if the queue is one: expiry_info() tells.
+ *
+ * - A request is answered once it is on the disk, or, if info.commit_ms is not 0,
+ *   once it is written: then a loss of power undoes what came in the last commit_ms
+ *   milliseconds. QUERY and SCAN show nothing that may vanish.
+ * - After a restart what was due and not acknowledged comes first, in order of
+ *   deadline. EXPIRY_F_LATE marks expirations whose deadline passed before the daemon
+ *   started. EXPIRY_F_REDELIVERED marks those that may have been delivered before;
+ *   a program that keeps what it has seen by id and deadline can tell.
+ * - A periodic timer comes once for all the times that it missed. Its phase stays.
+ * - A full disk refuses ARM and REFRESH with -ENOSPC. A failed write refuses all
+ *   requests with its errno, such as -EIO, until the daemon has mended its journal.
+ * - An ACK of a delivery from before the restart may answer -ENOENT although it was
+ *   not carried out: the expiration comes again, with EXPIRY_F_REDELIVERED.
+ * - With EXPIRY_OPEN_RECONNECT a restart of the daemon loses nothing, on both engines,
+ *   and the program sees a pause. A number of the queue shows whether it is the same:
+ *   -ESTALE only means that it was dropped, or that the daemon has another journal.
+ *
  * EXPIRY_OPEN_OBSERVE: this handle gets copies of all records sent to the
  * queue's consumer. On sockets only; for a queue that exists and has a name;
  * never with EXPIRY_OPEN_CONSUME.
@@ -130,7 +174,7 @@ struct expiry_options {
  * and make none. On sockets only. Without a name the handle has no queue.
  * expiry_stat() then fills in the daemon's part and leaves the rest 0,
  * expiry_queues() works, and any other request is answered -ENOENT. CONSUME,
- * OBSERVE, ACK, KEYED and MANUAL are not allowed then.
+ * OBSERVE, ACK, KEYED, DURABLE and MANUAL are not allowed then.
  *
  * EXPIRY_OPEN_RECONNECT: a broken connection is replaced by one to the same
  * queue, and the program sees a pause. For named queues on a socket. To
@@ -158,11 +202,24 @@ struct expiry_options {
  *   move it.
  * - A step of the clock during the pause is not reported.
  * - If the queue was lost, -ESTALE breaks the handle. With the embedded engine
- *   that is every restart of the daemon. Otherwise it is when the queue has
- *   counted fewer timers than this handle knows of. With EXPIRY_OPEN_EXISTING
- *   it is also when the queue was dropped during the pause: it is not made
- *   again. Open another handle, and arm again.
+ *   that is every restart of the daemon, unless the queue is durable. Otherwise
+ *   it is when the queue has counted fewer timers than this handle knows of. With
+ *   EXPIRY_OPEN_EXISTING it is also when the queue was dropped during the pause:
+ *   it is not made again. Open another handle, and arm again.
  * - -EPROTO breaks the handle, too.
+ *
+ * restore: the queue gets the timers that the program's function yields, when it
+ * is empty: at expiry_open(), and at each connection of a reconnecting handle. So
+ * does a lost queue, instead of -ESTALE. For keyed queues on a socket; not with
+ * EXPIRY_OPEN_EXISTING or _OBSERVE.
+ *
+ * - These timers are armed before anything else is sent: before requests in
+ *   doubt, and before credit. expiry_open() returns when all are armed.
+ * - If the connection breaks meanwhile, a reconnecting handle begins with the
+ *   first timer again. To arm a keyed timer twice is to arm it once.
+ * - A server that is held up refuses timers with -EBUSY. These are sent again,
+ *   after pauses of 10 ms to a second. After five seconds in which it armed none,
+ *   and after any other refusal, the handle fails with that errno.
  */
 
 /**
@@ -178,15 +235,22 @@ struct expiry_options {
  *		another clock or mode; EXPIRY_OPEN_RECONNECT without a name, or to
  *		consume without acknowledgement; EXPIRY_OPEN_EXISTING without a
  *		name and with another flag; EXPIRY_OPEN_OBSERVE without a name or to
- *		consume; or a daemon that does not know a flag
+ *		consume; EXPIRY_OPEN_DURABLE without _ACK, _KEYED or a name, or the
+ *		queue is not durable; restore without EXPIRY_OPEN_KEYED, or with
+ *		EXPIRY_OPEN_EXISTING or _OBSERVE; or a daemon that does not know a flag
  * -E2BIG	options hold something this library does not know
  * -EACCES	the socket or the device belongs to another user, or this user
  *		has no right on the queue, see expiry.queue(5)
  * -EBUSY	the queue has a consumer already, or as many observers as it may
  * -ENOSPC, -EDQUOT, -EMFILE, -ENFILE, -EPERM
- *		a limit of the server's, the user's or the process's
- * -EOPNOTSUPP	a queue name, EXPIRY_OPEN_EXISTING or _OBSERVE on a device, slack
- *		or limit on a socket, or the server speaks another version of the protocol
+ *		a limit of the server's, the user's or the process's; -ENOSPC also:
+ *		EXPIRY_OPEN_DURABLE, and the disk of the daemon's journal is full
+ * -EIO		EXPIRY_OPEN_DURABLE, and the journal cannot be written at present;
+ *		or another errno of the write
+ * -EAGAIN	EXPIRY_OPEN_DURABLE, and the disk is behind: try again
+ * -EOPNOTSUPP	EXPIRY_OPEN_DURABLE, and the daemon has no journal; a queue name,
+ *		EXPIRY_OPEN_EXISTING, _OBSERVE or restore on a device; slack or limit
+ *		on a socket; or the server speaks another version of the protocol
  * -ENOENT, -ECONNREFUSED
  *		nobody is there; -ENOENT also: EXPIRY_OPEN_EXISTING or _OBSERVE, and
  *		there is no queue of this name
@@ -194,8 +258,12 @@ struct expiry_options {
  * -ECONNRESET	the server ended the connection without an answer: it is at
  *		its limit of connections, or stopping
  * -ETIMEDOUT	no answer within timeout_ms
+ * -ESTALE	EXPIRY_OPEN_RECONNECT of a durable queue: a daemon without it has taken
+ *		over during the call
  * -EPROTO	what answered is not expiryd
  * -ENOMEM	no memory
+ * another	what the restore function returned, or the refusal of one of its
+ *		timers
  */
 int expiry_open(struct expiry **handle, const char *address,
 		const struct expiry_options *options);
@@ -240,6 +308,9 @@ void expiry_close(struct expiry *h);
  * @timers: timers in the queue when it was opened
  * @device: 1 = a device, 0 = a socket
  * @reconnects: connections made since, with EXPIRY_OPEN_RECONNECT
+ * @durable: 1 = the queue is durable, see EXPIRY_OPEN_DURABLE
+ * @commit_ms: of a durable queue: milliseconds between flushes, 0 = requests are
+ *	answered once they are on the disk; as the latest connection was told
  */
 struct expiry_info {
 	uint32_t clock_id;
@@ -249,6 +320,8 @@ struct expiry_info {
 	uint64_t timers;
 	uint32_t device;
 	uint32_t reconnects;
+	uint32_t durable;
+	uint32_t commit_ms;
 };
 
 /* Fills in at most @size bytes of @info. Never blocks, never fails. */
@@ -311,7 +384,10 @@ int expiry_submit(struct expiry *h, struct expiry_record *records,
  *
  * -EINVAL	flags, or an id of 0 or NULL on a keyed queue
  * -EEXIST	EXPIRY_F_NEW, and the id is armed
- * -ENOSPC	the queue is full; -EDQUOT the user's timers are
+ * -ENOSPC	the queue is full, or the disk of a durable queue's journal;
+ *		-EDQUOT the user's timers are
+ * -EIO		durable queue: the journal cannot be written at present; likewise any
+ *		other request; or another errno of the write
  * -ENOMEM	the server has no memory
  */
 int expiry_arm(struct expiry *h, uint64_t *id, uint64_t deadline_ns,
@@ -322,7 +398,8 @@ int expiry_arm(struct expiry *h, uint64_t *id, uint64_t deadline_ns,
  * @ret_deadline_ns: the deadline in force, absolute
  * @flags: EXPIRY_F_RELATIVE, EXPIRY_F_LATER
  *
- * -ENOENT: it has expired, was cancelled, or never was.
+ * -ENOENT: it has expired, was cancelled, or never was. -ENOSPC: durable queue, and
+ * the disk of the daemon's journal is full.
  */
 int expiry_refresh(struct expiry *h, uint64_t id, uint64_t deadline_ns,
 		   unsigned int flags, uint64_t *ret_deadline_ns);
@@ -506,7 +583,8 @@ int expiry_wait(struct expiry *h, int timeout_ms);
 /**
  * expiry_receive - take expirations, waiting for the first
  * @records: op EXPIRY_OP_EXPIRED, in order of deadline; on a REALTIME queue
- *	also EXPIRY_OP_CLOCK_SET; to an observer also EXPIRY_OP_MISSED
+ *	also EXPIRY_OP_CLOCK_SET; to an observer also EXPIRY_OP_MISSED. Flags:
+ *	EXPIRY_F_REDELIVERED, and on a durable queue EXPIRY_F_LATE
  * @max: room in @records, at least 1
  * @timeout_ms: milliseconds; 0 = do not wait, -1 = for ever
  *
@@ -543,6 +621,27 @@ int expiry_credit(struct expiry *h, uint32_t nr);
  * Returns a constant English phrase without capital or full stop, never NULL.
  */
 const char *expiry_explain(int error, unsigned int op);
+
+/**
+ * expiry_id_of - make an id of a name
+ * @name: any bytes; @size: how many
+ * @key: a secret of the program's, of 16 to 64 bytes. Without it nobody can choose
+ *	names whose ids collide.
+ * @key_size: its size
+ * @id: the id, never 0; untouched on failure, like @ret_check
+ * @ret_check: a cookie for programs that have none: names with the same id almost
+ *	surely differ in it; may be NULL
+ *
+ * Keyed BLAKE2b (RFC 7693) with a digest of 16 bytes, whose halves are id and
+ * check. The clients of other languages make the same of it. Two of n names have
+ * the same id with a probability of n * n / 2^65: 3e-8 for a million. Never
+ * blocks.
+ *
+ * Returns 0, or:
+ * -EINVAL	@key_size
+ */
+int expiry_id_of(const void *name, size_t size, const void *key,
+		 size_t key_size, uint64_t *id, uint64_t *ret_check);
 
 /* Returns the library's version, as in "0.1.0". */
 const char *expiry_version(void);

@@ -26,10 +26,13 @@
 
 #define EXPIRY_HELLO_CONSUME	0x01	/* this connection takes the expirations */
 #define EXPIRY_HELLO_ACK	0x02	/* EXPIRY_MODE_ACK */
-#define EXPIRY_HELLO_DURABLE	0x04	/* -EOPNOTSUPP for now */
+#define EXPIRY_HELLO_DURABLE	0x04	/* the queue outlives daemon and machine */
 #define EXPIRY_HELLO_KEYED	0x08	/* EXPIRY_MODE_KEYED */
 #define EXPIRY_HELLO_EXISTING	0x10	/* only a queue that exists, else -ENOENT */
 #define EXPIRY_HELLO_OBSERVE	0x40	/* copies of the consumer's records */
+
+#define EXPIRY_WINDOW_MASK	0xffffffffU
+#define EXPIRY_COMMIT_SHIFT	32
 
 #define EXPIRY_NAME_MAX		24
 #define EXPIRY_NAME_CHARACTERS	"ABCDEFGHIJKLMNOPQRSTUVWXYZ" \
@@ -48,8 +51,10 @@
  * With EXPIRY_HELLO_EXISTING it means no queue: STAT and QUEUES only.
  *
  * The reply is a struct expiry_record: status; id = timers in the queue,
- * deadline_ns = now on its clock, cookie = most records the server takes in
- * flight on this connection.
+ * deadline_ns = now on its clock, cookie & EXPIRY_WINDOW_MASK = most records the
+ * server takes in flight on this connection. The queue is durable if flags have
+ * EXPIRY_HELLO_DURABLE; then cookie >> EXPIRY_COMMIT_SHIFT = milliseconds between
+ * flushes, 0 = requests are answered once they are on the disk.
  */
 struct expiry_hello {
 	__u8  op;
@@ -96,11 +101,25 @@ struct expiry_hello {
  * @log_left_out: lines about clients left out: beyond a user's budget
  * @refused_observers: HELLOs with OBSERVE above a queue's limit
  * @copies_missed: copies dropped because their observer did not read
+ * @durable: of a durable queue, a number that no other one ever has, else 0
+ * @journal_queues: durable queues; likewise all fields below are the journal's
+ * @journal_timers: in these queues; the module's engine may count too many
+ * @journal_overdue: of these when the daemon started
+ * @journal_waiting: records that wait for the disk now
+ * @journal_records: written since the start; likewise @journal_commits, blocks
+ * @journal_bytes: written since the start, with checkpoints and new segments
+ * @journal_size: bytes of its files now
+ * @journal_checkpoints: complete ones since the start
+ * @journal_failures: failed writes and flushes since the start
+ * @journal_failed: threads whose journal takes nothing now
+ * @refused_journal: requests refused because it was full or had failed
+ * @commit_ns: commits, by the time until they were written and, unless there is an
+ *	interval, flushed
  *
- * Bucket n of @turn_ns, @batch and @request_ns counts values below 2^n and not
- * below 2^(n-1); the last bucket counts all greater values. A turn does not
- * include waiting. @request_ns is the time from when the daemon had a request
- * to when it handed the answer to the kernel.
+ * Bucket n of @turn_ns, @batch, @request_ns and @commit_ns counts values below
+ * 2^n and not below 2^(n-1); the last bucket counts all greater values. A turn
+ * does not include waiting. @request_ns is the time from when the daemon had a
+ * request to when it handed the answer to the kernel.
  *
  * @timers and @next_ns may be some hundredths of a second old. @next_ns is
  * EXPIRY_NEVER if nothing is armed, and 0 if it is not known: there are very many
@@ -142,6 +161,21 @@ struct expiry_server_stat {
 	__u64 log_left_out;
 	__u64 refused_observers;
 	__u64 copies_missed;
+	__u64 durable;
+	__u64 journal_queues;
+	__u64 journal_timers;
+	__u64 journal_overdue;
+	__u64 journal_waiting;
+	__u64 journal_records;
+	__u64 journal_commits;
+	__u64 journal_bytes;
+	__u64 journal_size;
+	__u64 journal_checkpoints;
+	__u64 journal_failures;
+	__u64 journal_failed;
+	__u64 refused_journal;
+	__u64 reserved2[3];
+	__u64 commit_ns[EXPIRY_SERVER_BUCKETS];
 };
 
 /**
@@ -165,6 +199,7 @@ struct expiry_queues_row {
 };
 
 #define EXPIRY_QUEUE_DECLARED	0x8000	/* by a file: expiry.queue(5) */
+#define EXPIRY_QUEUE_DURABLE	0x4000	/* it outlives daemon and machine */
 #define EXPIRY_NO_GROUP		0xffffffffU
 
 /**
@@ -176,7 +211,7 @@ struct expiry_queues_row {
  * @credit: expirations that the consumer may still get
  * @consumer_pid: the consumer's process, 0 = none
  * @observers: connections that observe it
- * @access: mode, and EXPIRY_QUEUE_DECLARED; 0 = unknown
+ * @access: mode, EXPIRY_QUEUE_DECLARED and _DURABLE; 0 = unknown
  * @gid: its group, EXPIRY_NO_GROUP = none; only with @access
  *
  * The mode has three octal digits like that of a file. An older daemon does not

@@ -102,7 +102,7 @@ struct expiry_record {
  *          -ENOSPC: the queue is at its limit; -EEXIST: EXPIRY_F_NEW and the
  *          id is armed. EXPIRY_F_REDELIVERED, for a periodic timer of an
  *          acknowledging queue: its last delivery waits for ACK, as a row of SCAN
- *          said (-EINVAL: any other timer).
+ *          said (-EINVAL: any other timer). It stays in the reply.
  * REFRESH  in: id, deadline. out: deadline made absolute, cookie, period, and
  *          EXPIRY_F_REDELIVERED if a delivery waits for ACK.
  *          -ENOENT: no such timer is armed (any more).
