@@ -42,6 +42,14 @@ void ledger_deinit(struct ledger *ledger)
 	ledger->lateness = NULL;
 }
 
+void ledger_broken(struct ledger *ledger)
+{
+	uint32_t i;
+
+	for (i = 0; i < ledger->nr; i++)
+		ledger->timers[i].in_doubt |= !!ledger->timers[i].in_flight;
+}
+
 void ledger_sent(struct ledger *ledger, struct expiry_record *record)
 {
 	struct ledger_timer *timer;
@@ -78,7 +86,8 @@ static void refreshed(struct ledger *ledger, struct ledger_timer *timer,
 {
 	ledger->refreshed++;
 	if (record->deadline_ns != timer->asked ||
-	    (timer->delivered && timer->deadline != timer->asked))
+	    (timer->delivered && timer->deadline != timer->asked &&
+	     !timer->in_doubt))
 		ledger->misdated++;
 	timer->deadline = timer->asked;
 	timer->timely = now_ns <= timer->deadline;
@@ -89,7 +98,7 @@ static void cancelled(struct ledger *ledger, struct ledger_timer *timer)
 	ledger->cancelled++;
 	timer->cancelled = true;
 	if (timer->delivered)
-		ledger->cancelled_delivered++;
+		ledger->cancelled_delivered += !timer->in_doubt;
 	else
 		ledger->outstanding--;
 }
@@ -97,9 +106,14 @@ static void cancelled(struct ledger *ledger, struct ledger_timer *timer)
 /* Checks a timer that expired before the request: it must have come with its
  * values from before the refresh.
  */
-static void too_late(struct ledger *ledger, const struct ledger_timer *timer,
+static void too_late(struct ledger *ledger, struct ledger_timer *timer,
 		     uint8_t op)
 {
+	/* The first attempt has cancelled it. */
+	if (op == EXPIRY_OP_CANCEL && timer->in_doubt && !timer->delivered) {
+		cancelled(ledger, timer);
+		return;
+	}
 	ledger->too_late++;
 	if (op == EXPIRY_OP_REFRESH && timer->delivered &&
 	    timer->deadline == timer->asked)
@@ -165,6 +179,21 @@ static bool is_deadline(const struct ledger_timer *timer, uint64_t deadline)
 		timer->asked == deadline);
 }
 
+/* Checks an expiration against the one before. Those that are marked are a sequence of
+ * their own: what was due when the server ended, then what is due.
+ */
+static void check_order(struct ledger *ledger, const struct ledger_timer *timer,
+			const struct expiry_record *record)
+{
+	uint64_t *last = record->flags & EXPIRY_F_REDELIVERED ?
+				 &ledger->last_again : &ledger->last;
+
+	if (record->deadline_ns < *last && has_place(timer))
+		ledger->disorder++;
+	if (record->deadline_ns > *last)
+		*last = record->deadline_ns;
+}
+
 void ledger_expired(struct ledger *ledger, const struct expiry_record *record,
 		    uint64_t now_ns)
 {
@@ -177,23 +206,29 @@ void ledger_expired(struct ledger *ledger, const struct expiry_record *record,
 		return;
 	}
 	timer = &ledger->timers[record->cookie];
+	check_order(ledger, timer, record);
+	if (now_ns < deadline)
+		ledger->early++;
 	if (timer->delivered) {
-		ledger->duplicate++;
+		if (record->flags & EXPIRY_F_REDELIVERED || timer->in_doubt)
+			ledger->again++;
+		else
+			ledger->duplicate++;
 		return;
 	}
-	if (timer->cancelled) {
+	if (timer->cancelled && !timer->in_doubt) {
 		ledger->cancelled_delivered++;
 		return;
+	}
+	/* It had expired before: that is why there was none to cancel. */
+	if (timer->cancelled) {
+		timer->cancelled = false;
+		ledger->cancelled--;
+		ledger->outstanding++;
 	}
 	if (!is_deadline(timer, deadline) ||
 	    (timer->id && timer->id != record->id))
 		ledger->misdated++;
-	if (deadline < ledger->last && has_place(timer))
-		ledger->disorder++;
-	if (deadline > ledger->last)
-		ledger->last = deadline;
-	if (now_ns < deadline)
-		ledger->early++;
 
 	ledger->outstanding--;
 	timer->delivered = true;
@@ -221,6 +256,7 @@ void ledger_add(struct ledger *sums, const struct ledger *ledger)
 	sums->early += ledger->early;
 	sums->misdated += ledger->misdated;
 	sums->disorder += ledger->disorder;
+	sums->again += ledger->again;
 	sums->duplicate += ledger->duplicate;
 	sums->cancelled_delivered += ledger->cancelled_delivered;
 	sums->unknown += ledger->unknown;

@@ -11,6 +11,10 @@
  * Requests and expirations travel on different connections and may cross. A
  * request that was answered -ENOENT is right if the timer had expired with its
  * former values, and the ledger checks that.
+ *
+ * A durable queue may outlive its server. What was not answered then is *in doubt*:
+ * it may have been carried out before it was sent again. Expirations that were not
+ * acknowledged come again, marked, and those that are marked are in order of deadline.
  */
 #ifndef DEMO_LEDGER_H
 #define DEMO_LEDGER_H
@@ -30,6 +34,7 @@
  * @delivered: its expiration came
  * @cancelled: cancelling it succeeded
  * @timely: @deadline was in force before it came
+ * @in_doubt: a request was not answered when the server ended
  */
 struct ledger_timer {
 	uint64_t id;
@@ -41,13 +46,14 @@ struct ledger_timer {
 	bool delivered;
 	bool cancelled;
 	bool timely;
+	bool in_doubt;
 };
 
 /**
  * struct ledger - all of them, and the sums
  * @timers: @nr_max of them; @nr armed, the first @named answered
  * @lateness: of the expirations, in nanoseconds, @delivered of them
- * @last: latest deadline delivered so far
+ * @last: latest deadline delivered so far; @last_again: of those marked
  * @unanswered: requests in flight
  * @outstanding: armed, not cancelled, not delivered; at the end: lost
  * @armed: timers armed; likewise @refreshed, @cancelled
@@ -57,7 +63,8 @@ struct ledger_timer {
  * @early: before the deadline
  * @misdated: for another deadline or with another id than the timer's
  * @disorder: after one with a later deadline
- * @duplicate: a second time
+ * @again: a second time, marked or in doubt
+ * @duplicate: a second time otherwise
  * @cancelled_delivered: although cancelling had succeeded
  * @unknown: of a timer that was never armed
  */
@@ -68,6 +75,7 @@ struct ledger {
 	uint32_t named;
 	uint64_t *lateness;
 	uint64_t last;
+	uint64_t last_again;
 	uint64_t unanswered;
 	uint64_t outstanding;
 	uint64_t armed;
@@ -80,6 +88,7 @@ struct ledger {
 	uint64_t early;
 	uint64_t misdated;
 	uint64_t disorder;
+	uint64_t again;
 	uint64_t duplicate;
 	uint64_t cancelled_delivered;
 	uint64_t unknown;
@@ -88,6 +97,9 @@ struct ledger {
 /* Initializes a ledger. 0 or -ENOMEM. */
 int ledger_init(struct ledger *ledger, uint32_t nr_max);
 void ledger_deinit(struct ledger *ledger);
+
+/* Records that the server has ended: all that is not answered is in doubt. */
+void ledger_broken(struct ledger *ledger);
 
 /* Records @record as sent: an ARM of the next timer (sets the cookie), or a
  * REFRESH or CANCEL of the timer of its cookie.

@@ -7,6 +7,9 @@
  * Two connections a queue, one thread. All timers are armed as fast as the
  * daemon answers, mixed with half of the changes. The other half is spread over
  * the time in which the timers expire.
+ *
+ * With --durable the queues are durable, and the daemon may end and start again
+ * meanwhile, in any way.
  */
 #include <errno.h>
 #include <getopt.h>
@@ -19,8 +22,10 @@
 #include <unistd.h>
 
 #include "ledger.h"
+#include "rows.h"
 
 #define QUEUE		"storm-"	/* and the clock's name */
+#define QUEUE_DURABLE	"durable-"	/* likewise */
 #define BATCH		512U
 #define CREDIT		65536U
 
@@ -50,6 +55,9 @@
  * @changed: how many were sent, or dropped without a timer
  * @requests: records answered until @armed_ns
  * @batch: @nr_batch requests, @nr_posted of them sent
+ * @acks: acknowledgements, @nr_acks of them, @nr_acked of them sent; room for
+ *	@max_acks
+ * @reconnects: of @producer; likewise @returns, of @consumer
  */
 struct storm {
 	const char *clock;
@@ -69,6 +77,12 @@ struct storm {
 	struct expiry_record batch[BATCH];
 	uint32_t nr_batch;
 	uint32_t nr_posted;
+	struct expiry_record *acks;
+	uint32_t nr_acks;
+	uint32_t nr_acked;
+	uint32_t max_acks;
+	uint32_t reconnects;
+	uint32_t returns;
 };
 
 static const struct {
@@ -83,6 +97,7 @@ static const struct {
 #define STORMS	(sizeof(clocks) / sizeof(clocks[0]))
 
 static struct storm storms[STORMS];
+static bool durable;
 
 __attribute__((noreturn, format(printf, 1, 2)))
 static void die(const char *format, ...)
@@ -124,6 +139,8 @@ static void make_arm(struct storm *storm, struct expiry_record *record,
 {
 	*record = (struct expiry_record) {
 		.op = EXPIRY_OP_ARM,
+		/* The client of a keyed queue names its timers. */
+		.id = durable ? storm->ledger.nr + 1 : 0,
 		.deadline_ns = some_deadline(storm, now_ns + LEAD_NS),
 	};
 }
@@ -241,6 +258,17 @@ static bool send_batch(struct storm *storm)
 	return ret;
 }
 
+/* Returns whether the handle has connected again since the last call. */
+static bool has_reconnected(struct expiry *handle, uint32_t *reconnects)
+{
+	struct expiry_info info;
+	uint32_t before = *reconnects;
+
+	expiry_info(handle, &info, sizeof(info));
+	*reconnects = info.reconnects;
+	return *reconnects != before;
+}
+
 static bool take_answers(struct storm *storm)
 {
 	struct expiry_record records[BATCH];
@@ -251,6 +279,8 @@ static bool take_answers(struct storm *storm)
 	if (nr < 0)
 		die("receiving answers: %s",
 		    expiry_explain(nr, EXPIRY_OP_ARM));
+	if (has_reconnected(storm->producer, &storm->reconnects))
+		ledger_broken(&storm->ledger);
 	now_ns = expiry_now(storm->producer);
 	for (i = 0; i < nr; i++)
 		ledger_answer(&storm->ledger, &records[i], now_ns);
@@ -262,20 +292,74 @@ static bool take_answers(struct storm *storm)
 	return nr;
 }
 
+static void add_ack(struct storm *storm, uint64_t id)
+{
+	uint32_t max = storm->max_acks ? 2 * storm->max_acks : 2 * BATCH;
+
+	if (storm->nr_acks == storm->max_acks) {
+		storm->acks = realloc(storm->acks, max * sizeof(*storm->acks));
+		if (!storm->acks)
+			die("no memory");
+		storm->max_acks = max;
+	}
+	storm->acks[storm->nr_acks++] = (struct expiry_record) {
+		.op = EXPIRY_OP_ACK,
+		.id = id,
+	};
+}
+
+/* Sends acknowledgements, as many as may be in flight. */
+static void send_acks(struct storm *storm)
+{
+	uint32_t left = storm->nr_acks - storm->nr_acked;
+	int ret = 0;
+
+	if (left)
+		ret = expiry_post(storm->consumer,
+				  storm->acks + storm->nr_acked, left);
+	if (ret > 0 && expiry_flush(storm->consumer) < 0)
+		ret = -ECONNRESET;
+	if (ret < 0)
+		die("acknowledging: %s", expiry_explain(ret, EXPIRY_OP_ACK));
+	storm->nr_acked += ret;
+	if (storm->nr_acked < storm->nr_acks)
+		return;
+	storm->nr_acked = 0;
+	storm->nr_acks = 0;
+}
+
+/* Takes a record of the consumer: an expiration, or the answer to ACK, which is
+ * -ENOENT if the first attempt was carried out.
+ */
+static void take_record(struct storm *storm, const struct expiry_record *record,
+			uint64_t now_ns)
+{
+	if (record->op != EXPIRY_OP_ACK) {
+		ledger_expired(&storm->ledger, record, now_ns);
+		if (durable)
+			add_ack(storm, record->id);
+	} else if (record->status && record->status != -ENOENT) {
+		die("acknowledging: %s",
+		    expiry_explain(record->status, EXPIRY_OP_ACK));
+	}
+}
+
 static bool take_expirations(struct storm *storm)
 {
 	struct expiry_record records[BATCH];
 	uint64_t now_ns;
 	int i, nr;
 
+	send_acks(storm);
 	nr = expiry_next(storm->consumer, records, BATCH);
 	if (nr < 0)
 		die("receiving expirations: %s",
 		    expiry_explain(nr, EXPIRY_OP_EXPIRED));
 	/* Read the time after the records: an early expiration must show. */
 	now_ns = expiry_now(storm->consumer);
+	has_reconnected(storm->consumer, &storm->returns);
 	for (i = 0; i < nr; i++)
-		ledger_expired(&storm->ledger, &records[i], now_ns);
+		take_record(storm, &records[i], now_ns);
 	if (nr)
 		storm->arrived_ns = now_ns;
 	return nr;
@@ -382,37 +466,6 @@ static void run(void)
  * Reporting
  */
 
-/* Writes 1234567 as 1,234,567; @text has room for 32 bytes. */
-static const char *grouped(char *text, uint64_t number)
-{
-	char digits[24];
-	int i, len, to = 0;
-
-	len = snprintf(digits, sizeof(digits), "%llu",
-		       (unsigned long long)number);
-	for (i = 0; i < len; i++) {
-		if (i && (len - i) % 3 == 0)
-			text[to++] = ',';
-		text[to++] = digits[i];
-	}
-	text[to] = 0;
-	return text;
-}
-
-static void row(const char *name, uint64_t number, const char *remark)
-{
-	char text[32];
-
-	printf("  %-12s %11s%s%s\n", name, grouped(text, number),
-	       *remark ? "  " : "", remark);
-}
-
-static const char *milliseconds(char *text, uint64_t ns)
-{
-	snprintf(text, 32, "%.3f ms", (double)ns / NSEC_PER_MSEC);
-	return text;
-}
-
 /* Reports the rate of all queues, until the last ARM was answered. */
 static void report_rate(void)
 {
@@ -434,6 +487,16 @@ static void report_rate(void)
 	row("per second", requests * NSEC_PER_SEC / took_ns, text);
 }
 
+static uint64_t sum_reconnects(void)
+{
+	uint64_t sum = 0;
+	size_t i;
+
+	for (i = 0; i < STORMS; i++)
+		sum += storms[i].reconnects + storms[i].returns;
+	return sum;
+}
+
 static void report(void)
 {
 	char text[96], p50[32], p99[32], max[32];
@@ -452,10 +515,15 @@ static void report(void)
 		row("refused", all.refused,
 		    expiry_explain(all.refusal, EXPIRY_OP_ARM));
 	report_rate();
+	if (durable)
+		row("connected", sum_reconnects(), "times again, all connections");
 	row("delivered", all.delivered, "");
 	row("lost", all.outstanding, "");
 	row("early", all.early, "");
 	row("out of order", all.disorder, "");
+	if (durable)
+		row("again", all.again,
+		    "not acknowledged when the daemon ended, and marked");
 	row("duplicate", all.duplicate, "");
 	row("misdated", all.misdated,
 	    "not the deadline or the id last answered");
@@ -494,6 +562,9 @@ static struct expiry *attach(const char *address, const char *queue,
 	struct expiry *handle;
 	int ret;
 
+	if (durable)
+		options.flags |= EXPIRY_OPEN_DURABLE | EXPIRY_OPEN_KEYED |
+				 EXPIRY_OPEN_ACK | EXPIRY_OPEN_RECONNECT;
 	ret = expiry_open(&handle, address, &options);
 	if (ret)
 		die("%s: %s", address ?: "the default socket",
@@ -514,7 +585,8 @@ static void begin(struct storm *storm, const char *address, size_t number,
 	if (ledger_init(&storm->ledger, timers))
 		die("no memory for %u timers", timers);
 	storm->clock = clocks[number].name;
-	snprintf(queue, sizeof(queue), QUEUE "%s", storm->clock);
+	snprintf(queue, sizeof(queue), "%s%s",
+		 durable ? QUEUE_DURABLE : QUEUE, storm->clock);
 	storm->consumer = attach(address, queue, clock_id,
 				 EXPIRY_OPEN_CONSUME);
 	storm->producer = attach(address, queue, clock_id, 0);
@@ -530,6 +602,7 @@ static void end(struct storm *storm)
 	expiry_close(storm->producer);
 	expiry_close(storm->consumer);
 	ledger_deinit(&storm->ledger);
+	free(storm->acks);
 }
 
 static uint64_t number(const char *text, uint64_t min, uint64_t max)
@@ -549,12 +622,15 @@ static uint64_t number(const char *text, uint64_t min, uint64_t max)
 
 static void usage(int status)
 {
-	fputs("usage: storm [--socket PATH] [--timers N] [--seconds N] [--seed N]\n"
+	fputs("usage: storm [--socket PATH] [--timers N] [--seconds N] [--seed N] [--durable]\n"
 	      "\n"
 	      "Arm N timers (1000000) over the next N seconds (10) through expiryd, in a queue\n"
 	      "on each clock, cancel and refresh a tenth each, and check every expiration. The\n"
 	      "queues, \"" QUEUE "realtime\" and so on, are left behind, empty. Exit status:\n"
-	      "0 = all as it must be, 1 = not, 2 = a wrong call.\n", status ? stderr : stdout);
+	      "0 = all as it must be, 1 = not, 2 = a wrong call.\n"
+	      "\n"
+	      "With --durable the queues \"" QUEUE_DURABLE "realtime\" and so on are durable, and the\n"
+	      "daemon may be killed and started meanwhile.\n", status ? stderr : stdout);
 	exit(status);
 }
 
@@ -565,6 +641,7 @@ int main(int argc, char **argv)
 		{ "timers", required_argument, NULL, 't' },
 		{ "seconds", required_argument, NULL, 'd' },
 		{ "seed", required_argument, NULL, 'r' },
+		{ "durable", no_argument, NULL, 'u' },
 		{ "help", no_argument, NULL, 'h' },
 		{ NULL, 0, NULL, 0 }
 	};
@@ -589,6 +666,9 @@ int main(int argc, char **argv)
 			break;
 		case 'r':
 			seed = number(optarg, 0, UINT64_MAX);
+			break;
+		case 'u':
+			durable = true;
 			break;
 		default:
 			usage(c == 'h' ? 0 : 2);

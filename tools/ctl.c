@@ -35,3 +35,13 @@ uint32_t ctl_clock(const struct ctl *ctl)
 {
 	return info_of(ctl).clock_id;
 }
+
+bool ctl_is_durable(const struct ctl *ctl)
+{
+	return info_of(ctl).durable;
+}
+
+uint32_t ctl_commit_ms(const struct ctl *ctl)
+{
+	return info_of(ctl).commit_ms;
+}

@@ -22,6 +22,7 @@
 #define CTL_AT		0x2000
 #define CTL_CREATE	0x8000
 #define CTL_NAMES	0x10000
+#define CTL_DURABLE	0x20000
 
 /**
  * struct ctl - a call of expiryctl or expiry-exporter
@@ -44,7 +45,8 @@
  * @timeout_ms: longest silence of the daemon; 0: a minute
  * @handle: set by ctl_open()
  *
- * A queue with another clock than a given one, or without a given mode, is refused.
+ * A queue with another clock than a given one, or without a given mode, is refused. So
+ * is one that is not durable, with CTL_DURABLE.
  */
 struct ctl {
 	char *address;
@@ -79,5 +81,11 @@ uint32_t ctl_timeout_ms(const struct ctl *ctl);
 bool ctl_is_keyed(const struct ctl *ctl);
 bool ctl_is_ack(const struct ctl *ctl);
 uint32_t ctl_clock(const struct ctl *ctl);
+bool ctl_is_durable(const struct ctl *ctl);
+
+/* Returns the milliseconds between flushes of a durable queue; 0: each request waits
+ * for one.
+ */
+uint32_t ctl_commit_ms(const struct ctl *ctl);
 
 #endif /* TOOLS_CTL_H */

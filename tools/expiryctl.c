@@ -30,6 +30,7 @@ static const struct command *const commands[] = {
 	&cmd_load,
 	&cmd_run,
 	&cmd_drop,
+	&cmd_journal,
 };
 
 #define NR_COMMANDS	(sizeof(commands) / sizeof(*commands))

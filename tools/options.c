@@ -2,7 +2,6 @@
 #include <errno.h>
 #include <getopt.h>
 #include <string.h>
-#include <time.h>
 
 #include "tools/address.h"
 #include "tools/input/parse-line.h"
@@ -16,7 +15,7 @@ enum {
 	OPT_SOCKET = 256, OPT_DEVICE, OPT_CLOCK, OPT_KEYED, OPT_ACK,
 	OPT_JSON, OPT_VERSION, OPT_ID, OPT_PERIOD, OPT_NEW, OPT_LATER,
 	OPT_COUNT, OPT_LIMIT, OPT_IDS, OPT_IN, OPT_AT,
-	OPT_CREATE, OPT_NAMES,
+	OPT_CREATE, OPT_NAMES, OPT_DURABLE,
 };
 
 static const struct option long_options[] = {
@@ -40,24 +39,9 @@ static const struct option long_options[] = {
 	{ "at", required_argument, NULL, OPT_AT },
 	{ "create", no_argument, NULL, OPT_CREATE },
 	{ "names", no_argument, NULL, OPT_NAMES },
+	{ "durable", no_argument, NULL, OPT_DURABLE },
 	{ NULL, 0, NULL, 0 },
 };
-
-static int parse_clock(const char *text, uint32_t *clock_id)
-{
-	static const uint32_t clocks[] = {
-		CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME
-	};
-	size_t i;
-
-	for (i = 0; i < sizeof(clocks) / sizeof(*clocks); i++) {
-		if (strcmp(text, clock_name(clocks[i])) == 0) {
-			*clock_id = clocks[i];
-			return 0;
-		}
-	}
-	return -EINVAL;
-}
 
 static int parse_positive(const char *text, uint64_t *number)
 {
@@ -87,7 +71,7 @@ static int parse_option(struct ctl *ctl, int option, const char *value)
 	case OPT_DEVICE:
 		return address_set(ctl, "device", value);
 	case OPT_CLOCK:
-		if (parse_clock(value, &ctl->clock_id))
+		if (clock_parse(value, &ctl->clock_id))
 			return bad_value("clock", value,
 					 "realtime, monotonic or boottime");
 		ctl->clock_given = true;
@@ -137,6 +121,10 @@ static int parse_option(struct ctl *ctl, int option, const char *value)
 		return 0;
 	case OPT_NAMES:
 		ctl->given |= CTL_NAMES;
+		return 0;
+	case OPT_DURABLE:
+		ctl->mode_given |= EXPIRY_MODE_KEYED | EXPIRY_MODE_ACK;
+		ctl->given |= CTL_DURABLE;
 		return 0;
 	case OPT_IN:
 		ctl->in = value;

@@ -43,6 +43,30 @@ static bool daemon_answers(const struct ctl *ctl, int error)
 	return queue_find(ctl, "", &row) == error;
 }
 
+/* Returns whether the daemon has room for no further queue. */
+static bool queues_are_full(const struct ctl *ctl)
+{
+	const struct expiry_options options = {
+		.size = sizeof(options),
+		.timeout_ms = ctl_timeout_ms(ctl),
+	};
+	struct expiry *handle = NULL;
+	int ret;
+
+	ret = expiry_open(&handle, ctl->address, &options);
+	expiry_close(handle);
+	return ret == -ENOSPC;
+}
+
+/* Returns whether the queue has room, so that the journal is what is full. */
+static bool is_journal_full(const struct ctl *ctl, const char *name)
+{
+	struct expiry_queue row;
+
+	return ctl_is_durable(ctl) && queue_find(ctl, name, &row) == 1 &&
+	       row.stat.armed + row.stat.unacked < row.stat.limit;
+}
+
 /* Returns whether the queue does not exist, so that the refusal is about making it. */
 static bool is_absent(const struct ctl *ctl, const char *name)
 {
@@ -128,7 +152,18 @@ static int hello_failed(const struct ctl *ctl, const char *name,
 			return ctl_error("queue %s: you have as many queues as one user may; drop one, or raise queues_per_user in expiryd.conf",
 					 name);
 		break;
+	case EOPNOTSUPP:
+		if (flags & EXPIRY_OPEN_DURABLE)
+			return ctl_error("queue %s: the daemon has no journal, which a durable queue needs; set journal in expiryd.conf and restart it, or leave --durable out",
+					 name);
+		break;
+	case EAGAIN:
+		return ctl_error("queue %s: the disk of the daemon's journal is behind; try again",
+				 name);
 	case ENOSPC:
+		if (flags & EXPIRY_OPEN_DURABLE && !queues_are_full(ctl))
+			return ctl_error("queue %s: the daemon's journal is full; free space on its disk, or raise journal_size in expiryd.conf",
+					 name);
 		return ctl_error("queue %s: the daemon has as many queues as it may; drop one, or raise queues in expiryd.conf",
 				 name);
 	}
@@ -165,6 +200,11 @@ int ctl_open_failed(const struct ctl *ctl, const char *name,
 			return ctl_error("%s: the daemon is older than this expiryctl; restart it with: systemctl restart expiryd",
 					 ctl->path);
 		break;
+	case EOPNOTSUPP:
+		if (!ctl->device)
+			return ctl_error("%s: library and daemon are of different versions; restart the daemon with: systemctl restart expiryd",
+					 ctl->path);
+		break;
 	case ENAMETOOLONG:
 		return ctl_error("%s: the path is longer than the 107 bytes that a socket's may have; name a shorter one with --socket",
 				 ctl->path);
@@ -192,6 +232,10 @@ int ctl_contradiction(const struct ctl *ctl, const struct expiry_queue *row)
 	const uint32_t lacking = ctl->mode_given & ~row->stat.mode;
 	const char *name = row->name;
 
+	if (ctl->given & CTL_DURABLE &&
+	    !(row->daemon.access & EXPIRY_QUEUE_DURABLE))
+		return ctl_error("queue %s is not durable; leave --durable out, or name another queue with --queue",
+				 name);
 	if (ctl->clock_given && ctl->clock_id != row->stat.clock_id)
 		return ctl_error("queue %s is on clock %s; leave --clock out, or name another queue with --queue",
 				 name, clock_name(row->stat.clock_id));
@@ -232,6 +276,9 @@ int ctl_request_refused(const struct ctl *ctl, const char *what, int error,
 	case EACCES:
 		return access_queue_refused(ctl, name, access_right(op));
 	case ENOSPC:
+		if (is_journal_full(ctl, name))
+			return ctl_error("queue %s: the daemon's journal is full; cancel and acknowledge timers, free space on its disk, or raise journal_size in expiryd.conf",
+					 name);
 		return ctl_error("queue %s is full; cancel or acknowledge timers, or raise timers_per_queue in expiryd.conf",
 				 name);
 	case EDQUOT:

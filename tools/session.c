@@ -45,7 +45,8 @@ int ctl_open(struct ctl *ctl, const char *name, unsigned int flags,
 {
 	struct expiry_options options = {
 		.size = sizeof(options),
-		.flags = (flags & ~CTL_OPEN_CREATE) | ctl->mode_given,
+		.flags = (flags & ~CTL_OPEN_CREATE) | ctl->mode_given |
+			 (ctl->given & CTL_DURABLE ? EXPIRY_OPEN_DURABLE : 0),
 		.queue = name,
 		.clock_id = ctl->clock_id,
 		.credit = credit,

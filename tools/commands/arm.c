@@ -75,9 +75,10 @@ const struct command cmd_arm = {
 		"  expiryctl arm 18:30 7\n"
 		"  expiryctl arm 'tomorrow 09:00' 7\n"
 		"  expiryctl arm +1h 7 --id 1001 --queue leases\n"
+		"  expiryctl arm +30d 7 --id 1001 --queue trials --durable\n"
 		"  expiryctl arm +1s --period 500ms --clock monotonic --queue ticks\n",
 	.min = 1,
 	.max = 2,
-	.options = CTL_ID | CTL_PERIOD | CTL_NEW | CTL_LATER,
+	.options = CTL_ID | CTL_PERIOD | CTL_NEW | CTL_LATER | CTL_DURABLE,
 	.run = run_arm,
 };

@@ -34,6 +34,7 @@ struct command {
 extern const struct command cmd_arm;
 extern const struct command cmd_cancel;
 extern const struct command cmd_drop;
+extern const struct command cmd_journal;
 extern const struct command cmd_list;
 extern const struct command cmd_load;
 extern const struct command cmd_metrics;

@@ -20,6 +20,7 @@ static const struct {
 	{ CTL_IN, "--in", "--in SPAN", "after a span: 5min, '2h 30min', or at a date" },
 	{ CTL_AT, "--at", "--at TIME", "at a deadline: 18:30, 'tomorrow 09:00'" },
 	{ CTL_CREATE, "--create", "--create", "make the queue if there is none" },
+	{ CTL_DURABLE, "--durable", "--durable", "a keyed, acknowledging queue that outlives the machine" },
 	{ CTL_NAMES, "--names", "--names", "print only names, within a second" },
 };
 

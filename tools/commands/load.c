@@ -212,6 +212,6 @@ const struct command cmd_load = {
 		"  expiryctl load leases.txt --queue leases --keyed\n"
 		"  printf '+5s 1\\n2027-01-31T12:00:00Z 2\\n' | expiryctl load\n",
 	.max = 1,
-	.options = CTL_IDS,
+	.options = CTL_IDS | CTL_DURABLE,
 	.run = run_load,
 };

@@ -78,9 +78,12 @@ static const char *access_text(char *text, const struct expiry_queue *row)
 	return row->daemon.access ? text : NULL;
 }
 
-static const char *mode_text(uint32_t mode)
+/* Returns the queue's mode. A durable one is keyed and acknowledging. */
+static const char *mode_text(const struct expiry_queue *row)
 {
-	switch (mode & EXPIRY_MODE_ALL) {
+	if (row->daemon.access & EXPIRY_QUEUE_DURABLE)
+		return "durable";
+	switch (row->stat.mode & EXPIRY_MODE_ALL) {
 	case EXPIRY_MODE_KEYED:
 		return "keyed";
 	case EXPIRY_MODE_ACK:
@@ -115,7 +118,7 @@ static void print_row(const struct expiry_queue *row,
 	printf("%-*s  %-*s  %-6s  %-9s  %-9s  %10" PRIu64 "  %11s  ",
 	       widths->name, queue_label(name, row), widths->owner,
 	       owner_text(owner, row), access ? access : "-",
-	       mode_text(stat->mode), clock_name(stat->clock_id),
+	       mode_text(row), clock_name(stat->clock_id),
 	       (uint64_t)stat->armed,
 	       distance_text(next, stat->next_ns, stat->now_ns));
 	print_consumer(row);
@@ -173,6 +176,7 @@ static void print_json(const struct expiry_queue *row)
 	json_text(&json, "clock", clock_name(stat->clock_id));
 	json_bool(&json, "keyed", stat->mode & EXPIRY_MODE_KEYED);
 	json_bool(&json, "ack", stat->mode & EXPIRY_MODE_ACK);
+	json_bool(&json, "durable", daemon->access & EXPIRY_QUEUE_DURABLE);
 	json_u64(&json, "armed", stat->armed);
 	json_u64(&json, "unacked", stat->unacked);
 	json_time(&json, "next", stat->next_ns, stat->clock_id);

@@ -63,6 +63,7 @@ static const struct {
 	HISTOGRAM(turn_ns, "turns of the daemon", true),
 	HISTOGRAM(batch, "requests in one batch", false),
 	HISTOGRAM(request_ns, "time of requests in the daemon", true),
+	HISTOGRAM(commit_ns, "commits of the journal", true),
 #undef HISTOGRAM
 };
 

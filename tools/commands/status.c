@@ -48,6 +48,57 @@ static enum module_state module_here(void)
 	return module_state("", name.release);
 }
 
+/* Returns the part of @all that is not durable. They are counted one after the other.
+ */
+static uint64_t not_durable(uint64_t all, uint64_t durable)
+{
+	return all > durable ? all - durable : 0;
+}
+
+/* Prints what ends with an embedded engine. */
+static void print_loss(const struct expiry_server_stat *server)
+{
+	uint64_t timers = not_durable(server->timers, server->journal_timers);
+	uint64_t queues = not_durable(server->queues, server->journal_queues);
+
+	if (timers)
+		printf("  at its end   %" PRIu64 " timer%s in %" PRIu64
+		       " queue%s %s lost\n", timers, timers == 1 ? "" : "s",
+		       queues, queues == 1 ? "" : "s",
+		       timers == 1 ? "is" : "are");
+}
+
+/* Prints the journal of durable queues, if there is any. */
+static void print_journal(const struct ctl *ctl,
+			  const struct expiry_server_stat *server)
+{
+	if (!server->journal_size && !server->journal_queues)
+		return;
+	printf("  durable      %" PRIu64 " timers in %" PRIu64 " queues, %" PRIu64
+	       " were overdue at the start\n",
+	       (uint64_t)server->journal_timers,
+	       (uint64_t)server->journal_queues,
+	       (uint64_t)server->journal_overdue);
+	printf("  journal      %" PRIu64 " bytes on the disk, %" PRIu64
+	       " written in %" PRIu64 " commits and %" PRIu64 " checkpoints\n",
+	       (uint64_t)server->journal_size, (uint64_t)server->journal_bytes,
+	       (uint64_t)server->journal_commits,
+	       (uint64_t)server->journal_checkpoints);
+	printf("               %" PRIu64 " records written, %" PRIu64
+	       " wait for the disk, %" PRIu64 " requests refused\n",
+	       (uint64_t)server->journal_records,
+	       (uint64_t)server->journal_waiting,
+	       (uint64_t)server->refused_journal);
+	if (server->journal_failed)
+		printf("               %sit has failed%s in %" PRIu64
+		       " thread%s: durable queues are refused until it is mended\n",
+		       yellow(ctl), plain(ctl), (uint64_t)server->journal_failed,
+		       server->journal_failed == 1 ? "" : "s");
+	else if (server->journal_failures)
+		printf("               %" PRIu64 " failures were mended\n",
+		       (uint64_t)server->journal_failures);
+}
+
 static void print_server(const struct ctl *ctl,
 			 const struct expiry_server_stat *server)
 {
@@ -58,20 +109,17 @@ static void print_server(const struct ctl *ctl,
 	       span_text(text, server->uptime_ns));
 	printf("  engine       %s%s%s%s\n", embedded ? yellow(ctl) : "",
 	       engine_text(server->engine), plain(ctl),
-	       embedded ? ": queues live in the daemon and end with it" :
+	       embedded && !server->journal_queues ?
+	       ": queues live in the daemon and end with it" :
+	       embedded ? ": queues live in the daemon" :
 	       server->engine == EXPIRY_ENGINE_KERNEL ?
 	       ": queues live in the kernel module" : "");
 	if (server->loop == EXPIRY_LOOP_EPOLL)
 		puts("  loop         epoll: io_uring is refused or not wanted here");
 	if (embedded)
 		printf("  module       %s\n", module_advice(module_here()));
-	if (embedded && server->timers)
-		printf("  at its end   %" PRIu64 " timer%s in %" PRIu64
-		       " queue%s %s lost\n", (uint64_t)server->timers,
-		       server->timers == 1 ? "" : "s",
-		       (uint64_t)server->queues,
-		       server->queues == 1 ? "" : "s",
-		       server->timers == 1 ? "is" : "are");
+	if (embedded)
+		print_loss(server);
 	printf("  queues       %" PRIu64 "\n", (uint64_t)server->queues);
 	printf("  timers       %" PRIu64 "\n", (uint64_t)server->timers);
 	if (!server->next_ns)
@@ -104,6 +152,7 @@ static void print_server(const struct ctl *ctl,
 	       (uint64_t)server->backlog);
 	printf("  missed       %" PRIu64 " copies by observers\n",
 	       (uint64_t)server->copies_missed);
+	print_journal(ctl, server);
 	printf("  log          %" PRIu64 " lines lost, %" PRIu64
 	       " about clients left out\n", (uint64_t)server->log_dropped,
 	       (uint64_t)server->log_left_out);
@@ -117,9 +166,15 @@ static void print_queue(const struct ctl *ctl, const struct expiry_stat *stat,
 	printf("%squeue%s %s\n", bold(ctl), plain(ctl),
 	       ctl->device ? "(of the device)" : ctl->queue);
 	printf("  clock        %s\n", clock_name(stat->clock_id));
-	printf("  kind         %s, %s\n",
+	printf("  kind         %s, %s%s\n",
 	       stat->mode & EXPIRY_MODE_KEYED ? "keyed" : "plain",
-	       stat->mode & EXPIRY_MODE_ACK ? "acknowledging" : "at most once");
+	       stat->mode & EXPIRY_MODE_ACK ? "acknowledging" : "at most once",
+	       ctl_is_durable(ctl) ? ", durable" : "");
+	if (ctl_is_durable(ctl) && ctl_commit_ms(ctl))
+		printf("  commit       flushed every %s\n",
+		       span_text(span, ctl_commit_ms(ctl) * 1000000ULL));
+	else if (ctl_is_durable(ctl))
+		puts("  commit       flushed before each answer");
 	printf("  timers       %" PRIu64 " armed, %" PRIu64
 	       " unacknowledged, %" PRIu64 " at most\n", (uint64_t)stat->armed,
 	       (uint64_t)stat->unacked, (uint64_t)stat->limit);
@@ -150,6 +205,7 @@ static void server_json(struct json *json,
 	json_u64(json, "refused_timers", server->refused_timers);
 	json_u64(json, "refused_observers", server->refused_observers);
 	json_u64(json, "refused_busy", server->refused_busy);
+	json_u64(json, "refused_journal", server->refused_journal);
 	json_u64(json, "refused_credit", server->refused_credit);
 	json_u64(json, "closed_protocol", server->closed_protocol);
 	json_u64(json, "closed_backlog", server->closed_backlog);
@@ -158,6 +214,17 @@ static void server_json(struct json *json,
 	json_u64(json, "copies_missed", server->copies_missed);
 	json_u64(json, "log_dropped", server->log_dropped);
 	json_u64(json, "log_left_out", server->log_left_out);
+	json_u64(json, "journal_queues", server->journal_queues);
+	json_u64(json, "journal_timers", server->journal_timers);
+	json_u64(json, "journal_overdue", server->journal_overdue);
+	json_u64(json, "journal_waiting", server->journal_waiting);
+	json_u64(json, "journal_records", server->journal_records);
+	json_u64(json, "journal_commits", server->journal_commits);
+	json_u64(json, "journal_bytes", server->journal_bytes);
+	json_u64(json, "journal_size", server->journal_size);
+	json_u64(json, "journal_checkpoints", server->journal_checkpoints);
+	json_u64(json, "journal_failures", server->journal_failures);
+	json_u64(json, "journal_failed", server->journal_failed);
 	json_u64(json, "timers", server->timers);
 	json_u64(json, "lateness_max_ns", server->lateness_max_ns);
 	if (server->next_ns)
@@ -177,6 +244,9 @@ static void queue_json(struct json *json, const struct ctl *ctl,
 	json_text(json, "clock", clock_name(stat->clock_id));
 	json_bool(json, "keyed", stat->mode & EXPIRY_MODE_KEYED);
 	json_bool(json, "ack", stat->mode & EXPIRY_MODE_ACK);
+	json_bool(json, "durable", ctl_is_durable(ctl));
+	if (ctl_is_durable(ctl))
+		json_u32(json, "commit_ms", ctl_commit_ms(ctl));
 	json_u64(json, "armed", stat->armed);
 	json_u64(json, "unacked", stat->unacked);
 	json_u64(json, "limit", stat->limit);

@@ -132,6 +132,6 @@ const struct command cmd_watch = {
 		"  expiryctl watch --queue leases\n"
 		"  expiryctl watch --count 1 --json\n"
 		"  expiryctl watch --create --queue sessions\n",
-	.options = CTL_COUNT | CTL_CREATE,
+	.options = CTL_COUNT | CTL_CREATE | CTL_DURABLE,
 	.run = run_watch,
 };

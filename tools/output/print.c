@@ -82,10 +82,20 @@ void print_timer(const struct ctl *ctl, const struct expiry_record *timer,
 	json_end(&json);
 }
 
+/* Returns what the flags of an expiration say. */
+static const char *expired_note(const struct expiry_record *event)
+{
+	const bool again = event->flags & EXPIRY_F_REDELIVERED;
+
+	if (event->flags & EXPIRY_F_LATE)
+		return again ? "redelivered, due before the start" :
+			       "due before the start";
+	return again ? "redelivered" : "";
+}
+
 void print_expired(const struct ctl *ctl, const struct expiry_record *event,
 		   uint64_t now_ns)
 {
-	bool again = event->flags & EXPIRY_F_REDELIVERED;
 	char late[DISTANCE_TEXT], span[SPAN_TEXT], count[COUNT_TEXT] = "-";
 	uint64_t ns = event->deadline_ns;
 	struct json json;
@@ -96,7 +106,9 @@ void print_expired(const struct ctl *ctl, const struct expiry_record *event,
 		json_id(&json, ctl, event);
 		json_u32(&json, "count", event->count);
 		json_s64(&json, "late_ns", now_ns - ns);
-		json_bool(&json, "redelivered", again);
+		json_bool(&json, "redelivered",
+			  event->flags & EXPIRY_F_REDELIVERED);
+		json_bool(&json, "before_start", event->flags & EXPIRY_F_LATE);
 		json_end(&json);
 		return;
 	}
@@ -106,7 +118,7 @@ void print_expired(const struct ctl *ctl, const struct expiry_record *event,
 	if (event->count)
 		snprintf(count, sizeof(count), "%" PRIu32,
 			 (uint32_t)event->count);
-	print_row(ctl, event, late, count, again ? "redelivered" : "");
+	print_row(ctl, event, late, count, expired_note(event));
 }
 
 void print_clock_set(const struct ctl *ctl, const struct expiry_record *event)

@@ -1,6 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
+#include <errno.h>
 #include <inttypes.h>
 #include <stdio.h>
+#include <string.h>
 #include <time.h>
 #include <expiry/expiry.h>
 
@@ -43,6 +45,22 @@ const char *clock_name(uint32_t clock_id)
 		return "boottime";
 	}
 	return "unknown";
+}
+
+int clock_parse(const char *text, uint32_t *clock_id)
+{
+	static const uint32_t clocks[] = {
+		CLOCK_REALTIME, CLOCK_MONOTONIC, CLOCK_BOOTTIME
+	};
+	size_t i;
+
+	for (i = 0; i < sizeof(clocks) / sizeof(*clocks); i++) {
+		if (strcmp(text, clock_name(clocks[i])) == 0) {
+			*clock_id = clocks[i];
+			return 0;
+		}
+	}
+	return -EINVAL;
 }
 
 uint64_t queue_overdue(const struct expiry_stat *stat)
