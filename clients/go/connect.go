@@ -22,15 +22,18 @@ const restoreBatch = 512
 type life struct {
 	attached uint64 // previous attach, on CLOCK_BOOTTIME
 	arms     uint64 // least number of timers that the queue has counted
+	number   uint64 // of a durable queue, else 0
 	isKnown  bool
 	isEmpty  bool // and is to be restored
 }
 
 // greeting is what a handshake yields.
 type greeting struct {
-	timers uint64
-	window uint32
-	steps  []Record // of the clock
+	timers    uint64
+	window    uint32
+	isDurable bool
+	commitMS  uint32
+	steps     []Record // of the clock
 }
 
 // connect opens a connection and attaches to the queue. It returns when everything
@@ -106,7 +109,14 @@ func (q *Queue) handshake(ctx context.Context, s *stream) (*greeting, error) {
 	} else {
 		// Each was armed once. A periodic one may count twice: it is armed
 		// and not acknowledged.
-		q.life = life{clockNow(Boottime), greeted.timers / 2, true, false}
+		q.life = life{attached: clockNow(Boottime), arms: greeted.timers / 2,
+			isKnown: true}
+		if greeted.isDurable && q.set.reconnect {
+			q.life.number, err = greeted.number(s)
+			if err != nil {
+				return nil, err
+			}
+		}
 	}
 	q.life.isEmpty = q.life.isEmpty || greeted.timers == 0
 	if q.life.isEmpty && q.set.restore != nil {
@@ -138,12 +148,20 @@ func (q *Queue) takeHello(s *stream) (*greeting, error) {
 	if errno != 0 {
 		return nil, &Refused{Op: OpHello, Errno: errno}
 	}
-	if r.Cookie == 0 {
+	window := uint32(r.Cookie)
+	if window == 0 {
 		return nil, &ProtocolError{"HELLO without a window"}
 	}
-	g := &greeting{timers: r.ID, window: q.set.window}
-	if r.Cookie < uint64(g.window) {
-		g.window = uint32(r.Cookie)
+	g := &greeting{timers: r.ID, window: q.set.window,
+		isDurable: r.Flags&helloDurable != 0}
+	if q.set.has(helloDurable) && !g.isDurable {
+		return nil, &ProtocolError{"the server does not say that the queue is durable"}
+	}
+	if window < g.window {
+		g.window = window
+	}
+	if g.isDurable {
+		g.commitMS = uint32(r.Cookie >> 32)
 	}
 	return g, nil
 }
@@ -174,25 +192,53 @@ func (g *greeting) await(s *stream, c *call) error {
 	return nil
 }
 
-// checkQueue takes the reply to STAT. With the embedded engine a queue is at most as
-// old as its daemon. With the kernel's, it has counted at least as many timers,
-// unless other clients made up the difference.
-func (q *Queue) checkQueue(s *stream, g *greeting) error {
+// takeStat takes the reply to STAT.
+func (g *greeting) takeStat(s *stream) (stat QueueStat, server ServerStat, err error) {
 	c := getCall()
 	defer c.put()
 	c.one[0] = Record{Op: OpStat}
 	c.records, c.total = c.one[:], 1
 	c.listing = &listing{op: OpStat, max: 1}
-	if err := g.await(s, c); err != nil {
-		return err
+	if err = g.await(s, c); err != nil {
+		return
 	}
 	if c.listing.errno != 0 {
-		return &Refused{Op: OpStat, Errno: c.listing.errno}
+		err = &Refused{Op: OpStat, Errno: c.listing.errno}
+		return
 	}
-	stat, server := decodeStat(c.listing.units)
+	stat, server = decodeStat(c.listing.units)
+	return
+}
+
+// number asks for the number of a durable queue, which no other one ever has.
+func (g *greeting) number(s *stream) (uint64, error) {
+	if _, err := s.conn.Write(wire([]Record{{Op: OpStat}})); err != nil {
+		return 0, lostConnection(err)
+	}
+	_, server, err := g.takeStat(s)
+	if err == nil && server.Durable == 0 {
+		err = &ProtocolError{"a durable queue without a number"}
+	}
+	return server.Durable, err
+}
+
+// checkQueue takes the reply to STAT. A durable queue has its number. With the embedded
+// engine another one is at most as old as its daemon. With the kernel's, it has counted
+// at least as many timers, unless other clients made up the difference.
+func (q *Queue) checkQueue(s *stream, g *greeting) error {
+	stat, server, err := g.takeStat(s)
+	if err != nil {
+		return err
+	}
 	now := clockNow(Boottime)
 	before := q.life
-	q.life = life{now, stat.Arms, true, before.isEmpty}
+	q.life = life{now, stat.Arms, server.Durable, true, before.isEmpty}
+	if server.Durable != before.number {
+		return &Lost{"another one has its name, or it is durable no more"}
+	}
+	if server.Durable != 0 {
+		return nil
+	}
 	if server.Engine == engineEmbedded && server.UptimeNS < now-before.attached {
 		return &Lost{"the daemon was started anew"}
 	}

@@ -136,27 +136,32 @@ type reason struct {
 }
 
 var reasons = map[reason]string{
-	{OpHello, syscall.EINVAL}: "the queue exists with another clock or mode, or its name " +
-		"is not of A-Z a-z 0-9 . _ -",
+	{OpHello, syscall.EINVAL}: "the queue exists with another clock or mode or is not " +
+		"durable, or its name is not of A-Z a-z 0-9 . _ -",
 	{OpHello, syscall.EACCES}: "the queue belongs to another user, or this user may not " +
 		"consume or observe it",
 	{OpHello, syscall.EBUSY}: "the queue has a consumer already, or as many observers as " +
 		"it may, or the daemon has no room for one more connection",
-	{OpHello, syscall.ENOENT}:          "no such queue exists",
-	{OpHello, syscall.EDQUOT}:          "the user has as many queues or connections as allowed",
-	{OpHello, syscall.ENOSPC}:          "the daemon has as many queues as allowed",
+	{OpHello, syscall.ENOENT}: "no such queue exists",
+	{OpHello, syscall.EDQUOT}: "the user has as many queues or connections as allowed",
+	{OpHello, syscall.ENOSPC}: "the daemon has as many queues as allowed, or its journal is " +
+		"full",
+	{OpHello, syscall.EOPNOTSUPP}:      "the daemon has no journal for a durable queue",
+	{OpHello, syscall.EAGAIN}:          "the disk of the daemon's journal is behind: try again",
 	{OpHello, syscall.EPROTONOSUPPORT}: "the daemon speaks another version of the protocol",
 	{OpArm, syscall.EINVAL}: "flags or id are wrong for this queue: a keyed one needs an " +
 		"id that is not 0, a plain one chooses it",
-	{OpArm, syscall.EEXIST}: "the id is armed already",
-	{OpArm, syscall.ENOSPC}: "the queue is full",
-	{OpArm, syscall.EDQUOT}: "the user has as many timers as allowed",
-	{OpAck, syscall.ENOENT}: "not delivered, or acknowledged before",
-	{OpAck, syscall.EINVAL}: "the queue does not acknowledge",
-	{0, syscall.ENOENT}:     "no such timer is armed: it expired, was cancelled, or never was",
-	{0, syscall.EBUSY}:      "the daemon was held up and did nothing: send it again",
-	{0, syscall.EACCES}:     "this user, or an observer, may not do that",
-	{0, syscall.ECONNRESET}: "the connection broke before the answer: it may have been carried out",
+	{OpArm, syscall.EEXIST}:     "the id is armed already",
+	{OpArm, syscall.ENOSPC}:     "the queue is full, or the disk of the daemon's journal",
+	{OpRefresh, syscall.ENOSPC}: "the disk of the daemon's journal is full",
+	{0, syscall.EIO}:            "the engine or the journal failed: the daemon's log says why",
+	{OpArm, syscall.EDQUOT}:     "the user has as many timers as allowed",
+	{OpAck, syscall.ENOENT}:     "not delivered, or acknowledged before",
+	{OpAck, syscall.EINVAL}:     "the queue does not acknowledge",
+	{0, syscall.ENOENT}:         "no such timer is armed: it expired, was cancelled, or never was",
+	{0, syscall.EBUSY}:          "the daemon was held up and did nothing: send it again",
+	{0, syscall.EACCES}:         "this user, or an observer, may not do that",
+	{0, syscall.ECONNRESET}:     "the connection broke before the answer: it may have been carried out",
 }
 
 // explain returns a phrase for an errno of the server.

@@ -35,6 +35,13 @@ type ServerStat struct {
 	TurnNS, Batch, RequestNS                               [40]uint64
 	Timers, NextNS, LatenessMaxNS, ClosedHello             uint64
 	LogDropped, LogLeftOut, RefusedObservers, CopiesMissed uint64
+	Durable                                                uint64
+	JournalQueues, JournalTimers, JournalOverdue           uint64
+	JournalWaiting, JournalRecords, JournalCommits         uint64
+	JournalBytes, JournalSize, JournalCheckpoints          uint64
+	JournalFailures, JournalFailed, RefusedJournal         uint64
+	reserved2                                              [3]uint64
+	CommitNS                                               [40]uint64
 }
 
 // QueueRow is one queue of the daemon: its name, "" if it is anonymous, what the
@@ -55,7 +62,7 @@ type QueueInfo struct {
 
 const (
 	statSize   = 512
-	serverSize = 1152
+	serverSize = 1600
 	infoSize   = 64
 )
 

@@ -27,6 +27,7 @@ const (
 
 	helloConsume  = 0x01
 	helloAck      = 0x02
+	helloDurable  = 0x04
 	helloKeyed    = 0x08
 	helloExisting = 0x10
 	helloObserve  = 0x40
@@ -67,6 +68,10 @@ func Ack() Option { return func(s *settings) { s.flags |= helloAck } }
 
 // Keyed is a queue whose clients choose the ids. It is part of the queue's mode.
 func Keyed() Option { return func(s *settings) { s.flags |= helloKeyed } }
+
+// Durable is a queue that outlives the server and the machine. It needs a name, Keyed
+// and Ack.
+func Durable() Option { return func(s *settings) { s.flags |= helloDurable } }
 
 // Existing attaches to a queue that exists, and makes none. Without a name the Queue
 // can only list queues and read counters.
@@ -147,6 +152,8 @@ func (s *settings) complete() error {
 		return &InvalidError{"a name is up to 24 characters of A-Z a-z 0-9 . _ -"}
 	case s.credit > creditMax:
 		return &InvalidError{"Credit: at most 1048576"}
+	case s.has(helloDurable) && (s.name == "" || !s.has(helloAck) || !s.has(helloKeyed)):
+		return &InvalidError{"Durable: the queue needs a name, Keyed and Ack"}
 	case s.reconnect && s.name == "":
 		return &InvalidError{"Reconnect: the queue needs a name"}
 	case s.reconnect && consuming && !s.has(helloAck):

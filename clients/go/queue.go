@@ -42,6 +42,8 @@ type Queue struct {
 	writeErr   error
 	err        error // why nothing more can be asked
 	timers     uint64
+	isDurable  bool
+	commitMS   uint32
 	reconnects uint32
 }
 
@@ -51,6 +53,8 @@ type Info struct {
 	Window     uint32 // most requests in flight
 	Reconnects uint32 // connections made since
 	Unanswered int    // requests without an answer, sent or not
+	Durable    bool   // the queue outlives the server and the machine
+	CommitMS   uint32 // of a durable queue: between flushes; 0: before each answer
 }
 
 // Open attaches to a queue, which is made if it is not there. Without a name the
@@ -76,7 +80,7 @@ func Open(ctx context.Context, name string, options ...Option) (*Queue, error) {
 		q.cancel()
 		return nil, err
 	}
-	q.timers = g.timers
+	q.timers, q.isDurable, q.commitMS = g.timers, g.isDurable, g.commitMS
 	q.ended.Add(1)
 	go q.run(s, g)
 	return q, nil
@@ -96,7 +100,8 @@ func (q *Queue) Close() error {
 func (q *Queue) Info() Info {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	return Info{q.timers, q.window, q.reconnects, q.row.unanswered()}
+	return Info{q.timers, q.window, q.reconnects, q.row.unanswered(), q.isDurable,
+		q.commitMS}
 }
 
 // Err returns why the Queue cannot be used any more, nil if it can.
@@ -150,6 +155,7 @@ func (q *Queue) serve(s *stream, g *greeting) error {
 	}
 	q.conn = s.conn
 	q.window = g.window
+	q.commitMS = g.commitMS
 	q.writeErr = nil
 	q.inbox.topUp()
 	for i := range g.steps {

@@ -45,10 +45,11 @@ const (
 
 // Flags of a record.
 const (
-	Relative    = 1 // Arm, Refresh: the deadline counts from now
-	Redelivered = 2 // out: this expiration was delivered before
-	New         = 4 // Arm, keyed: refuse if armed
-	Later       = 8 // Arm, Refresh: never bring the deadline forward
+	Relative    = 1  // Arm, Refresh: the deadline counts from now
+	Redelivered = 2  // out: this expiration was delivered before
+	New         = 4  // Arm, keyed: refuse if armed
+	Later       = 8  // Arm, Refresh: never bring the deadline forward
+	Late        = 16 // out, durable queues: the deadline passed before the server started
 )
 
 // Never is the deadline that never comes.
@@ -56,6 +57,10 @@ const Never = ^uint64(0)
 
 // Redelivered reports whether an expiration was delivered before.
 func (r *Record) Redelivered() bool { return r.Flags&Redelivered != 0 }
+
+// Late reports whether the deadline passed before the server started. Only expirations
+// of durable queues can be.
+func (r *Record) Late() bool { return r.Flags&Late != 0 }
 
 // Time returns the deadline of a record of a REALTIME queue. Never is the zero
 // Time.

@@ -31,9 +31,9 @@ fn command(w: &Words, open: &mut Option<Queue>, restores: &Arc<Restores>) -> Res
     match w.name.as_str() {
         "open" => {
             let queue = Queue::open(w.text("queue"), w.options(restores))?;
-            let timers = queue.timers();
+            let line = words::opened(queue.timers(), queue.durable());
             *open = Some(queue);
-            return one(format!("ok timers={}", timers));
+            return one(line);
         }
         "left" => return one(format!("ok tasks={}", words::threads())),
         "close" => {

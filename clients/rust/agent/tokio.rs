@@ -76,14 +76,14 @@ fn alone(
             match runtime.block_on(connect(w.text("queue"), options)) {
                 Err(why) => words::failure(&why),
                 Ok((client, due, driver)) => {
-                    let timers = client.timers();
+                    let line = words::opened(client.timers(), client.durable());
                     *open = Some(Open {
                         client,
                         due: Arc::new(tokio::sync::Mutex::new(due)),
                         driver: runtime.spawn(driver),
                         timeout: w.number("timeout_ms"),
                     });
-                    format!("ok timers={}", timers)
+                    line
                 }
             }
         }

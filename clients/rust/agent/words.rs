@@ -100,6 +100,7 @@ impl Words {
             ("consume", Options::consume as fn(Options) -> Options),
             ("ack", Options::ack),
             ("keyed", Options::keyed),
+            ("durable", Options::durable),
             ("existing", Options::existing),
             ("observe", Options::observe),
             ("reconnect", Options::reconnect),
@@ -191,6 +192,7 @@ fn errno_name(errno: i32) -> String {
         1 => "EPERM",
         2 => "ENOENT",
         5 => "EIO",
+        11 => "EAGAIN",
         12 => "ENOMEM",
         13 => "EACCES",
         16 => "EBUSY",
@@ -245,6 +247,16 @@ pub fn reply(r: &Record) -> String {
     }
 }
 
+/// Returns the answer to `open`.
+pub fn opened(timers: u64, durable: Option<Duration>) -> String {
+    format!(
+        "ok timers={} durable={} commit={}",
+        timers,
+        u8::from(durable.is_some()),
+        durable.unwrap_or_default().as_millis()
+    )
+}
+
 /// Returns the answer to a batch.
 pub fn replies(w: &Words, records: &[Record]) -> String {
     let refusals = expiry::check(records);
@@ -264,13 +276,14 @@ pub fn replies(w: &Words, records: &[Record]) -> String {
 
 pub fn timer(word: &str, r: &Record) -> String {
     format!(
-        "{} id={} deadline={} cookie={} period={} redelivered={}",
+        "{} id={} deadline={} cookie={} period={} redelivered={} late={}",
         word,
         r.id,
         r.deadline,
         r.cookie,
         r.period_ms,
-        u8::from(r.is_redelivered())
+        u8::from(r.is_redelivered()),
+        u8::from(r.is_late())
     )
 }
 

@@ -35,6 +35,7 @@ pub struct Queue {
     life: Life,
     window: usize,
     timers: u64,
+    durable: Option<Duration>,
     clock: (Instant, u64),
     reconnects: u32,
     broken: Option<Error>,
@@ -77,6 +78,7 @@ impl Queue {
             life: Life::default(),
             window: 0,
             timers: 0,
+            durable: None,
             clock: (Instant::now(), 0),
             reconnects: 0,
             broken: None,
@@ -91,6 +93,12 @@ impl Queue {
     /// Returns the number of timers in the queue when it was opened.
     pub fn timers(&self) -> u64 {
         self.timers
+    }
+
+    /// Returns the time between flushes of a durable queue's journal. Zero: requests are
+    /// answered once they are on the disk. `None`: the queue is not durable.
+    pub fn durable(&self) -> Option<Duration> {
+        self.durable
     }
 
     /// Returns how many connections were made after the first.
@@ -513,12 +521,14 @@ impl Queue {
                 Err(why) => break Err(why),
             }
         };
-        let (timers, window) = (handshake.timers, handshake.window);
+        let (timers, window, durable) =
+            (handshake.timers, handshake.window, handshake.durable);
         let (clock, step) = (handshake.clock(), handshake.step);
         self.life = life;
         ended?;
         self.window = window;
         self.timers = timers;
+        self.durable = durable;
         self.clock = clock;
         if let Some(step) = step.filter(|_| self.inbox.receives()) {
             self.inbox.add(step)?;

@@ -6,9 +6,9 @@
 use crate::buffer::{encode, Buffer};
 use crate::error::{errno, Error, Result};
 use crate::listing::Listing;
-use crate::options::{Options, Timer};
+use crate::options::{Options, Timer, DURABLE};
 use crate::record::{op, Record};
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 /// Timers that are restored in one batch.
 const BATCH: usize = 512;
@@ -48,18 +48,34 @@ pub(crate) struct Life {
     attached: Option<Moment>,
     /// Least number of timers that the queue has counted.
     pub(crate) arms: u64,
+    /// Of a durable queue, else 0.
+    number: u64,
     /// It is empty, and to be restored.
     is_empty: bool,
 }
 
 impl Life {
-    /// Checks that this is the queue of before. With the embedded engine a queue is at
-    /// most as old as its daemon. With the kernel's, it has counted at least as many
-    /// timers, unless other clients made up the difference.
-    fn check(&mut self, before: Moment, listing: Listing) -> Result<()> {
+    /// Checks that this is the queue of before. A durable queue has its number. With the
+    /// embedded engine another one is at most as old as its daemon. With the kernel's, it
+    /// has counted at least as many timers, unless other clients made up the difference.
+    fn check(&mut self, before: Option<Moment>, listing: Listing) -> Result<()> {
         let stat = listing.stat()?;
         let arms = std::mem::replace(&mut self.arms, stat.arms());
+        let number = std::mem::replace(&mut self.number, stat.durable());
         self.attached = Some(Moment::now());
+        let before = match before {
+            Some(before) => before,
+            None if self.number == 0 => {
+                return Err(Error::Protocol("a durable queue without a number"))
+            }
+            None => return Ok(()),
+        };
+        if number != self.number {
+            return Err(Error::Lost("another one has its name, or it is durable no more"));
+        }
+        if number != 0 {
+            return Ok(());
+        }
         if stat.is_embedded() && stat.uptime() < before.elapsed() {
             return Err(Error::Lost("the daemon was started anew"));
         }
@@ -72,7 +88,8 @@ impl Life {
 
 enum Stage {
     Hello,
-    Stat(Moment, Listing),
+    /// The moment is of the connection before.
+    Stat(Option<Moment>, Listing),
     Restore(Box<dyn Iterator<Item = Timer> + Send>, Vec<Record>, usize),
     Done,
 }
@@ -90,6 +107,8 @@ pub(crate) struct Handshake<'a> {
     pub(crate) timers: u64,
     /// Most requests in flight.
     pub(crate) window: usize,
+    /// Of a durable queue: the time between flushes.
+    pub(crate) durable: Option<Duration>,
     /// The queue's clock at `begun`, or somewhat later.
     pub(crate) now: u64,
     /// The last step of the clock.
@@ -110,6 +129,7 @@ impl<'a> Handshake<'a> {
             begun: Instant::now(),
             timers: 0,
             window: 0,
+            durable: None,
             now: 0,
             step: None,
         }
@@ -169,17 +189,28 @@ impl<'a> Handshake<'a> {
             }
             errno => return Err(Error::Refused { op: op::HELLO, id: 0, errno }),
         }
-        if reply.cookie == 0 {
+        let window = reply.cookie & u64::from(u32::MAX);
+        if window == 0 {
             return Err(Error::Protocol("HELLO without a window"));
+        }
+        if reply.flags & DURABLE != 0 {
+            self.durable = Some(Duration::from_millis(reply.cookie >> 32));
+        } else if self.options.has(DURABLE) {
+            return Err(Error::Protocol("the server does not say that the queue is durable"));
         }
         self.timers = reply.id;
         self.now = reply.deadline;
-        self.window = reply.cookie.min(u64::from(self.options.window)) as usize;
+        self.window = window.min(u64::from(self.options.window)) as usize;
         self.life.is_empty |= reply.id == 0;
+        let request = Record { op: op::STAT, ..Record::default() };
         match self.life.attached {
             Some(before) => {
-                let request = Record { op: op::STAT, ..Record::default() };
-                self.stage = Stage::Stat(before, Listing::new(&request));
+                self.stage = Stage::Stat(Some(before), Listing::new(&request));
+                Ok(false)
+            }
+            None if self.durable.is_some() && self.options.reconnect => {
+                encode(&mut self.output, &[request]);
+                self.stage = Stage::Stat(None, Listing::new(&request));
                 Ok(false)
             }
             None => {

@@ -73,6 +73,11 @@ impl Stat {
         self.word(528)
     }
 
+    /// Of a durable queue a number that no other one ever has, else 0.
+    pub fn durable(&self) -> u64 {
+        self.word(1664)
+    }
+
     pub(crate) fn is_embedded(&self) -> bool {
         self.engine() == EMBEDDED
     }

@@ -16,6 +16,7 @@ const WINDOW_MAX: u32 = 1 << 16;
 
 pub(crate) const CONSUME: u8 = 0x01;
 pub(crate) const ACK: u8 = 0x02;
+pub(crate) const DURABLE: u8 = 0x04;
 pub(crate) const KEYED: u8 = 0x08;
 pub(crate) const EXISTING: u8 = 0x10;
 pub(crate) const OBSERVE: u8 = 0x40;
@@ -108,6 +109,15 @@ impl Options {
     /// The queue's clients choose the ids.
     pub fn keyed(mut self) -> Options {
         self.flags |= KEYED;
+        self
+    }
+
+    /// The queue outlives the server and the machine. It needs a name, [`keyed`] and [`ack`].
+    ///
+    /// [`keyed`]: Options::keyed
+    /// [`ack`]: Options::ack
+    pub fn durable(mut self) -> Options {
+        self.flags |= DURABLE;
         self
     }
 
@@ -213,6 +223,10 @@ impl Options {
             "a name is up to 24 characters of A-Z a-z 0-9 . _ -"
         } else if self.credit == 0 || self.credit > CREDIT_MAX {
             "credit: 1 to 1048576"
+        } else if self.has(DURABLE)
+            && (name.is_empty() || !self.has(ACK) || !self.has(KEYED))
+        {
+            "durable: the queue needs a name, keyed and ack"
         } else if self.reconnect && name.is_empty() {
             "reconnect: the queue needs a name"
         } else if self.reconnect && consuming && !self.has(ACK) {

@@ -37,6 +37,8 @@ pub mod flag {
     pub const RELATIVE: u8 = 1;
     /// Outgoing: this expiration was delivered before.
     pub const REDELIVERED: u8 = 2;
+    /// Out, durable queues: the deadline passed before the server started.
+    pub const LATE: u8 = 16;
     /// ARM, keyed: refuse if armed.
     pub const NEW: u8 = 4;
     /// ARM, REFRESH: never bring the deadline forward.
@@ -98,6 +100,11 @@ impl Record {
     /// Whether an expiration was delivered before.
     pub fn is_redelivered(&self) -> bool {
         self.flags & flag::REDELIVERED != 0
+    }
+
+    /// Returns whether an expiration of a durable queue was due before the server started.
+    pub fn is_late(&self) -> bool {
+        self.flags & flag::LATE != 0
     }
 
     /// Returns the deadline of a record of a REALTIME queue.

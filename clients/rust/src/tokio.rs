@@ -61,6 +61,7 @@ struct State {
     handles: usize,
     clock: (Instant, u64),
     timers: u64,
+    durable: Option<Duration>,
     reconnects: u32,
 }
 
@@ -164,6 +165,7 @@ pub async fn connect(name: &str, options: Options) -> Result<(Client, Due, Drive
             handles: 0,
             clock: (Instant::now(), 0),
             timers: 0,
+            durable: None,
             reconnects: 0,
         }),
         options,
@@ -187,6 +189,12 @@ impl Client {
     /// Returns the number of timers in the queue when it was opened.
     pub fn timers(&self) -> u64 {
         self.state().timers
+    }
+
+    /// Returns the time between flushes of a durable queue's journal. Zero: requests are
+    /// answered once they are on the disk. `None`: the queue is not durable.
+    pub fn durable(&self) -> Option<Duration> {
+        self.state().durable
     }
 
     /// Returns how many connections were made after the first.
@@ -569,6 +577,7 @@ impl Link {
         let mut state = shared.state();
         state.window = handshake.window;
         state.timers = handshake.timers;
+        state.durable = handshake.durable;
         state.clock = handshake.clock();
         if let Some(step) = handshake.step.filter(|_| state.inbox.receives()) {
             state.inbox.add(step)?;

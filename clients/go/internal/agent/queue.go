@@ -18,7 +18,7 @@ func (a *agent) open(ctx context.Context, w words) []string {
 	options := []expiry.Option{expiry.Socket(w.values["path"]), expiry.Events()}
 	for word, option := range map[string]expiry.Option{
 		"consume": expiry.Consume(), "ack": expiry.Ack(), "keyed": expiry.Keyed(),
-		"existing": expiry.Existing(), "observe": expiry.Observe(),
+		"durable": expiry.Durable(), "existing": expiry.Existing(), "observe": expiry.Observe(),
 		"reconnect": expiry.Reconnect(),
 	} {
 		if w.lists("flags", word) {
@@ -47,7 +47,9 @@ func (a *agent) open(ctx context.Context, w words) []string {
 		return one("%s", failure(err))
 	}
 	a.queue = queue
-	return one("ok timers=%d", queue.Info().Timers)
+	info := queue.Info()
+	return one("ok timers=%d durable=%d commit=%d", info.Timers, bit(info.Durable),
+		info.CommitMS)
 }
 
 // restorer returns the function of FROM:COUNT:DEADLINE.

@@ -121,10 +121,15 @@ func failure(err error) string {
 }
 
 func timer(word string, r *expiry.Record) string {
-	redelivered := 0
-	if r.Redelivered() {
-		redelivered = 1
+	return fmt.Sprintf("%s id=%d deadline=%d cookie=%d period=%d redelivered=%d late=%d",
+		word, r.ID, r.Deadline, r.Cookie, r.PeriodMS, bit(r.Redelivered()),
+		bit(r.Late()))
+}
+
+// bit returns a truth as a number.
+func bit(is bool) int {
+	if is {
+		return 1
 	}
-	return fmt.Sprintf("%s id=%d deadline=%d cookie=%d period=%d redelivered=%d",
-		word, r.ID, r.Deadline, r.Cookie, r.PeriodMS, redelivered)
+	return 0
 }

@@ -91,8 +91,8 @@ class Connecting:
 
 def connect(queue: str = "", *, path: str | None = None, clock: int = REALTIME,
             consume: bool = True, keyed: bool = False, ack: bool = False,
-            existing: bool = False, observe: bool = False, reconnect: bool = False,
-            credit: int = 1024, timeout: float | None = None,
+            durable: bool = False, existing: bool = False, observe: bool = False,
+            reconnect: bool = False, credit: int = 1024, timeout: float | None = None,
             restore: AsyncRestore | None = None, posts_max: int = 65536,
             on_refused: Callable[[int, int, int], None] | None = None,
             on_clock_set: Callable[[int], None] | None = None,
@@ -105,6 +105,7 @@ def connect(queue: str = "", *, path: str | None = None, clock: int = REALTIME,
     @consume: take the expirations; a queue has one consumer
     @keyed: the program chooses the ids
     @ack: at least once: expirations are repeated until they are acknowledged
+    @durable: the queue outlives the server and the machine. Needs a name, @keyed and @ack
     @existing: only a queue that exists
     @observe: get copies of what the queue's consumer gets
     @reconnect: outlive the connection. Needs a name, and @ack to consume
@@ -119,7 +120,7 @@ def connect(queue: str = "", *, path: str | None = None, clock: int = REALTIME,
     """
     return Connecting(Queue(
         path, queue=queue, clock=clock, consume=consume, keyed=keyed, ack=ack,
-        existing=existing, observe=observe, reconnect=reconnect, credit=credit,
+        durable=durable, existing=existing, observe=observe, reconnect=reconnect, credit=credit,
         timeout=timeout, restore=restore, posts_max=posts_max, on_refused=on_refused,
         on_clock_set=on_clock_set, on_missed=on_missed))
 

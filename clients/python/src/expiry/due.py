@@ -8,7 +8,7 @@ from collections.abc import Callable, Iterator
 from types import TracebackType
 from typing import Self
 
-from .wire import RECORD, REDELIVERED, Columns, Record
+from .wire import LATE, RECORD, REDELIVERED, Columns, Record
 
 Acknowledge = Callable[["array[int]"], None]
 
@@ -48,21 +48,24 @@ class Due(Delivered):
     @count: of a periodic timer the times that it stands for: 1, or more if it came
         late; 0 for a timer without period
     @redelivered: it was delivered before, and not acknowledged
+    @late: of a durable queue: the deadline passed before the server started
     """
 
-    __slots__ = ("id", "deadline", "cookie", "count", "redelivered", "_acknowledge")
+    __slots__ = ("id", "deadline", "cookie", "count", "redelivered", "late", "_acknowledge")
 
     def __init__(self, record: Record, acknowledge: Acknowledge) -> None:
         _, flags, _, self.count, self.id, self.deadline, self.cookie = record
         self.redelivered = bool(flags & REDELIVERED)
+        self.late = bool(flags & LATE)
         self._acknowledge = acknowledge
 
     def acknowledge(self) -> None:
         self._acknowledge(array("Q", (self.id,)))
 
     def __repr__(self) -> str:
-        return "Due(id=%d, deadline=%d, cookie=%d%s)" % (
-            self.id, self.deadline, self.cookie, ", redelivered" * self.redelivered)
+        return "Due(id=%d, deadline=%d, cookie=%d%s%s)" % (
+            self.id, self.deadline, self.cookie, ", redelivered" * self.redelivered,
+            ", late" * self.late)
 
 
 class Batch(Columns, Delivered):

@@ -4,19 +4,19 @@
 import errno
 import os
 
-ANY, ARM, ACK, HELLO, SCAN, STAT, DROP, QUEUES = 0, 1, 4, 64, 66, 67, 68, 69
+ANY, ARM, REFRESH, ACK, HELLO, SCAN, STAT, DROP, QUEUES = 0, 1, 2, 4, 64, 66, 67, 68, 69
 
 EXPLANATIONS = {
     (HELLO, errno.EINVAL):
-        "the queue exists with another clock or mode, or its name is not of A-Z"
-        " a-z 0-9 . _ -; attach with the clock and mode it was made with",
+        "the queue exists with another clock or mode or is not durable, or its "
+        "name is not of A-Z a-z 0-9 . _ -; attach as it was made",
     (HELLO, errno.EACCES):
         "it belongs to another user; run this as that user or as root, or take "
         "another queue",
     (HELLO, errno.EBUSY):
         "the queue has a consumer already: end that one, or attach without "
-        "consuming; or it has as many observers as it may; or the daemon has no"
-        " place for one more connection: try again later",
+        "consuming; or it has as many observers as it may; or the daemon has no "
+        "place for one more connection: try again later",
     (HELLO, errno.ENOENT):
         "no such queue exists; or no daemon is there: start it with: systemctl "
         "start expiryd",
@@ -29,10 +29,16 @@ EXPLANATIONS = {
         "you have as many queues as one user may; drop one, or raise the "
         "daemon's limit",
     (HELLO, errno.ENOSPC):
-        "the daemon has as many queues as it may; drop one, or raise its limit",
+        "the daemon has as many queues as it may; drop one, or raise its limit; "
+        "or its journal is full",
     (HELLO, errno.EOPNOTSUPP):
-        "library and daemon are of different versions: restart the daemon; or a"
-        " device was asked for a name",
+        "library and daemon are of different versions: restart the daemon; or it"
+        " has no journal for a durable queue: set journal in expiryd.conf; or a "
+        "device was asked for a name",
+    (HELLO, errno.EIO):
+        "the engine or the journal failed; the daemon's log says why",
+    (HELLO, errno.EAGAIN):
+        "the disk of the daemon's journal is behind; try again",
     (HELLO, errno.EPROTO):
         "what answers there is not expiryd; look at the path",
     (HELLO, errno.EMFILE):
@@ -48,13 +54,16 @@ EXPLANATIONS = {
     (ARM, errno.EEXIST):
         "that id is armed already",
     (ARM, errno.ENOSPC):
-        "the queue is full; cancel or acknowledge timers, or raise its limit",
+        "the queue is full: cancel or acknowledge timers, or raise its limit; or"
+        " the disk of the daemon's journal is full",
+    (REFRESH, errno.ENOSPC):
+        "the disk of the daemon's journal is full; cancel and acknowledge go on",
     (ARM, errno.EDQUOT):
         "you have as many timers as one user may; cancel some, or raise the "
         "daemon's limit",
     (ARM, errno.ECONNRESET):
-        "the connection broke before the answer came: it may be armed; look for"
-        " it, or arm it again",
+        "the connection broke before the answer came: it may be armed; look for "
+        "it, or arm it again",
     (ACK, errno.ENOENT):
         "not delivered, or acknowledged before",
     (ACK, errno.EINVAL):
@@ -82,13 +91,13 @@ EXPLANATIONS = {
     (ANY, errno.ENOMEM):
         "the machine is short of memory; nothing was changed",
     (ANY, errno.EACCES):
-        "this handle may not do that: it only observes, or the queue belongs to"
-        " another user",
+        "this handle may not do that: it only observes, or the queue belongs to "
+        "another user",
     (ANY, errno.EBUSY):
         "the daemon was held up and did nothing: try again; or replies are "
         "outstanding: take them first",
     (ANY, errno.EIO):
-        "the engine failed; the daemon's log says why",
+        "the engine or the journal failed; the daemon's log says why",
     (ANY, errno.ENODEV):
         "the queue's device is gone; restart the daemon",
     (ANY, errno.ENOBUFS):

@@ -33,3 +33,14 @@ class Handle:
     def connections(self) -> int:
         """Connections made so far."""
         return self._session.connections
+
+    @property
+    def durable(self) -> bool:
+        """Whether the queue outlives the server and the machine."""
+        return self._session.durable
+
+    @property
+    def commit_ms(self) -> int:
+        """Milliseconds between flushes of a durable queue's journal. 0: requests are
+        answered once they are on the disk."""
+        return self._session.commit_ms

@@ -9,8 +9,8 @@ from collections.abc import AsyncIterable, Callable, Iterable
 from dataclasses import dataclass
 
 from .times import CLOCKS, REALTIME, Instant
-from .wire import (HELLO, HELLO_ACK, HELLO_CONSUME, HELLO_EXISTING, HELLO_KEYED,
-                   HELLO_OBSERVE, HELLO_RECORD, NAME_MAX, VERSION, number)
+from .wire import (HELLO, HELLO_ACK, HELLO_CONSUME, HELLO_DURABLE, HELLO_EXISTING,
+                   HELLO_KEYED, HELLO_OBSERVE, HELLO_RECORD, NAME_MAX, VERSION, number)
 
 CREDIT_MAX = 1048576
 SYSTEM_SOCKET = "/run/expiryd/socket"
@@ -53,6 +53,7 @@ class Options:
     consume: bool
     keyed: bool
     ack: bool
+    durable: bool
     existing: bool
     observe: bool
     reconnect: bool
@@ -78,6 +79,9 @@ class Options:
             raise ValueError("an observer needs a queue with a name, and does not consume")
         if self.existing and not self.queue and (self.consume or self.ack or self.keyed):
             raise ValueError("existing without a name has no queue")
+        if self.durable and not (self.queue and self.ack and self.keyed):
+            raise ValueError("a durable queue has a name, and is keyed and acknowledging: "
+                             "keyed=True, ack=True")
         if self.reconnect and not self.queue:
             raise ValueError("reconnect needs a queue with a name: others end with their "
                              "connection")
@@ -89,14 +93,14 @@ class Options:
     def hello(self) -> bytes:
         flags = HELLO_CONSUME * self.consume | HELLO_ACK * self.ack | \
             HELLO_KEYED * self.keyed | HELLO_EXISTING * self.existing | \
-            HELLO_OBSERVE * self.observe
+            HELLO_OBSERVE * self.observe | HELLO_DURABLE * self.durable
         return HELLO_RECORD.pack(HELLO, flags, VERSION, self.clock, self.queue.encode())
 
 
 def make_options(queue: str = "", *, clock: int = REALTIME, consume: bool = True,
-                 keyed: bool = False, ack: bool = False, existing: bool = False,
-                 observe: bool = False, reconnect: bool = False, credit: int = 1024,
-                 timeout: float | None = None, restore: AsyncRestore | None = None,
+                 keyed: bool = False, ack: bool = False, durable: bool = False,
+                 existing: bool = False, observe: bool = False, reconnect: bool = False,
+                 credit: int = 1024, timeout: float | None = None, restore: AsyncRestore | None = None,
                  posts_max: int = 65536,
                  on_refused: Callable[[int, int, int], None] | None = None,
                  on_clock_set: Callable[[int], None] | None = None,
@@ -104,5 +108,5 @@ def make_options(queue: str = "", *, clock: int = REALTIME, consume: bool = True
     """Checks what connect() was given."""
     if observe:
         consume = False
-    return Options(queue, clock, consume, keyed, ack, existing, observe, reconnect, credit,
-                   timeout, restore, posts_max, on_refused, on_clock_set, on_missed)
+    return Options(queue, clock, consume, keyed, ack, durable, existing, observe, reconnect,
+                   credit, timeout, restore, posts_max, on_refused, on_clock_set, on_missed)

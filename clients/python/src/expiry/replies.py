@@ -85,6 +85,9 @@ SERVER_FIELDS = ("engine consumers credit producers uptime_ns queues connections
                  "closed_protocol refused_busy refused_credit closed_backlog "
                  "backlog").split()
 SERVER_STAT = struct.Struct("=4I13Q")
+# A later field: the number of a durable queue, which no other one ever has.
+SERVER_DURABLE = struct.Struct("=Q")
+SERVER_DURABLE_AT = 1152
 LISTED_FIELDS = ("number uid connections consumers credit consumer_pid observers access "
                  "gid").split()
 LISTED_STAT = struct.Struct("=Q8I")
@@ -106,8 +109,10 @@ class Stat:
 
 
 def stat_of(body: Buffer) -> Stat:
+    server = body[QUEUE_STAT_SIZE:]
     return Stat(fields_of(QUEUE_FIELDS, QUEUE_STAT, body),
-                fields_of(SERVER_FIELDS, SERVER_STAT, body[QUEUE_STAT_SIZE:]))
+                fields_of(SERVER_FIELDS, SERVER_STAT, server) |
+                fields_of(["durable"], SERVER_DURABLE, server[SERVER_DURABLE_AT:]))
 
 
 @dataclass(frozen=True)

@@ -19,9 +19,10 @@ from collections.abc import Callable
 
 from .errors import ConnectionLost, NotAttached, Refusals, RestoreFailed, UnsupportedVersion
 from .options import Options
+from .replies import Stat
 from .request import Broken, ListRequest, Request
-from .wire import (ARM, CLOCK_SET, CREDIT, EXPIRED, HELLO, LOW, MISSED, NEVER, RECORD, SIZE,
-                   STAT, Buffer, lows)
+from .wire import (ARM, CLOCK_SET, CREDIT, EXPIRED, HELLO, HELLO_DURABLE, LOW, MISSED,
+                   NEVER, RECORD, SIZE, STAT, Buffer, lows)
 
 EVENTS = frozenset((EXPIRED, CLOCK_SET, MISSED))
 RUN = re.compile(b"\x10+|\x11|\x46")
@@ -46,6 +47,8 @@ class Session:
     @granted: expirations that may come; @held: that came and were not taken
     @credit_due: credit to be sent
     @arms: timers that the queue has counted, as far as is known
+    @durable: the queue is; @commit_ms: as HELLO said last; @number: which one it is, 0 if
+        it is not durable; @learns: that is not known yet
     @wakes: is called when events came, or the session ended
     """
 
@@ -55,7 +58,7 @@ class Session:
         self.state = DOWN
         self.row: deque[Request] = deque()
         self.queue: deque[Request] = deque()
-        self.first: deque[Request] = deque()    # of restore
+        self.first: deque[Request] = deque()    # of restore, and the first STAT
         self.posts = 0
         self.window = self.in_flight = 0
         self.events: deque[bytes] = deque()
@@ -63,6 +66,8 @@ class Session:
         self.missed_at_end = 0
         self.timers = self.arms = self.connections = 0
         self.attached = 0
+        self.durable = self.learns = False
+        self.commit_ms = self.number = 0
         self.queue_lost = False
         self.rest = b""
         self.error: int | None = None
@@ -90,7 +95,7 @@ class Session:
     def output(self) -> list[Buffer]:
         """Returns what is to be sent now, as far as the window allows it."""
         if self.state != UP:
-            return self._send(self.first) if self.state == RESTORING else []
+            return self._send(self.first) if self.state in (CHECKING, RESTORING) else []
         out = self._send(self.queue) if self.queue else []
         # Credit follows requests in doubt: else a timer could expire, be armed again and
         # expire twice, unmarked.
@@ -124,7 +129,7 @@ class Session:
         return out
 
     def wants_output(self) -> bool:
-        if self.state == RESTORING:
+        if self.state in (CHECKING, RESTORING):
             return bool(self.first) and self.in_flight < self.window
         return self.state == UP and (bool(self.credit_due) or
                                      bool(self.queue) and self.in_flight < self.window)
@@ -323,13 +328,17 @@ class Session:
         self.heard = time.monotonic()
         if not self.connections:
             return self.options.hello()
-        self.stat = ListRequest(STAT)
-        self.stat.waiter = self._checked
+        self._ask()
         self.stat.sent = 1
         return self.options.hello() + bytes(self.stat.data)
 
+    def _ask(self) -> None:
+        self.stat = ListRequest(STAT)
+        self.stat.waiter = self._checked
+
     def _greeted(self, reply: tuple[int, ...]) -> None:
-        op, _, status, _, timers, _, window = reply
+        op, flags, status, _, timers, _, cookie = reply
+        window, commit_ms = cookie & 0xffffffff, cookie >> 32
         if op != HELLO or status > 0 or not status and not window:
             raise Broken("not the reply to HELLO")
         if status:
@@ -343,7 +352,11 @@ class Session:
                 kind = UnsupportedVersion
             self.attempt_failed(kind(number, HELLO))
             return
+        durable = bool(flags & HELLO_DURABLE)
+        if self.options.durable and not durable:
+            raise Broken("a queue that is not durable")
         self.window = window
+        self.commit_ms = commit_ms if durable else 0
         self.connections += 1
         self.timers = timers
         if self.options.restore and not timers:
@@ -352,16 +365,22 @@ class Session:
             self.attached = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
             # A periodic timer may count twice: armed, and not acknowledged.
             self.arms = timers // 2
+            self.durable = durable
             self.top_up()
-            self._attached()
+            if durable and self.options.reconnect:
+                self.learns = True
+                self._ask()
+                self.first.append(self.stat)
+                self.state = CHECKING
+            else:
+                self._attached()
         else:
             self.state = CHECKING
             self.row.append(self.stat)
             self.in_flight = 1
 
     def _checked(self, request: Request) -> None:
-        """Is this the queue of before? With the embedded engine its age is at most the
-        daemon's. With the kernel's it has counted at least as many timers."""
+        """Is this the queue of before?"""
         if request.error:
             return
         stat = self.stat.stat
@@ -369,16 +388,28 @@ class Session:
             self.attempt_failed(NotAttached(-self.stat.status, STAT))
             return
         now = time.clock_gettime_ns(time.CLOCK_BOOTTIME)
-        lost = stat.queue["arms"] < self.arms or \
-            stat.server["engine"] == EMBEDDED and \
-            stat.server["uptime_ns"] < now - self.attached
+        lost = self._is_another(stat, now)
         if lost and not self.options.restore:
             self.end(errno.ESTALE)
             return
         self.queue_lost |= lost
+        self.learns = False
+        self.number = stat.server["durable"]
         self.arms = stat.queue["arms"]
         self.attached = now
         self._attached()
+
+    def _is_another(self, stat: Stat, now: int) -> bool:
+        """Returns whether a queue is not the one of before. A durable one has a number. With
+        the embedded engine another one's age is at most the daemon's. With the kernel's it
+        has counted at least as many timers."""
+        number = stat.server["durable"]
+        if self.learns:
+            return not number
+        if number or self.number:
+            return number != self.number
+        return stat.queue["arms"] < self.arms or stat.server["engine"] == EMBEDDED and \
+            stat.server["uptime_ns"] < now - self.attached
 
     def _attached(self) -> None:
         self.refused_since = 0.0
@@ -439,6 +470,7 @@ class Session:
             return
         if self.state in (CHECKING, GREETING):
             self.row.clear()
+            self.first.clear()
             self._down()
             return
         if self.state == RESTORING:

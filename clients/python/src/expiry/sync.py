@@ -29,17 +29,18 @@ from .wire import ACK, CANCEL, CLEAR, DROP, HELLO, QUERY, RECORD, STAT
 
 def connect(queue: str = "", *, path: str | None = None, clock: int = REALTIME,
             consume: bool = True, keyed: bool = False, ack: bool = False,
-            existing: bool = False, observe: bool = False, reconnect: bool = False,
-            credit: int = 1024, timeout: float | None = None,
+            durable: bool = False, existing: bool = False, observe: bool = False,
+            reconnect: bool = False, credit: int = 1024, timeout: float | None = None,
             restore: Restore | None = None, posts_max: int = 65536,
             on_refused: Callable[[int, int, int], None] | None = None,
             on_clock_set: Callable[[int], None] | None = None,
             on_missed: Callable[[int], None] | None = None) -> Queue:
     """Attaches to a queue. The options are those of expiry.connect()."""
     return Queue(path, queue=queue, clock=clock, consume=consume, keyed=keyed, ack=ack,
-                 existing=existing, observe=observe, reconnect=reconnect, credit=credit,
-                 timeout=timeout, restore=restore, posts_max=posts_max,
-                 on_refused=on_refused, on_clock_set=on_clock_set, on_missed=on_missed)
+                 durable=durable, existing=existing, observe=observe,
+                 reconnect=reconnect, credit=credit, timeout=timeout, restore=restore,
+                 posts_max=posts_max, on_refused=on_refused,
+                 on_clock_set=on_clock_set, on_missed=on_missed)
 
 
 class Queue(Handle):
@@ -345,6 +346,8 @@ class Queue(Handle):
             self._drop()
             session.attempt_failed(NotAttached(error.errno or errno.EIO, HELLO))
         while session.state in (states.GREETING, states.CHECKING):
+            if session.wants_output() and not self._write():
+                continue
             if timeout is not None and \
                     not self._readable(max(timeout - session.silent_for(), 0.0)):
                 self._check_silence()
