@@ -58,7 +58,8 @@ $(B)/tests/core/soak-%: $(SOAK_SOURCES) $(wildcard core/*.h tests/core/*.h)
 		-DCORE_PAGE_SHIFT=$* -o $@ $(SOAK_SOURCES) -lcmocka
 
 include tests/fuzz/fuzz.mk tests/proof/proof.mk tests/mutate/mutate.mk tests/sim/sim.mk \
-	tests/static/static.mk tests/clients/clients.mk tests/journal/journal.mk tests/power/power.mk
+	tests/static/static.mk tests/clients/clients.mk tests/journal/journal.mk tests/power/power.mk \
+	tests/failover/failover.mk
 
 # The library's tests know it as a program does: by its header and its .so.
 $(B)/tests/lib/%: $(B)/obj/plain/tests/lib/%.o \
@@ -156,7 +157,8 @@ $(B)/asan/%: $(B)/obj/asan/tests/lib/%.o \
 		-lcmocka -lpthread
 
 CALLS := $(B)/tests/socket/count-calls.so $(B)/tests/socket/fail-calls.so \
-	$(B)/tests/socket/refuse-uring.so $(B)/tests/socket/step-clock.so
+	$(B)/tests/socket/fail-disk.so $(B)/tests/socket/refuse-uring.so \
+	$(B)/tests/socket/step-clock.so
 
 # For any number of threads: all but the tests of several; and what of the
 # library's is a daemon's client.
@@ -165,7 +167,7 @@ SOCKET_ANY := $(filter-out %/test-threads.py,$(SOCKET_TESTS))
 socket_programs = $(patsubst %,tests/socket/test-%.py,$(1))
 # What is about start, settings and log is tried once in check-socket, and with more
 # threads in check-threads. The watchdog's test has several threads itself.
-SOCKET_ONCE := $(call socket_programs,config config-bounds declared journal log loop \
+SOCKET_ONCE := $(call socket_programs,config config-bounds declared disk-errors journal log loop \
 	memory no-memory seeds service socket-file start time-namespace watchdog)
 # On the other loop.
 SOCKET_LOOP := $(filter-out $(SOCKET_ONCE),$(SOCKET_ANY))
@@ -194,10 +196,10 @@ ASAN_LIB := $(patsubst $(B)/tests/lib/%,$(B)/asan/%,\
 	%/test-timers,$(LIB_PROGRAMS)))
 
 # The programs of a layer, as a group of tests/run or several, and what is built for them.
-RUNNER_GROUP := tests/run-selftest
+RUNNER_GROUP := tests/run-selftest tests/vm/test-module-pages
 CORE_GROUP := $(CORE_PROGRAMS) $(CORE_SIZES_QUICK) $(FUZZ_REPLAYS)
 BENCH_GROUP := $(PAPER_TESTS) $(HEAP_TESTS) $(TIMERS_TESTS)
-SIM_GROUP = SEEDS=$(SEEDS) tests/sim/test-seeds
+SIM_GROUP = SEEDS=$(SEEDS) tests/sim/test-seeds tests/sim/test-crashes
 LIB_GROUP := $(UNIT_PROGRAMS) $(LIB_PROGRAMS) \
 	$(foreach folder,lib tools packaging,$(wildcard \
 	tests/$(folder)/test-*.sh tests/$(folder)/test-*.py)) \
@@ -218,7 +220,7 @@ ASAN_GROUP := --prefix 'asan: ' EXPIRYD=$(CURDIR)/$(B)/asan/expiryd \
 	$(ASAN_SOCKET) $(ASAN_LIB)
 
 CORE_NEEDS := $(CORE_GROUP)
-LIB_NEEDS := all examples examples-asan $(UNIT_PROGRAMS) $(LIB_PROGRAMS) $(CALLS) \
+LIB_NEEDS := all $(B)/demo/storm examples examples-asan $(UNIT_PROGRAMS) $(LIB_PROGRAMS) $(CALLS) \
 	$(B)/tests/tools/fixed-time.so
 SOCKET_NEEDS := all $(CALLS) $(B)/slow/expiryd
 ASAN_NEEDS := $(SOCKET_NEEDS) $(B)/asan/expiryd $(ASAN_LIB)
@@ -226,7 +228,7 @@ USER_NEEDS := $(sort $(CORE_NEEDS) $(BENCH_GROUP) $(B)/tests/sim/sim $(LIB_NEEDS
 	$(ASAN_NEEDS) $(CLIENTS_NEEDS) $(JOURNAL_PROGRAMS))
 
 .PHONY: check check-asan check-bench check-core check-core-sizes check-soak \
-	check-epoll check-guests check-lib check-programs check-socket check-threads \
+	check-disk-errors check-epoll check-guests check-kills check-lib check-programs check-socket check-threads \
 	check-runner check-user
 
 # The programs are built with every processor. Then the tests run at once: those of
@@ -277,8 +279,32 @@ check-bench: $(BENCH_GROUP) ## what the benchmarks' figures rest on
 check-lib: $(LIB_NEEDS) ## libexpiry, expiryctl and what is installed, on the embedded engine
 	@$(RUN_TESTS) $(LIB_GROUP)
 
+# The file that says what programs rely on: its changes are read like those of a header.
+.PHONY: abi check-abi
+abi: $(B)/libexpiry.so.0
+	abidw --headers-dir include --drop-private-types --no-corpus-path \
+		--no-comp-dir-path --no-show-locs --exported-interfaces-only \
+		--type-id-style hash --out-file tests/abi/libexpiry.abi $<
+
+check-abi: $(B)/libexpiry.so.0 ## programs built with an earlier libexpiry run with this one
+	@$(RUN_TESTS) tests/packaging/test-abi.sh
+
 check-socket: $(SOCKET_NEEDS) ## the daemon as an independent client sees it
 	@$(RUN_TESTS) $(SOCKET_GROUP)
+
+check-disk-errors: $(SOCKET_NEEDS) ## each call about the journal's files fails in turn (half an hour)
+	@EXPIRY_TEST_TRIES=1000000 $(RUN_TESTS) --timeout 3600 tests/socket/test-disk-errors.py
+
+KILLS ?= 500
+KILLS_TEST = EXPIRY_TEST_KILLS=$(KILLS) EXPIRY_TEST_SEED=$(or $(SEED),1) \
+	tests/socket/test-kills.py
+check-kills: $(SOCKET_NEEDS) ## KILLS=500 of the daemon under load by SEED, on both loops and with the module (half an hour)
+	@$(RUN_TESTS) --timeout 3600 --prefix 'io_uring: ' EXPIRY_LOOP=io_uring $(KILLS_TEST) \
+		--and --prefix 'epoll: ' EXPIRY_LOOP=epoll $(KILLS_TEST)
+	@$(call uml-make,$(UML_FAST_KERNEL)) module
+	@tests/uml/run --kernel $(UML_FAST_KERNEL) --memory 2048 --time 7200 \
+		--silence 7200 -- tests/run --timeout 7000 \
+		--prefix 'module: ' EXPIRY_ENGINE=kernel $(KILLS_TEST)
 
 check-epoll: $(SOCKET_NEEDS) $(LIB_PROGRAMS) ## daemon and clients on the epoll loop
 	@$(RUN_TESTS) $(EPOLL_GROUP)
