@@ -82,7 +82,9 @@ void print_error(int error)
 void print_timer(const char *word, const struct expiry_record *record)
 {
 	printf("%s id=%" PRIu64 " deadline=%" PRIu64 " cookie=%" PRIu64
-	       " period=%u redelivered=%d\n", word, (uint64_t)record->id,
-	       (uint64_t)record->deadline_ns, (uint64_t)record->cookie,
-	       record->period_ms, !!(record->flags & EXPIRY_F_REDELIVERED));
+	       " period=%u redelivered=%d late=%d\n", word,
+	       (uint64_t)record->id, (uint64_t)record->deadline_ns,
+	       (uint64_t)record->cookie, record->period_ms,
+	       !!(record->flags & EXPIRY_F_REDELIVERED),
+	       !!(record->flags & EXPIRY_F_LATE));
 }

@@ -16,6 +16,15 @@
 
 static struct expiry *handle;
 
+/* The timers of restore, and how many were yielded. */
+static struct {
+	uint64_t from;
+	uint64_t count;
+	uint64_t deadline_ns;
+	uint64_t calls;
+	uint64_t timers;
+} restored;
+
 /* Requests of `start`, in their order, and what came instead of replies. */
 static struct {
 	char tag[32];
@@ -143,6 +152,58 @@ static void do_decode(const struct command *c)
 	       (uint64_t)record.deadline_ns, (uint64_t)record.cookie);
 }
 
+/* Yields the timers of the command's word, as restore= of expiry_open(). */
+static int yield(void *arg, uint64_t *cursor, struct expiry_record *timers,
+		 uint32_t max)
+{
+	uint32_t nr = 0;
+
+	(void)arg;
+	restored.calls += !*cursor;
+	for (; nr < max && *cursor < restored.count; nr++, ++*cursor) {
+		timers[nr].id = restored.from + *cursor;
+		timers[nr].cookie = timers[nr].id;
+		timers[nr].deadline_ns = restored.deadline_ns;
+		timers[nr].period_ms = 0;
+	}
+	restored.timers += nr;
+	return nr;
+}
+
+static bool set_restored(const struct command *c)
+{
+	const char *word = word_get(c, "restore");
+
+	memset(&restored, 0, sizeof(restored));
+	return word && sscanf(word, "%" SCNu64 ":%" SCNu64 ":%" SCNu64,
+			      &restored.from, &restored.count,
+			      &restored.deadline_ns) == 3;
+}
+
+static void do_restored(const struct command *c)
+{
+	(void)c;
+	printf("ok calls=%" PRIu64 " timers=%" PRIu64 "\n", restored.calls,
+	       restored.timers);
+}
+
+static void do_id_of(const struct command *c)
+{
+	unsigned char name[8192], key[128];
+	size_t size = hex_read(word_get(c, "name"), name, sizeof(name));
+	size_t key_size = hex_read(word_get(c, "key"), key, sizeof(key));
+	uint64_t id, check;
+	int ret;
+
+	ret = expiry_id_of(name, size, key, key_size, &id, &check);
+	if (ret) {
+		print_error(ret);
+		printf("\n");
+	} else {
+		printf("ok id=%" PRIu64 " check=%" PRIu64 "\n", id, check);
+	}
+}
+
 static void do_open(const struct command *c)
 {
 	static const struct {
@@ -151,6 +212,7 @@ static void do_open(const struct command *c)
 	} words[] = {
 		{ "consume", EXPIRY_OPEN_CONSUME }, { "ack", EXPIRY_OPEN_ACK },
 		{ "keyed", EXPIRY_OPEN_KEYED },
+		{ "durable", EXPIRY_OPEN_DURABLE },
 		{ "existing", EXPIRY_OPEN_EXISTING },
 		{ "observe", EXPIRY_OPEN_OBSERVE },
 		{ "reconnect", EXPIRY_OPEN_RECONNECT },
@@ -176,6 +238,8 @@ static void do_open(const struct command *c)
 		options.clock_id = CLOCK_MONOTONIC;
 	else if (!strcmp(clock, "boottime"))
 		options.clock_id = CLOCK_BOOTTIME;
+	if (set_restored(c))
+		options.restore = yield;
 	snprintf(address, sizeof(address), "unix:%s", word_get(c, "path"));
 	ret = expiry_open(&handle, address, &options);
 	if (ret) {
@@ -184,7 +248,8 @@ static void do_open(const struct command *c)
 		return;
 	}
 	expiry_info(handle, &info, sizeof(info));
-	printf("ok timers=%" PRIu64 "\n", info.timers);
+	printf("ok timers=%" PRIu64 " durable=%u commit=%u\n", info.timers,
+	       info.durable, info.commit_ms);
 }
 
 static void do_batch(const struct command *c)
@@ -452,7 +517,7 @@ static void do_close(const struct command *c)
 static void do_agent(const struct command *c)
 {
 	(void)c;
-	printf("ok language=c can=start\n");
+	printf("ok language=c can=start,names,restore\n");
 }
 
 static void do_left(const struct command *c)
@@ -472,6 +537,7 @@ static const struct {
 	{ "drain", do_drain }, { "scan", do_scan }, { "stat", do_stat },
 	{ "queues", do_queues }, { "drop", do_drop }, { "start", do_start },
 	{ "wait", do_wait }, { "close", do_close }, { "left", do_left },
+	{ "id_of", do_id_of }, { "restored", do_restored },
 };
 
 /* Ends each word with a NUL, and the last with two. */

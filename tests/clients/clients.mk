@@ -28,6 +28,7 @@ client-agents: $(CLIENT_AGENTS)
 
 check-clients: $(CLIENTS_NEEDS) ## the clients of each language: vectors, and a table of scenarios
 	@$(RUN_TESTS) EXPIRY_TEST_DRAIN=1000000 EXPIRY_TEST_CUTS=1 EXPIRY_TEST_CRATE=1 \
+		EXPIRY_TEST_KILL_CUTS=61 EXPIRY_TEST_CLIENT_KILLS=30 \
 		$(CLIENT_TESTS)
 	@$(if $(CLIENTS_MISSING),echo 'skipped: not installed are $(CLIENTS_MISSING)')
 

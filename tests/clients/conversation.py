@@ -116,7 +116,9 @@ def talk(agent, lines, piece):
                 got = server.read(len(wanted))
                 assert got == wanted, "sent %s instead of %s" % (got.hex(" "), rest)
             elif word == "<":
-                server.write(bytes_of(rest))
+                data, _, times = rest.partition(" *")
+                for _ in range(int(times or 1)):
+                    server.write(bytes_of(data))
             elif word == "cut":
                 server.cut()
             elif word in ("answer", "answer?"):

@@ -15,10 +15,12 @@ class Proxy:
 
     @seen: bytes of the last connection that its client or the daemon ended
     @carried: what went each way over the connection that was cut
+    @kill, @start: called at a cut, while the connection is open and when it is closed
     """
 
-    def __init__(self, target):
+    def __init__(self, target, kill=lambda: None, start=lambda: None):
         self.target = target
+        self.kill, self.start = kill, start
         self.folder = tempfile.TemporaryDirectory(prefix="expiry-")
         self.path = os.path.join(self.folder.name, "s")
         self.listener = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -52,6 +54,7 @@ class Proxy:
         daemon = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         carried = {UP: b"", DOWN: b""}
         ways = {client: (UP, daemon), daemon: (DOWN, client)}
+        was_cut = False
         try:
             daemon.connect(self.target)
             while not (direction and left == 0):
@@ -68,12 +71,21 @@ class Proxy:
                         if not left:
                             break
             self.carried = carried
-            self.is_cut = True
+            self.is_cut = was_cut = True
+            self.kill()
         except OSError:
             pass
         finally:
             client.close()
             daemon.close()
+        if was_cut:
+            self.start()
+
+    def settle(self):
+        """Waits until all connections are closed, and the hooks done."""
+        for thread in self.threads[1:]:
+            thread.join()
+        del self.threads[1:]
 
     def close(self):
         self.listener.shutdown(socket.SHUT_RDWR)

@@ -1,7 +1,9 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """A client with reconnect sees a pause where its connection ends, whichever byte was the
-last, in either direction. EXPIRY_TEST_CUTS is the distance between two cuts."""
+last, in either direction. On a durable queue the daemon is killed with -9 at that byte,
+and another one started. EXPIRY_TEST_CUTS is the distance between two cuts,
+EXPIRY_TEST_KILL_CUTS that between two kills."""
 
 import os
 import sys
@@ -12,9 +14,11 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 
 import agents                           # noqa: E402
 from daemon import Daemon               # noqa: E402
+from mortal import Mortal               # noqa: E402
 from proxy import DOWN, UP, Proxy       # noqa: E402
 
 STEP = int(os.environ.get("EXPIRY_TEST_CUTS", "11"))
+KILL_STEP = int(os.environ.get("EXPIRY_TEST_KILL_CUTS", "701"))
 HOUR = 3600 * 10**9
 SIZE = 32           # of a record
 ACK, EXPIRED = 4, 16
@@ -28,18 +32,18 @@ def was_cut_before_ack(carried):
     return EXPIRED in down[:len(down) // SIZE * SIZE:SIZE] and ACK not in carried[UP][::SIZE]
 
 
-def work(agent, proxy, queue):
+def work(agent, proxy, queue, more=""):
     """One of each call. Where the connection broke, what ends a timer may answer that it
-    is gone: it was carried out before."""
-    line = "open path=%s queue=%s clock=monotonic flags=consume,keyed,ack,reconnect" % (
-        proxy.path, queue)
+    is gone: it was carried out before. @more: flags of the queue"""
+    line = "open path=%s queue=%s clock=monotonic flags=consume,keyed,ack,reconnect%s" % (
+        proxy.path, queue, more)
     opened = agent.command(line)
     if opened.error == "ECONNRESET":        # cut inside the first HELLO
         assert proxy.is_cut
-        # The daemon may not yet know that the connection before is closed.
+        # The daemon may not yet know that the connection before is closed, or be dead.
         end = time.monotonic() + agents.PATIENCE
         opened = agent.command(line)
-        while opened.error == "EBUSY" and time.monotonic() < end:
+        while opened.error in ("EBUSY", "ECONNRESET") and time.monotonic() < end:
             opened = agent.command(line)
     assert opened.word == "ok", opened
     gone = "ok", "ENOENT"
@@ -71,37 +75,45 @@ def work(agent, proxy, queue):
     agent.close()
 
 
+def row_of(table, name, proxy, direction, more, step):
+    """Cuts after each byte of one direction."""
+    what = "a kill of the daemon, durable queue," if more else "a cut"
+    row = "%s after each byte of those that go %s" % (what, direction)
+    where = "uncut"
+    try:
+        with agents.Agent(name) as agent:
+            proxy.cut(None, None)
+            work(agent, proxy, "uncut", more)
+            proxy.settle()
+            total = proxy.seen[direction]
+            assert total > 10 * SIZE, proxy.seen
+            cuts = range(1, total + 1, step)
+            for after in cuts:
+                where = "cut after byte %d of %d" % (after, total)
+                proxy.cut(direction, after)
+                work(agent, proxy, "q%d" % after, more)
+                proxy.settle()
+        print("# %s: %d cuts %s" % (name, len(cuts), direction))
+        table.report(row, name, "ok")
+    except Exception:
+        table.report(row, name, "failed", where + "\n" + traceback.format_exc(limit=-2))
+
+
 def main():
     names = agents.found()
     table = agents.Table(names)
-    daemon = Daemon()
-    with daemon:
-        proxy = Proxy(daemon.path)
+    with Daemon() as daemon, Mortal() as mortal:
+        plain = Proxy(daemon.path)
+        durable = Proxy(mortal.path, mortal.kill, mortal.start)
         try:
-            for name in names:
-                for direction in UP, DOWN:
-                    row = "a cut after each byte of those that go %s" % direction
-                    where = "uncut"
-                    try:
-                        with agents.Agent(name) as agent:
-                            proxy.cut(None, None)
-                            work(agent, proxy, "uncut")
-                            for thread in proxy.threads[1:]:
-                                thread.join()
-                            total = proxy.seen[direction]
-                            assert total > 10 * SIZE, proxy.seen
-                            cuts = range(1, total + 1, STEP)
-                            for after in cuts:
-                                where = "cut after byte %d of %d" % (after, total)
-                                proxy.cut(direction, after)
-                                work(agent, proxy, "q%d" % after)
-                        print("# %s: %d cuts %s" % (name, len(cuts), direction))
-                        table.report(row, name, "ok")
-                    except Exception:
-                        table.report(row, name, "failed",
-                                     where + "\n" + traceback.format_exc(limit=-2))
+            for direction in UP, DOWN:
+                for name in names:
+                    row_of(table, name, plain, direction, "", STEP)
+                for name in names:
+                    row_of(table, name, durable, direction, ",durable", KILL_STEP)
         finally:
-            proxy.close()
+            plain.close()
+            durable.close()
     return table.end()
 
 

@@ -7,9 +7,11 @@ A scenario gets an agent and a daemon, which it may kill. What an agent cannot d
 skipped. EXPIRY_TEST_DRAIN is the number of timers to be drained.
 """
 
+import contextlib
 import os
 import random
 import sys
+import threading
 import time
 import traceback
 
@@ -18,12 +20,15 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)), ".."
 import agents                           # noqa: E402
 from conversation import Skip           # noqa: E402
 from daemon import Daemon               # noqa: E402
+from mortal import Mortal               # noqa: E402
 
 DRAIN = int(os.environ.get("EXPIRY_TEST_DRAIN", "100000"))
 HOUR = 3600 * 10**9
 MS = 10**6
 LONG = 20000        # milliseconds that only a hang needs
 ROUNDS = 30
+KILLS = int(os.environ.get("EXPIRY_TEST_CLIENT_KILLS", "8"))
+DURABLE = "consume,keyed,ack,durable,reconnect"
 CONFIG = "timers_per_user = 4000000\n"
 
 
@@ -205,10 +210,20 @@ def test_a_scan_lists_each_timer_once(agent, daemon):
     agent.ok("drop")
 
 
-def restart(daemon):
-    """Kills the daemon, and starts another on the same socket."""
+def end(daemon):
     daemon.process.kill()
     daemon.process.wait()
+
+
+def journal_of(daemon, more=""):
+    """Returns a daemon with a journal in place of the other one."""
+    end(daemon)
+    return Mortal(daemon.path, CONFIG + more)
+
+
+def restart(daemon):
+    """Kills the daemon, and starts another on the same socket."""
+    end(daemon)
     other = Daemon(CONFIG, path=daemon.path)
     other.__enter__()
     return other
@@ -282,6 +297,147 @@ def test_a_daemon_that_is_away_is_waited_for(agent, daemon):
     daemon.process.wait()
     agent.refused("arm id=1 ttl=5", "ETIMEDOUT")
     agent.close()
+
+
+@contextlib.contextmanager
+def killed_again_and_again(journal, times):
+    """Kills the daemon at any moment after the client went on, and starts another. Yields
+    two events: the test sets the first one when the client went on; the second one is set
+    when the daemon was killed so often."""
+    moments = random.Random(3)
+    moved, over, problems = threading.Event(), threading.Event(), []
+
+    def run():
+        try:
+            for _ in range(times):
+                assert moved.wait(LONG / 1000), "the client did not go on"
+                time.sleep(moments.random() * 0.1)
+                moved.clear()
+                journal.kill()
+                journal.start()
+        except BaseException as problem:        # pass it to the test
+            problems.append(problem)
+        over.set()
+    thread = threading.Thread(target=run)
+    thread.start()
+    try:
+        yield moved, over
+    finally:
+        thread.join()
+    assert not problems, problems
+
+
+def test_a_durable_queue_and_its_interval(agent, daemon):
+    opened = "path=%s queue=q clock=monotonic flags=" % daemon.path
+    # This daemon has no journal.
+    agent.refused("open %sconsume,keyed,ack,durable" % opened, "EOPNOTSUPP", "ENOTSUP")
+    agent.refused("open %skeyed,durable" % opened, "EINVAL")
+    agent.refused("open %sack,durable" % opened, "EINVAL")
+    for config, commit in ("", "0"), ("commit = 250ms\n", "250"):
+        with journal_of(daemon, config) as journal:
+            answer = open_queue(agent, journal, "keyed,ack,durable")
+            assert (answer["durable"], answer["commit"]) == ("1", commit), answer
+            agent.close()
+            # Who does not ask for it gets it, too, and is told.
+            answer = open_queue(agent, journal, "keyed,ack")
+            assert (answer["durable"], answer["commit"]) == ("1", commit), answer
+            agent.close()
+            answer = open_queue(agent, journal, "keyed,ack", "other")
+            assert answer["durable"] == "0", answer
+            agent.close()
+            agent.refused("open %skeyed,ack,durable" % opened.replace("=q", "=other"),
+                          "EINVAL")
+
+
+def test_a_killed_daemons_durable_queue_nothing_lost_nothing_told_lost(agent, daemon):
+    """The daemon is killed with -9 in the middle of all kinds of requests."""
+    with journal_of(daemon) as journal:
+        opened = open_queue(agent, journal, DURABLE, more="credit=64")
+        assert opened["durable"] == "1", opened
+        deadline = agent.ok("arm id=1 ttl=%d cookie=77" % HOUR).number("deadline")
+        armed, seen, unmarked, last = 0, set(), set(), 1000
+
+        def take(timeout_ms):
+            answer = agent.ok("receive max=64 timeout_ms=%d" % timeout_ms)
+            now = time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+            for line in answer.before:
+                id = line.number("id")
+                assert line.number("deadline") <= now, "%d is early" % id
+                assert line["cookie"] == line["id"], line
+                if line["redelivered"] == "0":
+                    assert id not in unmarked, "%d came twice, unmarked" % id
+                    unmarked.add(id)
+                seen.add(id)
+                agent.command("ack id=%d" % id)
+            return len(answer.before)
+
+        with killed_again_and_again(journal, KILLS) as (moved, over):
+            while not over.is_set():
+                answer = agent.ok("batch op=arm from=%d count=30 ttl=%d cookie=%d"
+                                  % (last, armed % 7 * 10 * MS, last))
+                assert answer.number("done") == 30, answer
+                armed, last = armed + 30, last + 30
+                assert agent.ok("query id=1").number("deadline") == deadline
+                deadline = agent.ok("refresh id=1 ttl=%d" % (2 * HOUR)).number("deadline")
+                agent.ok("arm id=2 ttl=%d" % HOUR)
+                cancelled = agent.command("cancel id=2")
+                assert (cancelled.error or "ok") in ("ok", "ENOENT"), cancelled
+                take(10)
+                moved.set()
+        end = time.monotonic() + LONG / 1000
+        while len(seen) < armed and time.monotonic() < end:
+            take(100)
+        assert seen == set(range(1000, last)), set(range(1000, last)) - seen
+        timer = agent.ok("query id=1")
+        assert timer.number("deadline") == deadline and timer["cookie"] == "77", timer
+        agent.refused("query id=2", "ENOENT")
+        # An ACK that was carried out answered that the timer is gone.
+        while take(20):
+            pass
+        stat = agent.ok("stat")
+        assert (stat["armed"], stat["unacked"]) == ("1", "0"), stat
+        print("# %s: %d kills, %d timers, %d of them delivered again"
+              % (agent.name, KILLS, armed, len(seen - unmarked)))
+        agent.ok("drop")
+        agent.close()
+
+
+def test_what_was_due_without_a_daemon_is_marked_late(agent, daemon):
+    with journal_of(daemon) as journal:
+        open_queue(agent, journal, DURABLE)
+        agent.ok("arm id=1 ttl=%d" % (100 * MS))
+        agent.ok("arm id=2 ttl=%d" % HOUR)
+        journal.kill()
+        time.sleep(0.2)
+        journal.start()
+        answer = agent.ok("receive max=1 timeout_ms=%d" % LONG)
+        assert due_ids(answer) == [1] and answer.before[0]["late"] == "1", answer.before
+        agent.ok("refresh id=2 ttl=0")
+        answer = agent.ok("receive max=1 timeout_ms=%d" % LONG)
+        assert due_ids(answer) == [2] and answer.before[0]["late"] == "0", answer.before
+        agent.close()
+
+
+def test_a_durable_queue_that_was_dropped_is_reported(agent, daemon):
+    """During the pause, by another client, which made it again."""
+    with journal_of(daemon) as journal:
+        open_queue(agent, journal, "keyed,ack,durable,reconnect")
+        agent.ok("arm id=1 ttl=%d" % HOUR)
+        journal.kill()
+        elsewhere = os.path.join(journal.folder.name, "socket")
+        journal.start(elsewhere)
+        with agents.Agent(agent.name) as other:
+            flags = "path=%s queue=q clock=monotonic flags=keyed,ack,durable" % elsewhere
+            other.ok("open " + flags)
+            other.ok("drop")
+            other.close()
+            other.ok("open " + flags)
+            other.ok("batch op=arm from=1 count=5 ttl=%d" % HOUR)
+            other.close()
+        journal.kill()
+        journal.start()
+        agent.refused("query id=1", "ESTALE")
+        agent.close()
 
 
 def main(wanted):

@@ -46,21 +46,24 @@ class Scrapes:
 
 
 class Busy:
-    """A daemon with three queues. Timers of `busy` are armed and consumed all the time.
+    """A daemon with four queues. Timers of `busy` are armed and consumed all the time,
+    and those of the durable queue `kept` are armed again.
     `idle` has a due timer and no consumer. `lost` ended with the previous daemon."""
 
     def __enter__(self):
         self.dir = tempfile.mkdtemp(prefix="expiry-dashboard.")
         self.path = os.path.join(self.dir, "socket")
+        self.journal = os.path.join(self.dir, "journal")
+        os.mkdir(self.journal, 0o700)
         self.ended = threading.Event()
-        self.daemon = Daemon(path=self.path).__enter__()
+        self.daemon = Daemon(path=self.path, options=["--journal", self.journal]).__enter__()
         self.ctl("--queue", "lost", "arm", "+1h", "1")
         return self
 
     def restart(self):
         """Starts the next daemon, which has no queue `lost`."""
         self.daemon.__exit__(None)
-        self.daemon = Daemon(path=self.path).__enter__()
+        self.daemon = Daemon(path=self.path, options=["--journal", self.journal]).__enter__()
         for queue in ("idle", "busy"):
             self.ctl("--queue", queue, "arm", "+1ms", "1")
         self.watch = subprocess.Popen([CTL, "--socket", self.path, "--queue", "busy", "watch"],
@@ -71,6 +74,7 @@ class Busy:
     def keep_busy(self):
         while not self.ended.wait(0.2):
             self.ctl("--queue", "busy", "load", "-", text="+300ms 1\n" * 50)
+            self.ctl("--queue", "kept", "--durable", "arm", "--id", "1", "+1h")
 
     def ctl(self, *arguments, text=None):
         subprocess.run([CTL, "--socket", self.path, *arguments], input=text, text=True,

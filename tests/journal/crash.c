@@ -189,9 +189,13 @@ static void checkpoint_done(struct checkpoint *checkpoint, int result)
 static void append(struct life *life, uint64_t number,
 		   const struct expiry_record *records, uint32_t count)
 {
+	bool is_own = records[count - 1].op >= JOURNAL_OP_SEGMENT;
 	uint32_t i;
 
-	journal_append(&life->journal, number, records, count);
+	journal_append(&life->journal, number, records, count - is_own);
+	if (is_own)
+		journal_append_own(&life->journal, number,
+				   &records[count - 1]);
 	for (i = 0; i < count; i++) {
 		if (!model_apply(&life->model, number, &records[i]))
 			fail("the test's own record makes no sense");
@@ -223,7 +227,7 @@ static void request(struct life *life)
 	struct queue *queue = &life->model.queues[q];
 
 	if (journal_takes(&life->journal, true) ||
-	    journal_room(&life->journal) < count ||
+	    journal_room(&life->journal) <= count ||
 	    life->nr_steps + count > OPS_MAX)
 		return;
 	if (!queue->number) {
@@ -527,9 +531,11 @@ static void check_damage(const struct sim_disk *good)
 /* Begins a life from the disk as it is. */
 static void life_begin(struct life *life, struct sim_disk *disk)
 {
+	static struct journal_stat stat;
 	struct journal_config config = {
 		.disk = &disk->disk,
 		.runner = &life->runner,
+		.stat = &stat,
 		.events = &events,
 		.interval_ns = run.interval_ns,
 		.segment_min = 8192,

@@ -3,8 +3,7 @@
 # The journal on a simulated disk that loses power.
 
 # All but what talks to the kernel.
-JOURNAL_PARTS := $(patsubst %,daemon/journal/%.c,crc32c format runner segment journal \
-	checkpoint reader recovery)
+JOURNAL_PARTS := $(filter-out %/directory.c,$(JOURNAL))
 # Crashed disks to recover.
 STATES ?= 100000
 

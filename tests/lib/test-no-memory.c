@@ -82,13 +82,21 @@ static int open_files(void)
 	return nr;
 }
 
+static bool is_keyed(const struct expiry *h)
+{
+	struct expiry_info info;
+
+	expiry_info(h, &info, sizeof(info));
+	return info.mode & EXPIRY_MODE_KEYED;
+}
+
 /* Makes every call on a handle, without an allocation. */
 static void use(struct expiry *h)
 {
 	struct expiry_record records[100] = { 0 };
 	struct expiry_server_stat server;
 	struct expiry_stat stat;
-	uint64_t id, count;
+	uint64_t id = 1000, count;
 	long before = calls;
 	int i;
 
@@ -96,6 +104,7 @@ static void use(struct expiry *h)
 		records[i] = (struct expiry_record) {
 			.op = EXPIRY_OP_ARM,
 			.flags = EXPIRY_F_RELATIVE,
+			.id = is_keyed(h) ? 1 + i : 0,
 			.deadline_ns = HOUR,
 		};
 	assert_int_equal(expiry_submit(h, records, 100), 100);
@@ -169,11 +178,36 @@ static void reconnecting(void **state)
 		try_each_call(&options);
 }
 
+static int yield_none(void *arg, uint64_t *cursor, struct expiry_record *timers,
+		      uint32_t max)
+{
+	(void)arg;
+	(void)cursor;
+	(void)timers;
+	(void)max;
+	return 0;
+}
+
+static void restoring(void **state)
+{
+	const struct expiry_options options = {
+		.size = sizeof(options),
+		.flags = EXPIRY_OPEN_CONSUME | EXPIRY_OPEN_KEYED,
+		.clock_id = CLOCK_MONOTONIC,
+		.restore = yield_none,
+	};
+
+	(void)state;
+	if (!on_device())
+		try_each_call(&options);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(consumer),
 		cmocka_unit_test(reconnecting),
+		cmocka_unit_test(restoring),
 	};
 
 	return run_on_engines("no-memory", tests,

@@ -556,14 +556,20 @@ static void woken_for_nothing(void **state)
 	struct expiry_record record;
 	struct fake server;
 	struct expiry *h;
+	int tries;
 	size_t i;
 
 	(void)state;
 	h = open_whole(&server, silence, EXPIRY_OPEN_CONSUME);
 	for (i = 0; i < 3; i++) {
-		polls = 0;
-		wakes = 1;
-		assert_int_equal(expiry_receive(h, &record, 1, ms[i]), 0);
+		/* A machine that stalls has no time left after the first poll(). */
+		for (tries = 0; tries < 100; tries++) {
+			polls = 0;
+			wakes = 1;
+			assert_int_equal(expiry_receive(h, &record, 1, ms[i]), 0);
+			if (polls > 1)
+				break;
+		}
 		assert_in_range(polls, 2, 10);
 	}
 	end_whole(&server, h);

@@ -1,8 +1,8 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """EXPIRY_OPEN_RECONNECT while the daemon is killed and started again behind one
-listening socket, as by systemd. The kernel's queues survive. The embedded engine's are
-lost, and the handle reports that."""
+listening socket, as by systemd. The kernel's queues and durable ones survive. The
+others of the embedded engine are lost, and the handle reports that."""
 
 import ctypes
 import os
@@ -30,8 +30,9 @@ LIBRARY = os.environ.get("LIBEXPIRY",
                          os.path.join(os.path.dirname(CTL), "libexpiry.so.0"))
 KILLS = int(os.environ.get("EXPIRY_TEST_KILLS", 200 // SCALE))
 
-OPEN_CONSUME, OPEN_ACK, OPEN_KEYED, OPEN_RECONNECT = 1, 2, 8, 0x200
+OPEN_CONSUME, OPEN_ACK, OPEN_DURABLE, OPEN_KEYED, OPEN_RECONNECT = 1, 2, 4, 8, 0x200
 ENOENT, ESTALE = 2, 116
+LATE = 16
 
 
 class Record(ctypes.Structure):
@@ -52,12 +53,12 @@ class Options(ctypes.Structure):
 class Handle:
     """A reconnecting handle of the library, on a keyed, acknowledging queue."""
 
-    def __init__(self, path, queue):
+    def __init__(self, path, queue, flags=0):
         self.library = ctypes.CDLL(LIBRARY)
         self.handle = ctypes.c_void_p()
         options = Options(ctypes.sizeof(Options),
-                          OPEN_CONSUME | OPEN_ACK | OPEN_KEYED | OPEN_RECONNECT,
-                          queue.encode(), MONOTONIC, 64, 0, WAIT * 1000, 0, 0)
+                          OPEN_CONSUME | OPEN_ACK | OPEN_KEYED | OPEN_RECONNECT |
+                          flags, queue.encode(), MONOTONIC, 64, 0, WAIT * 1000, 0, 0)
         status = self.library.expiry_open(ctypes.byref(self.handle),
                                           b"unix:" + path.encode(),
                                           ctypes.byref(options))
@@ -87,10 +88,13 @@ def arm(number, deadline_ns):
 
 class Service:
     """Does systemd's work for the daemon: holds socket and store, and starts the next
-    daemon."""
+    daemon. @durable: with a journal"""
 
-    def __init__(self):
+    def __init__(self, durable=False):
         self.folder = tempfile.TemporaryDirectory()
+        self.journal = os.path.join(self.folder.name, "journal")
+        self.options = ["--journal", self.journal] if durable else []
+        os.mkdir(self.journal, 0o700)
         self.path = os.path.join(self.folder.name, "socket")
         self.listen = socket.socket(socket.AF_UNIX)
         self.listen.bind(self.path)
@@ -100,7 +104,7 @@ class Service:
 
     def start(self):
         self.daemon = Daemon(listen=self.listen, path=self.path,
-                             stored=self.stored)
+                             stored=self.stored, options=self.options)
         assert self.daemon.wait_ready(), self.daemon.log()
 
     def kill(self):
@@ -180,11 +184,37 @@ def test_watch_goes_on_or_tells():
             assert watch.returncode == 1 and "was lost" in said, said
 
 
+def test_durable_queue_goes_on():
+    with Service(durable=True) as service:
+        handle = Handle(service.path, "leases", OPEN_DURABLE)
+        replies = handle.submit(*(arm(number, HOUR) for number in range(1, 6)),
+                                arm(6, 300 * 10**6), arm(7, 0))
+        assert all(r.status == 0 for r in replies), replies
+        assert [r.id for r in handle.receive(WAIT * 1000)] == [7]
+        service.kill()
+        thread = restart_later(service, 0.5)
+        # Sent while no daemon accepts on the socket.
+        replies = handle.submit(Record(op=QUERY, id=1), arm(2, 2 * HOUR),
+                                Record(op=REFRESH, flags=RELATIVE, id=3,
+                                       deadline_ns=3 * HOUR))
+        assert [r.status for r in replies] == [0, 0, 0], replies
+        due = []
+        while len(due) < 2:
+            due += handle.receive(WAIT * 1000)
+        # Number 7 was delivered before; number 6 came due without a daemon.
+        assert [r.id for r in due] == [7, 6], due
+        assert due[0].flags == LATE | REDELIVERED and due[1].flags & LATE, due
+        replies = handle.submit(*(Record(op=ACK, id=r.id) for r in due))
+        assert [r.status for r in replies] == [0, 0]
+        thread.join()
+        handle.close()
+
+
 class Program:
     """Arms, refreshes, receives and acknowledges, and remembers."""
 
-    def __init__(self, path):
-        self.handle = Handle(path, "kills")
+    def __init__(self, path, flags):
+        self.handle = Handle(path, "kills", flags)
         self.random = random.Random(1)
         self.last = 0
         self.deadlines = {}
@@ -223,15 +253,13 @@ class Program:
         assert all(r.status in (0, -ENOENT) for r in replies)
 
 
-def test_killed_again_and_again():
-    if ENGINE != "kernel":
-        raise tap.Skip("needs the kernel engine")
+def kill_again_and_again(durable, kills):
     problems = []
 
     def kill_often(service, done):
         moments = random.Random(2)
         try:
-            for _ in range(KILLS):
+            for _ in range(kills):
                 time.sleep(moments.random() * 0.15)
                 service.kill()
                 service.start()
@@ -239,8 +267,9 @@ def test_killed_again_and_again():
             problems.append(problem)
         done.set()
 
-    with Service() as service:
-        program, done = Program(service.path), threading.Event()
+    with Service(durable) as service:
+        program = Program(service.path, OPEN_DURABLE if durable else 0)
+        done = threading.Event()
         thread = threading.Thread(target=kill_often, args=(service, done))
         thread.start()
         while not done.is_set():
@@ -254,7 +283,18 @@ def test_killed_again_and_again():
         twice = [number for number, times in program.seen.items()
                  if times[0] > 1]
         assert not twice, twice
+        print("# %d kills, %d timers" % (kills, len(program.seen)))
         program.handle.close()
+
+
+def test_killed_again_and_again():
+    if ENGINE != "kernel":
+        raise tap.Skip("needs the kernel engine")
+    kill_again_and_again(False, KILLS)
+
+
+def test_durable_killed_again_and_again():
+    kill_again_and_again(True, (KILLS + 7) // 8)
 
 
 if __name__ == "__main__":

@@ -15,7 +15,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "socket"))
 
 import tap                              # noqa: E402
-from client import SCALE, WAIT, wait_for    # noqa: E402
+from client import (ACKING, DURABLE, KEYED, REALTIME, SCALE, WAIT,   # noqa: E402
+                    attach, wait_for)
 from daemon import ROOT, Daemon         # noqa: E402
 
 FOLDER = os.path.join(ROOT, "examples")
@@ -67,6 +68,31 @@ def test_first(daemon):
         assert Program(daemon.path, program).end() == \
             ["session 1001 has expired: 42"]
         assert time.monotonic() - before >= 2
+
+
+def test_durable():
+    """The daemon is killed with -9, and a trial ends before the next one starts."""
+    seconds = 4 * SCALE
+    for program in each("durable"):
+        with tempfile.TemporaryDirectory() as folder:
+            path, options = os.path.join(folder, "socket"), ["--journal", folder]
+            with Daemon() as plain:
+                assert "no journal" in Program(plain.path, program).end(1)
+            first = Daemon(path=path, options=options)
+            assert first.wait_ready(), first.log()
+            for number, after in (8, 3600), (8, seconds), (7, 0):
+                armed = Program(path, program, "arm", str(number), str(after))
+                assert armed.end() == []
+            running = Program(path, program, "2")
+            assert running.line() == "trial 7 has ended"
+            with attach(path, "trials", DURABLE | KEYED | ACKING, REALTIME) as client:
+                assert wait_for(lambda: client.stat().acks == 1)
+            first.remove()
+            time.sleep(seconds)
+            with Daemon(path=path, options=options):
+                rest = running.end()
+            assert len(rest) == 1 and \
+                rest[0].startswith("trial 8 has ended, while there was no daemon"), rest
 
 
 def test_poll(daemon):
@@ -209,6 +235,8 @@ def test_a_daemon_that_ends():
                 if text:
                     running.write(text)
                 assert running.line()
+            # The end of its input would be another reason to end.
+            running.process.wait(WAIT)
             said = running.end(1)
             assert GONE in said, (name, said)
 

@@ -22,7 +22,7 @@ chmod +x "$dir/bin"/*
 PATH=$dir/bin:$PATH
 
 start() {
-	build/expiryd --socket "$dir/socket" --engine embedded \
+	build/expiryd --socket "$dir/socket" --engine embedded --journal "$dir/journal" \
 		>"$dir/daemon" 2>&1 &
 	daemon=$!
 	until expiryctl status >/dev/null 2>&1; do
@@ -56,6 +56,17 @@ arm() {
 		expiryctl --queue sessions arm +1h 3
 }
 
+# A timer that the journal keeps is not lost.
+arm_durable() {
+	expiryctl --queue kept --durable arm --id 7 +1h 4
+}
+
+durable_alone() {
+	mv "$dir/journal" "$dir/moved" && mkdir -m 700 "$dir/journal" && start &&
+		arm_durable && quiet upgrade 1.0 && quiet remove && stop &&
+		! grep 'end with the daemon' "$dir/daemon"
+}
+
 hangs() {
 	kill -STOP $daemon
 	quiet upgrade 1.0
@@ -74,9 +85,11 @@ gone() {
 	quiet remove
 }
 
+mkdir -m 700 "$dir/journal"
 is 'the daemon starts' start
 is 'nothing is said where no timer is lost' quiet upgrade 1.0
 is 'timers are armed' arm
+is 'and one that is durable' arm_durable
 is 'an upgrade says how many are lost' says upgrade 1.0
 is 'so does a removal' says remove
 is 'not so the old script of a failed upgrade' quiet failed-upgrade 1.0
@@ -88,6 +101,7 @@ is 'the daemon names the queues' stop
 is 'with their numbers' grep '3 timers end with the daemon: leases 2, sessions 1' \
 	"$dir/daemon"
 is 'nothing is said where the daemon is gone' quiet upgrade 1.0
+is 'nor where all timers are durable' durable_alone
 is 'a broken tool stops no upgrade' broken
 is 'nor one that is gone' gone
 tap_end

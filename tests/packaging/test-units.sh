@@ -27,6 +27,28 @@ verify_user() {
 	! grep -e expiryd "$dir/verify"
 }
 
+# systemd makes the directory of the journal, and names it in the environment: a durable
+# queue can be made without any setting, as the service's unit and a user's say.
+journal() {
+	grep -x 'StateDirectory=expiryd' "$1" && grep -x 'StateDirectoryMode=0700' "$1" &&
+		mkdir -p -m 700 "$dir/state" || return
+	STATE_DIRECTORY=$dir/state build/expiryd --engine embedded \
+		--socket "$dir/durable" >"$dir/said" 2>&1 &
+	daemon=$!
+	until build/expiryctl --socket "$dir/durable" status; do
+		kill -0 $daemon || break
+		sleep 0.1
+	done
+	build/expiryctl --socket "$dir/durable" --queue leases --durable arm --id 7 +1h
+	status=$?
+	kill $daemon
+	wait $daemon
+	[ $status = 0 ] && build/expiryctl journal check "$dir/state" | grep 'timers 1$'
+	status=$?
+	rm -rf "$dir/state"
+	return $status
+}
+
 # As many threads as there may be have rings within the unit's limit.
 most_threads() {
 	mkdir "$dir/threads" && chmod 755 "$dir" "$dir/threads" &&
@@ -141,6 +163,8 @@ sed -i "s|/usr/bin/|$dir/usr/bin/|" "$units/expiry-exporter.service"
 is 'units are understood' verify
 is 'and those for a user' verify_user
 is 'which serve where the library looks' user_socket
+is 'the service journals out of the box' journal "$units/expiryd.service"
+is "and so does a user's" journal "$user_units/expiryd.service"
 is 'the service is shut in: at most 1.5 of 10' secure expiryd.service
 is 'and so is the exporter of metrics' secure expiry-exporter.service
 is 'which starts only if enabled' not_started

@@ -58,8 +58,11 @@ class Queue:
 
     def receive(self, count):
         """Takes the replies, and notes the state after each."""
+        self.note(self.connection.replies(count))
+
+    def note(self, replies):
         state = self.sums[-1]
-        for reply in self.connection.replies(count):
+        for reply in replies:
             assert reply.status == 0 or reply.op != ARM, reply
             if not reply.status:
                 old = self.timers.pop(reply.id, None)

@@ -129,6 +129,13 @@ ssize_t call_send(int fd, const void *data, size_t len, int flags)
 	return n;
 }
 
+/* Lets a program find no connection. */
+static int refuse(int error)
+{
+	oracle_unconnected(thread_data(), -error);
+	return fail(error);
+}
+
 int __wrap_socket(int domain, int type, int protocol)
 {
 	(void)domain;
@@ -136,7 +143,7 @@ int __wrap_socket(int domain, int type, int protocol)
 	(void)protocol;
 	if (!thread_is_program())
 		return file_new(FILE_MANAGER, NULL);
-	return hits(sim.error) ? fail(EMFILE) : file_new(FILE_STREAM, NULL);
+	return hits(sim.error) ? refuse(EMFILE) : file_new(FILE_STREAM, NULL);
 }
 
 int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
@@ -146,9 +153,9 @@ int __wrap_connect(int fd, const struct sockaddr *addr, socklen_t len)
 	if (!thread_is_program())
 		return __real_connect(fd, addr, len);
 	if (hits(10 * sim.error))
-		return fail(errors[rng_below(&sim.kernel, 4)]);
+		return refuse(errors[rng_below(&sim.kernel, 4)]);
 	file_of(fd)->stream = program_connect();
-	return file_of(fd)->stream ? 0 : fail(EAGAIN);
+	return file_of(fd)->stream ? 0 : refuse(EAGAIN);
 }
 
 int __wrap_fcntl(int fd, int command, ...)

@@ -53,7 +53,7 @@ void declared_init(struct rng *rng)
 {
 	uint32_t i;
 
-	sim.declares = rng_hits(rng, 400);
+	sim.declares = rng_hits(rng, 400) && !sim.crashes;
 	for (i = 0; sim.declares && i < FILES; i++)
 		if (rng_hits(rng, 300))
 			change(i, rng);

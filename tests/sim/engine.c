@@ -16,6 +16,7 @@
 #include "daemon/util/util.h"
 #include "tests/core/horrible.h"
 #include "tests/sim/file.h"
+#include "tests/sim/lives.h"
 
 extern const struct engine_ops engine_fast;
 static struct engine_ops ops;
@@ -118,8 +119,10 @@ static void check_answer(struct twin *twin, struct request *request,
 	request->result = *answer;
 	if (answer->status == -ENOMEM && sim.has_failed)
 		return;
-	if (twin->is_unsure)
+	if (twin->is_unsure) {
+		past_spoil(inside_name(twin->queue->owner));
 		return;
+	}
 	horrible_submit(&twin->horrible, &expected, twin_now(twin),
 			twin->mode & EXPIRY_MODE_KEYED || answer->status ? 0 :
 			answer->id);
@@ -130,6 +133,11 @@ static void check_answer(struct twin *twin, struct request *request,
 			 answer->flags, (unsigned long long)answer->deadline_ns,
 			 expected.status, expected.flags,
 			 (unsigned long long)expected.deadline_ns);
+	if (inside_is_durable(twin->queue->owner))
+		request->change = past_note(inside_name(twin->queue->owner),
+					    answer,
+					    horrible_find(&twin->horrible,
+							  answer->id));
 }
 
 /* Does a batch, or the part of it before the engine fails. */
@@ -164,6 +172,20 @@ static int do_submit(struct engine_queue *queue, struct engine_io *io)
 
 /* -------------------------------------------------------------- expirations */
 
+/* Lets the consumer and the observers expect what the daemon makes of expirations. */
+static void expect(const struct engine_queue *queue,
+		   const struct expiry_record *records, uint32_t nr,
+		   struct peer *consumer)
+{
+	struct expiry_record *marked = sim_alloc(nr * sizeof(*marked));
+
+	memcpy(marked, records, nr * sizeof(*marked));
+	inside_mark(queue->owner, marked, nr);
+	peer_expect(consumer, marked, nr);
+	inside_copy(queue->owner, marked, nr);
+	sim_free(marked);
+}
+
 static int do_collect(struct engine_queue *queue, struct engine_io *io,
 		      struct peer *consumer)
 {
@@ -190,10 +212,8 @@ static int do_collect(struct engine_queue *queue, struct engine_io *io,
 	}
 	if (r > 0)
 		sim.expirations += r;
-	if (r > 0 && consumer) {
-		peer_expect(consumer, io->records, r);
-		inside_copy(queue->owner, io->records, r);
-	}
+	if (r > 0 && consumer)
+		expect(queue, io->records, r, consumer);
 	return r;
 }
 
@@ -255,7 +275,9 @@ static int sim_submit(struct engine_queue *queue, struct engine_io *io)
 
 	inside_check_overdue(io);
 	sim.shield++;
-	r = hits(sim.slow) ? do_later(queue, io, false) : do_submit(queue, io);
+	/* The order of the journal is that of the answers. */
+	r = hits(sim.slow) && !inside_is_durable(queue->owner) ?
+	    do_later(queue, io, false) : do_submit(queue, io);
 	sim.shield--;
 	return r;
 }
@@ -414,9 +436,74 @@ static int sim_rewind(struct engine_queue *queue)
 static int sim_submit_now(struct engine_queue *queue,
 			  struct expiry_record *records, uint32_t count)
 {
-	if (count != 1 || records->op != EXPIRY_OP_QUERY)
-		twin_of(queue)->is_unsure = true;
-	return engine_fast.submit_now(queue, records, count);
+	struct twin *twin = twin_of(queue);
+	struct expiry_record *asked;
+	uint32_t i;
+	int r;
+
+	if (sim.phase != SIM_START) {
+		if (count != 1 || records->op != EXPIRY_OP_QUERY)
+			twin->is_unsure = true;
+		return engine_fast.submit_now(queue, records, count);
+	}
+	/* The daemon makes a durable queue anew. */
+	asked = sim_alloc(count * sizeof(*asked));
+	memcpy(asked, records, count * sizeof(*asked));
+	r = engine_fast.submit_now(queue, records, count);
+	for (i = 0; i < count; i++) {
+		horrible_submit(&twin->horrible, &asked[i], twin_now(twin), 0);
+		if (memcmp(&asked[i], &records[i], sizeof(asked[i])))
+			sim_fail("queue %.24s: op %u of id %llx is answered %d at the start, and should be %d",
+				 inside_name(queue->owner), records[i].op,
+				 (unsigned long long)records[i].id,
+				 records[i].status, asked[i].status);
+	}
+	sim_free(asked);
+	return r;
+}
+
+bool engine_removes(const char *name)
+{
+	struct list *entry;
+
+	for (entry = twins.next; entry != &twins; entry = entry->next) {
+		const void *owner =
+			container_of(entry, struct twin, all)->queue->owner;
+
+		if (inside_is_removed(owner) &&
+		    !strncmp(inside_name(owner), name, EXPIRY_NAME_MAX))
+			return true;
+	}
+	return false;
+}
+
+int engine_rows(const char *name, struct expiry_record *rows, uint32_t max,
+		uint32_t *clock_idp)
+{
+	struct list *entry;
+	uint64_t cursor = 0;
+	uint32_t nr = 0;
+	int n;
+
+	for (entry = twins.next; entry != &twins; entry = entry->next) {
+		struct twin *twin = container_of(entry, struct twin, all);
+
+		if (!inside_is_durable(twin->queue->owner) ||
+		    strncmp(inside_name(twin->queue->owner), name,
+			    EXPIRY_NAME_MAX))
+			continue;
+		do {
+			n = engine_fast.scan(twin->queue, rows + nr, max - nr,
+					     &cursor);
+			if (n < 0)
+				sim_fail("a queue cannot be scanned: %s",
+					 strerror(-n));
+			nr += n;
+		} while (cursor && nr < max);
+		*clock_idp = twin->clock_id;
+		return nr;
+	}
+	return -1;
 }
 
 static int sim_scan(struct engine_queue *queue, struct expiry_record *records,
@@ -551,6 +638,10 @@ void engine_check_idle(void)
 				 inside_name(twin->queue->owner),
 				 consumer->number);
 		if (consumer->given <= consumer->collected)
+			continue;
+		/* They come behind rows that wait for a checkpoint. */
+		if (inside_journal_fails() &&
+		    (consumer->is_durable || inside_lacks_buffers()))
 			continue;
 		if (next_ns <= sim_now(twin->clock_id))
 			sim_fail("queue %.24s: a timer is due since %llu ns, client %u has credit for %llu, and the daemon sleeps",

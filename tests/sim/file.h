@@ -20,6 +20,7 @@ enum file_kind {
 	FILE_EPOLL,
 	FILE_QUEUE,
 	FILE_MANAGER,
+	FILE_BOOT,
 };
 
 /* A descriptor in an epoll file. */

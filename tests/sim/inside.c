@@ -10,6 +10,7 @@
 #include "daemon/client/client.h"
 #include "daemon/queue/access.h"
 #include "daemon/queue/context.h"
+#include "daemon/queue/durable.h"
 #include "daemon/queue/queue-file.h"
 #include "daemon/queue/queue.h"
 #include "daemon/queue/store.h"
@@ -18,7 +19,7 @@
 #include "daemon/util/group.h"
 #include "daemon/util/list.h"
 #include "daemon/util/util.h"
-#include "tests/sim/sim.h"
+#include "tests/sim/lives.h"
 
 #define check(condition) \
 	do { \
@@ -285,20 +286,37 @@ bool inside_has_buffer(const struct io_uring *ring)
 	return container_of(ring, struct context, loop.ring)->buffers.nr_free;
 }
 
-void inside_check_victim(const struct peer *peer)
+/* Returns the daemon's client of a connection, NULL = it has none. */
+static const struct client *client_of(const struct peer *peer)
 {
-	const struct client *client, *victim = NULL;
 	const struct list *all, *entry;
 	uint32_t i;
 
 	for (i = 0; i < shared->nr; i++) {
 		all = &shared->contexts[i]->connections->clients;
 		for (entry = all->next; entry != all; entry = entry->next) {
-			client = container_of(entry, struct client, all);
+			const struct client *client =
+				container_of(entry, struct client, all);
+
 			if (stream_of(client->fd)->peer == peer)
-				victim = client;
+				return client;
 		}
 	}
+	return NULL;
+}
+
+bool inside_is_blocked(const struct peer *peer)
+{
+	const struct client *client = shared ? client_of(peer) : NULL;
+
+	return client && client->blocked;
+}
+
+void inside_check_victim(const struct peer *peer)
+{
+	const struct client *client, *victim = client_of(peer);
+	const struct list *all, *entry;
+
 	if (!victim)
 		return;
 	check(victim->blocked);
@@ -487,6 +505,137 @@ void inside_copy(const void *owner, const struct expiry_record *records,
 		peer_expect(stream_of(container_of(entry, struct client,
 						   observer)->fd)->peer,
 			    records, nr);
+}
+
+/* -------------------------------------------------------------- durable queues */
+
+bool inside_is_durable(const void *owner)
+{
+	const struct queue *queue = owner;
+
+	return queue && queue->journal_number;
+}
+
+bool inside_is_removed(const void *owner)
+{
+	const struct queue *queue = owner;
+
+	return queue && (!queue->user || queue->dying);
+}
+
+void inside_mark(const void *owner, struct expiry_record *records, uint32_t nr)
+{
+	const struct queue *queue = owner;
+	uint32_t i;
+
+	for (i = 0; i < nr && queue->journal_number; i++) {
+		if (records[i].deadline_ns < queue->late_before_ns)
+			records[i].flags |= EXPIRY_F_LATE;
+		if (records[i].deadline_ns < queue->again_before_ns)
+			records[i].flags |= EXPIRY_F_REDELIVERED;
+	}
+}
+
+struct peer *inside_only_client(const void *owner)
+{
+	const struct queue *queue = owner;
+	const struct list *all = &queue->context->connections->clients;
+	const struct list *entry;
+
+	for (entry = all->next; entry != all; entry = entry->next) {
+		const struct client *client =
+			container_of(entry, struct client, all);
+
+		if (client->queue == queue && !client->observes)
+			return stream_of(client->fd)->peer;
+	}
+	sim_fail("queue %.24s is dropped by nobody", queue->name);
+}
+
+void inside_want_checkpoint(struct rng *rng)
+{
+	uint32_t i = rng_below(rng, 8);
+
+	if (shared && i < shared->nr && rng_hits(rng, 200) &&
+	    shared->contexts[i]->durable)
+		shared->contexts[i]->durable->wants_checkpoint = true;
+}
+
+bool inside_journal_fails(void)
+{
+	uint32_t i;
+
+	for (i = 0; shared && i < shared->nr; i++) {
+		const struct durable *durable = shared->contexts[i]->durable;
+
+		if (durable && (durable->journal.state > JOURNAL_OPEN ||
+				durable->journal.is_full ||
+				durable->journal.retry_ns > sim.mono_ns))
+			return true;
+	}
+	return false;
+}
+
+bool inside_lacks_buffers(void)
+{
+	uint32_t i;
+
+	for (i = 0; shared && i < shared->nr; i++)
+		if (!shared->contexts[i]->buffers.nr_free ||
+		    !shared->contexts[i]->buffers.spare)
+			return true;
+	return false;
+}
+
+static void trace_journal(const struct context *context)
+{
+	const struct durable *durable = context->durable;
+	const struct journal *journal = &durable->journal;
+
+	trace("thread %u: journal state %u, blocks %llu written, %llu durable, %llu answered of %llu; %u records gather, %u segments ahead, retry at %llu%s%s%s%s",
+	      context->number, journal->state,
+	      (unsigned long long)journal->written,
+	      (unsigned long long)journal->durable,
+	      (unsigned long long)journal->acked,
+	      (unsigned long long)journal->next_lsn - 1,
+	      journal->gather[journal->gathering].block->count,
+	      journal->nr_ahead, (unsigned long long)journal->retry_ns,
+	      journal->committing ? ", commits" : "",
+	      journal->flushing ? ", flushes" : "",
+	      journal->making ? ", makes a segment" : "",
+	      journal->is_full ? ", is full" : "");
+	trace("thread %u: checkpoint state %u, room for %u, again at %llu%s%s",
+	      context->number, durable->checkpoint.state,
+	      checkpoint_room(&durable->checkpoint),
+	      (unsigned long long)durable->retry_ns,
+	      durable->checkpoint.writing ? ", writes" : "",
+	      durable->wants_checkpoint ? ", wanted" : "");
+}
+
+void inside_trace(void)
+{
+	uint32_t i;
+
+	for (i = 0; shared && i < shared->nr; i++)
+		if (shared->contexts[i] && shared->contexts[i]->durable)
+			trace_journal(shared->contexts[i]);
+}
+
+void __real_durable_make(struct queue *queue);
+void __wrap_durable_make(struct queue *queue);
+void __real_durable_drop(struct queue *queue);
+void __wrap_durable_drop(struct queue *queue);
+
+void __wrap_durable_make(struct queue *queue)
+{
+	__real_durable_make(queue);
+	past_made(queue->name);
+}
+
+void __wrap_durable_drop(struct queue *queue)
+{
+	inside_only_client(queue)->dropped = past_dropped(queue->name);
+	__real_durable_drop(queue);
 }
 
 const char *inside_name(const void *owner)

@@ -66,7 +66,7 @@ void manager_init(struct rng *rng)
 	setenv("NOTIFY_SOCKET", "@sim", 1);
 	manager.has_watchdog = rng_hits(rng, 500);
 	sim.busy_manager = rng_hits(rng, 500) ? 0 : 100;
-	sim.keeps = rng_hits(rng, 600);
+	sim.keeps = rng_hits(rng, 600) && !sim.crashes;
 	if (!sim.keeps)
 		return;
 	for (; name[0] < 'f'; name[0]++)

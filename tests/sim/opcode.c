@@ -7,6 +7,7 @@
 #include <string.h>
 #include <sys/socket.h>
 
+#include "tests/sim/lives.h"
 #include "tests/sim/ring.h"
 
 #define MULTISHOT_MAX	4	/* completions of one request at a time */
@@ -59,6 +60,7 @@ static bool recv_once(struct ring *r, struct op *op)
 	result = injected(stream);
 	if (result) {
 		stream->has_starved = false;
+		stream->was_in_vain = false;
 		op_done(r, op, result, 0);
 		return false;
 	}
@@ -83,6 +85,7 @@ static bool recv_once(struct ring *r, struct op *op)
 			return false;
 		}
 		stream->has_starved = false;
+		stream->was_in_vain = false;
 		buf = ring_take_buffer(r);
 		to = (void *)(uintptr_t)buf->addr;
 		if (!len || len > buf->len)
@@ -128,8 +131,9 @@ static void send_done(struct ring *r, struct op *op, int result, size_t total)
 {
 	struct stream *stream = stream_of(op->sqe.fd);
 	static uint64_t moves;
+	bool blocked = stream->was_short && inside_is_blocked(stream->peer);
 
-	if (result > 0 || (result < (int)total && !stream->was_short))
+	if (blocked ? result > 0 : result < (int)total)
 		stream->moved = ++moves;
 	if (result < (int)total)
 		stream->was_short = true;
@@ -204,6 +208,38 @@ static void do_read(struct ring *r, struct op *op)
 	op_done(r, op, result, 0);
 }
 
+/* ------------------------------------------------------------------- the disk */
+
+static struct op *op_after(struct ring *r, const struct op *write)
+{
+	struct op *op;
+
+	for_each_op(op, r)
+		if (op->after == write)
+			return op;
+	return NULL;
+}
+
+/* Writes. A failed or partial write cancels the sync behind it. */
+static void do_write(struct ring *r, struct op *op)
+{
+	struct op *sync = op_after(r, op);
+	int result;
+
+	if (sum_of(op) != op->sum)
+		sim_fail("memory changed while it is being written");
+	result = disk_write(op->sqe.fd, op->iov[0].iov_base,
+			    op->iov[0].iov_len, op->sqe.off);
+	if (sync)
+		sync->after = NULL;
+	if (sync && result < (int)op->iov[0].iov_len) {
+		op_done(r, op, result, 0);
+		op_done(r, sync, -ECANCELED, 0);
+	} else {
+		op_done(r, op, result, 0);
+	}
+}
+
 /* ------------------------------------------------------------------- timeouts */
 
 static uint32_t clock_of(uint32_t flags)
@@ -268,6 +304,19 @@ static int cancel(struct ring *r, const struct io_uring_sqe *sqe)
 
 /* ------------------------------------------------------------------- requests */
 
+/* Checks that a receive waits until there is a buffer. Completions between its
+ * preparation and its submission may take the one that it was for; but not twice.
+ */
+static void check_starved(struct ring *r, struct stream *stream, int fd)
+{
+	bool is_in_vain = stream->has_starved && !inside_has_buffer(r->ring);
+
+	if (is_in_vain && stream->was_in_vain)
+		sim_fail("descriptor %d is received from again, and there is no buffer",
+			 fd);
+	stream->was_in_vain = is_in_vain;
+}
+
 void op_issue(struct ring *r, const struct io_uring_sqe *sqe)
 {
 	struct op *op = sim_alloc(sizeof(*op)), *last = r->last;
@@ -278,11 +327,8 @@ void op_issue(struct ring *r, const struct io_uring_sqe *sqe)
 	r->last = sqe->flags & IOSQE_IO_LINK ? op : NULL;
 	switch (sqe->opcode) {
 	case IORING_OP_RECV:
-		if (sqe->flags & IOSQE_BUFFER_SELECT &&
-		    stream_of(sqe->fd)->has_starved &&
-		    !inside_has_buffer(r->ring))
-			sim_fail("descriptor %d is received from again, and there is no buffer",
-				 sqe->fd);
+		if (sqe->flags & IOSQE_BUFFER_SELECT)
+			check_starved(r, stream_of(sqe->fd), sqe->fd);
 		/* A link is whole before anything of it completes. */
 		if (!(sqe->ioprio & IORING_RECVSEND_POLL_FIRST) &&
 		    !r->last && recv_is_ready(op))
@@ -304,6 +350,15 @@ void op_issue(struct ring *r, const struct io_uring_sqe *sqe)
 		op->nr_iov = msg->msg_iovlen;
 		op->sum = sum_of(op);
 		do_send(r, op);
+		break;
+	case IORING_OP_WRITE:
+		op->iov[0].iov_base = (void *)(uintptr_t)sqe->addr;
+		op->iov[0].iov_len = sqe->len;
+		op->nr_iov = 1;
+		op->sum = sum_of(op);
+		break;
+	case IORING_OP_FSYNC:
+		op->after = last;
 		break;
 	case IORING_OP_ACCEPT:
 	case IORING_OP_POLL_ADD:
@@ -344,6 +399,10 @@ bool op_is_ready(const struct op *op)
 	case IORING_OP_TIMEOUT:
 	case IORING_OP_LINK_TIMEOUT:
 		return op->due_ns <= sim_now(op->clock_id);
+	case IORING_OP_WRITE:
+		return true;
+	case IORING_OP_FSYNC:
+		return !op->after;
 	default:
 		return file_is_readable(op->sqe.fd);
 	}
@@ -366,6 +425,12 @@ void op_complete(struct ring *r, struct op *op)
 		break;
 	case IORING_OP_READ:
 		do_read(r, op);
+		break;
+	case IORING_OP_WRITE:
+		do_write(r, op);
+		break;
+	case IORING_OP_FSYNC:
+		op_done(r, op, disk_sync(op->sqe.fd), 0);
 		break;
 	case IORING_OP_POLL_ADD:
 		op_done(r, op, 1, 0);

@@ -102,7 +102,16 @@ static bool same(const struct expiry_record *a, const struct expiry_record *b)
 
 /* --------------------------------------------------------------------- the wire */
 
-/* Checks that no request in doubt is overtaken: its timer could expire twice. */
+/* Returns whether the present call has taken as long as it may. */
+static bool is_overdue(const struct program *p)
+{
+	return p->options.timeout_ms &&
+	       sim.mono_ns - p->call_ns >= p->options.timeout_ms * SIM_MS;
+}
+
+/* Checks that no request in doubt is overtaken: its timer could expire twice. Those of
+ * a call that times out are the program's.
+ */
 static void check_credit(struct program *p, struct peer *peer, uint32_t credit)
 {
 	uint64_t open = peer->given + credit - peer->nr_taken;
@@ -114,6 +123,8 @@ static void check_credit(struct program *p, struct peer *peer, uint32_t credit)
 	for (i = p->done; i < p->nr_calls; i++) {
 		const struct call *call = &p->calls[i];
 
+		if (!call->is_posted && is_overdue(p))
+			continue;
 		if (call->nr_sent && !call->is_done && !call->is_answered &&
 		    !call->is_doomed && call->sent_on != peer)
 			fail(p, "credit is sent before request %u, which is in doubt",
@@ -284,6 +295,20 @@ void oracle_lost(struct program *p)
 		p->calls[i].is_doomed = !p->calls[i].is_answered;
 	if (!observes(p))
 		p->nr_droppable = p->nr_events;
+	/* One that came with the end may be lost, as those without a connection. */
+	p->nr_clock_lost = p->nr_clock_sets;
+}
+
+void oracle_unconnected(struct program *p, int error)
+{
+	/* A server that does not run is waited for. */
+	if (error == -ECONNREFUSED || error == -ENOENT) {
+		p->refused_ns = 0;
+		return;
+	}
+	if (!p->refused_ns)
+		p->refused_ns = sim.mono_ns;
+	p->refusal = error;
 }
 
 void oracle_reset(struct program *p)
@@ -296,6 +321,7 @@ void oracle_reset(struct program *p)
 	p->missed = 0;
 	p->has_clock_set = false;
 	p->nr_clock_sets = 0;
+	p->nr_clock_lost = 0;
 	p->is_late = false;
 	p->granted = 0;
 	p->losses = 0;
@@ -392,6 +418,8 @@ static void took_clock_set(struct program *p)
 	if (!p->nr_clock_sets)
 		fail(p, "CLOCK_SET, which did not arrive");
 	p->nr_clock_sets--;
+	if (p->nr_clock_lost > p->nr_clock_sets)
+		p->nr_clock_lost = p->nr_clock_sets;
 	p->has_clock_set = true;
 }
 
@@ -459,18 +487,25 @@ void oracle_took(struct program *p, const struct expiry_record *records, int nr)
 	forget_done(p);
 }
 
+/* Returns whether the daemon may have ended the connection. With declared queues the
+ * program's rights may have changed.
+ */
+static bool may_be_lost(const struct program *p)
+{
+	return p->peer->may_end || sim.has_failed || sim.forgives ||
+	       sim.declares;
+}
+
 void oracle_failed(struct program *p, int error)
 {
-	bool is_late = p->options.timeout_ms &&
-		       sim.mono_ns - p->call_ns >= p->options.timeout_ms * SIM_MS;
+	bool is_late = is_overdue(p);
 
 	if (p->error && error && error != p->error)
 		fail(p, "it fails with %s, and was broken by %s",
 		     strerror(-error), strerror(-p->error));
 	switch (-error) {
 	case 0:
-		if (!p->losses && !is_late && !p->peer->may_end &&
-		    !sim.has_failed && !sim.forgives)
+		if (!p->losses && !is_late && !may_be_lost(p))
 			fail(p, "it gives up for no reason");
 		p->is_late = is_late;
 		return;
@@ -479,15 +514,14 @@ void oracle_failed(struct program *p, int error)
 			fail(p, "it is timed out too early");
 		break;
 	case ECONNRESET:
-		/* With declared queues its rights may have changed. */
-		if (!p->peer->may_end && !sim.has_failed && !sim.forgives &&
-		    !sim.declares)
+		if (!may_be_lost(p))
 			fail(p, "its connection is lost for no reason");
 		if (reconnects(p))
 			fail(p, "it does not reconnect");
 		break;
 	case ESTALE:
-		if (!p->topic->nr_drops)
+		/* One that is being read is freed later. */
+		if (!p->topic->nr_drops && !engine_removes(p->topic->name))
 			fail(p, "its queue is not lost");
 		break;
 	default:
@@ -546,7 +580,7 @@ void oracle_quiet(struct program *p)
 			fail(p, "expiration %u did not reach the program", i);
 	}
 	p->nr_taken = p->nr_events;
-	if (p->nr_clock_sets && !p->has_clock_set)
+	if (p->nr_clock_sets > p->nr_clock_lost && !p->has_clock_set)
 		fail(p, "CLOCK_SET did not reach the program");
 	if (!(p->options.flags & EXPIRY_OPEN_CONSUME) || p->peer->may_end ||
 	    p->peer->written % SIM_RECORD)

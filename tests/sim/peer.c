@@ -8,6 +8,7 @@
 #include <string.h>
 #include <time.h>
 
+#include "tests/sim/lives.h"
 #include "tests/sim/program.h"
 
 #define CREDIT_MOST	64
@@ -16,7 +17,6 @@
 struct peer **peers;
 uint32_t nr_peers;
 static uint32_t first_peer;	/* all before are gone */
-static bool has_lied;
 
 static void peer_fail(const struct peer *peer, const struct expiry_record *r,
 		      const char *why)
@@ -43,11 +43,14 @@ static bool is_allowed(const struct peer *peer,
 	case -EDQUOT:
 		return asked->op == EXPIRY_OP_ARM;
 	case -ENOENT:
-		/* It asked for no queue. */
-		return peer->is_dropped || (!peer->hello.name[0] &&
+		/* It asked for no queue, or was refused a DROP that is done. */
+		return peer->is_dropped || peer->dropped ||
+		       (!peer->hello.name[0] &&
 		       peer->hello.flags == EXPIRY_HELLO_EXISTING);
 	case -EIO:
-		return sim.broken;
+		return sim.broken || (peer->is_durable && disk_has_failed());
+	case -ENOSPC:
+		return peer->is_durable && disk_has_failed();
 	case -ENOMEM:
 		return sim.has_failed;
 	case -EINVAL:
@@ -66,7 +69,9 @@ static bool is_hello_allowed(const struct peer *peer, int status)
 	case 0:
 		return true;
 	case -EINVAL:
-		return has_lied;
+		return sim.has_lied;
+	case -EIO:
+		return peer->topic->is_durable && disk_has_failed();
 	case -EPROTO:
 	case -EPROTONOSUPPORT:
 	case -EOPNOTSUPP:
@@ -105,6 +110,9 @@ static void hello_answered(struct peer *peer, const struct expiry_record *r)
 		peer->may_end = true;
 	} else {
 		peer->is_open = true;
+		peer->is_durable = r->flags & EXPIRY_HELLO_DURABLE;
+		if (peer->is_durable)
+			past_attached(peer->hello.name);
 		sim.connections++;
 	}
 }
@@ -131,6 +139,20 @@ static bool is_last(struct peer *peer, const struct expiry_record *r)
 	}
 }
 
+/* Returns whether the engine's answer was refused, because the disk has failed. */
+static bool is_refused_late(const struct peer *peer,
+			    const struct request *request,
+			    const struct expiry_record *r)
+{
+	struct expiry_record expected = request->result;
+
+	if (!peer->is_durable || !disk_has_failed() || expected.status ||
+	    (r->status != -EIO && r->status != -ENOSPC))
+		return false;
+	expected.status = r->status;
+	return !memcmp(&expected, r, sizeof(*r));
+}
+
 static void answered(struct peer *peer, const struct expiry_record *r)
 {
 	struct request *request;
@@ -144,8 +166,11 @@ static void answered(struct peer *peer, const struct expiry_record *r)
 		peer_fail(peer, r, "a reply without a request");
 	request = &peer->requests[peer->answered];
 	if (request->is_submitted) {
-		if (memcmp(&request->result, r, sizeof(*r)))
+		if (memcmp(&request->result, r, sizeof(*r)) &&
+		    !is_refused_late(peer, request, r))
 			peer_fail(peer, r, "not the reply of the engine");
+		if (peer->is_durable && !r->status)
+			past_answered(peer->hello.name, request->change);
 		if (!r->status && r->op == EXPIRY_OP_ARM)
 			remember_id(peer->topic, r->id);
 		if (peer->program)
@@ -163,6 +188,8 @@ static void answered(struct peer *peer, const struct expiry_record *r)
 		peer_fail(peer, r, "a refused request has changed");
 	if (!is_last(peer, r)) {
 		peer->in_rows = true;
+		if (peer->is_durable && r->op == EXPIRY_OP_SCAN)
+			past_shown(peer->hello.name, r);
 		if (peer->program)
 			oracle_unit(peer, r);
 		return;
@@ -170,8 +197,11 @@ static void answered(struct peer *peer, const struct expiry_record *r)
 	peer->in_rows = false;
 	if (peer->program)
 		oracle_answered(peer, r);
-	if (r->op == EXPIRY_OP_DROP && !r->status)
+	if (r->op == EXPIRY_OP_DROP && !r->status) {
 		peer->is_dropped = true;
+		if (peer->is_durable)
+			past_answered(peer->hello.name, peer->dropped);
+	}
 	peer->answered++;
 }
 
@@ -220,6 +250,8 @@ static void expired(struct peer *peer, const struct expiry_record *r)
 	if (peer->hello.clock_id != CLOCK_REALTIME &&
 	    r->deadline_ns > sim_now(peer->hello.clock_id))
 		peer_fail(peer, r, "an expiration is early");
+	if (peer->is_durable)
+		past_expired(peer->hello.name, peer->hello.clock_id, r);
 	peer->nr_taken++;
 	if (peer->hello.flags & EXPIRY_HELLO_ACK && !peer->is_dropped &&
 	    !peer->program &&
@@ -227,7 +259,7 @@ static void expired(struct peer *peer, const struct expiry_record *r)
 		struct expiry_record ack = {
 			.op = EXPIRY_OP_ACK,
 			.id = r->id,
-			.cookie = (uint64_t)(peer->number + 1) << 32 | peer->nr,
+			.cookie = peer_tag(peer),
 		};
 
 		peer_add(peer, &ack);
@@ -330,6 +362,12 @@ void peer_check_end(const struct peer *peer)
 	/* Its rights have changed. */
 	if (sim.declares && peer->uid)
 		return;
+	/* Replies that it does not read, also that to HELLO, were in one piece with
+	 * others.
+	 */
+	if ((peer->is_durable || (peer->topic && peer->topic->is_durable)) &&
+	    disk_has_failed())
+		return;
 	sim_fail("client %u is ended %s", peer->number,
 		 peer->nr_partial ? "inside a record" : "without a reason");
 }
@@ -430,7 +468,7 @@ static void peer_connect(struct rng *rng)
 	if (rng_hits(rng, 400))
 		peer->kind = rng_below(rng, PEER_KINDS);
 	if (peer->kind == PEER_LIAR)
-		has_lied = true;
+		sim.has_lied = true;
 	peer_hello(peer, rng);
 	trace("client %u connects: kind %d, uid %u, queue '%s', flags %u",
 	      peer->number, peer->kind, peer->uid, peer->hello.name,
@@ -482,6 +520,7 @@ static void clock_step(struct rng *rng)
 	if (rng_hits(rng, 500))
 		by = -by;
 	trace("CLOCK_REALTIME is set by %lld", (long long)by);
+	past_clock();
 	sim.real_ahead += by;
 	sim.clock_sets++;
 	file_clock_set();
@@ -496,6 +535,10 @@ void peers_step(struct rng *rng)
 	struct peer *peer = some_peer(rng, &nr);
 
 	programs_step(rng);
+	if (sim.crashes) {
+		disk_step(rng);
+		inside_want_checkpoint(rng);
+	}
 
 	if (!peer || (nr < SIM_CLIENTS && what < 50)) {
 		peer_connect(rng);
@@ -548,6 +591,18 @@ bool peers_drain(void)
 	return some;
 }
 
+void peers_read_last(void)
+{
+	char data[4096];
+	uint32_t i;
+	size_t n;
+
+	for (i = first_peer; i < nr_peers; i++)
+		while (!peers[i]->is_gone &&
+		       (n = stream_read(peers[i]->stream, data, sizeof(data))))
+			peer_receive(peers[i], data, n);
+}
+
 void peers_close(void)
 {
 	uint32_t i;
@@ -567,6 +622,11 @@ void peers_check_idle(void)
 
 		if (peer->is_gone || peer->stream->len || !peer->stream->other ||
 		    peer->stream->other->fd < 0 || peer->stream->other->len)
+			continue;
+		/* Replies may wait for a checkpoint, and hold what others need. */
+		if (inside_journal_fails() &&
+		    (peer->topic->mode == EXPIRY_MODE_ALL ||
+		     inside_lacks_buffers()))
 			continue;
 		if (peer->has_ended)
 			sim_fail("client %u has ended, and is not", peer->number);

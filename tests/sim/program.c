@@ -337,7 +337,8 @@ void programs_start(struct rng *rng)
 {
 	uint32_t i;
 
-	nr_programs = rng_below(rng, PROGRAMS + 1);
+	/* None outlives the machine. */
+	nr_programs = sim.crashes ? 0 : rng_below(rng, PROGRAMS + 1);
 	for (i = 0; i < nr_programs; i++) {
 		programs[i].number = i;
 		thread_start_program(program_main, &programs[i]);

@@ -45,7 +45,8 @@ struct call {
  * @events: that arrived, @nr_events of them; @nr_taken by the program; those before
  *	@nr_droppable may come again instead
  * @missed: events that an observer's MISSED covers
- * @nr_clock_sets: arrived, less those that the program took, @has_clock_set
+ * @nr_clock_sets: arrived, less those that the program took, @has_clock_set; those that
+ *	a lost connection may have taken along: @nr_clock_lost
  * @is_late: a call ended early, perhaps because it timed out
  * @granted: manual credit that is not used up
  * @units: of the reply to the present call, @nr_units of them
@@ -80,6 +81,7 @@ struct program {
 	uint32_t nr_droppable;
 	uint64_t missed;
 	uint32_t nr_clock_sets;
+	uint32_t nr_clock_lost;
 	bool has_clock_set;
 	bool is_late;
 	uint32_t granted;
@@ -114,6 +116,8 @@ void oracle_sent(struct peer *peer, const struct expiry_record *record);
 void oracle_unit(struct peer *peer, const struct expiry_record *record);
 void oracle_answered(struct peer *peer, const struct expiry_record *record);
 void oracle_event(struct peer *peer, const struct expiry_record *record);
+/* The library found no connection: an error of its system call. */
+void oracle_unconnected(struct program *p, int error);
 /* The library gives up a connection. */
 void oracle_lost(struct program *p);
 /* Begins anew, with a new handle. */

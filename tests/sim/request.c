@@ -22,6 +22,10 @@ void topics_init(struct rng *rng)
 		topics[i].name[0] = 'a' + i;
 		topics[i].clock_id = clocks[rng_below(rng, 3)];
 		topics[i].mode = modes[rng_below(rng, 4)];
+		/* Three in five. */
+		topics[i].is_durable = sim.crashes && i < 3;
+		if (topics[i].is_durable)
+			topics[i].mode = EXPIRY_MODE_ALL;
 	}
 }
 
@@ -35,7 +39,12 @@ void topic_kind(char name, uint32_t *clock_idp, uint32_t *modep)
 
 static uint64_t tag_of(const struct peer *peer, uint32_t number)
 {
-	return (uint64_t)(peer->number + 1) << 32 | number;
+	return (uint64_t)(sim.life << 16 | (peer->number + 1)) << 32 | number;
+}
+
+uint64_t peer_tag(const struct peer *peer)
+{
+	return tag_of(peer, peer->nr);
 }
 
 uint32_t request_find(const struct peer *peer,
@@ -47,7 +56,7 @@ uint32_t request_find(const struct peer *peer,
 	for (i = peer->submitted + 1; peer->program && i < peer->nr; i++)
 		if (!memcmp(&peer->requests[i].record, record, sizeof(*record)))
 			return i;
-	if (peer->program || record->cookie >> 32 != peer->number + 1 ||
+	if (peer->program || record->cookie >> 32 != tag_of(peer, 0) >> 32 ||
 	    (uint32_t)record->cookie >= peer->nr)
 		return 0;
 	return record->cookie;
@@ -104,6 +113,8 @@ void peer_hello(struct peer *peer, struct rng *rng)
 		hello->flags |= EXPIRY_HELLO_OBSERVE;
 	if (rng_hits(rng, 50) && hello->name[0])
 		hello->flags |= EXPIRY_HELLO_EXISTING;
+	if (peer->topic->is_durable && hello->name[0])
+		hello->flags |= EXPIRY_HELLO_DURABLE;
 	if (peer->kind == PEER_LIAR && rng_hits(rng, 200)) {
 		peer->may_end = true;
 		switch (rng_below(rng, 5)) {
@@ -274,7 +285,7 @@ void make_request(const struct topic *topic, struct expiry_record *record,
 /* Adds a request of any kind. */
 void peer_ask(struct peer *peer, struct rng *rng)
 {
-	struct expiry_record record = { .cookie = tag_of(peer, peer->nr) };
+	struct expiry_record record = { .cookie = peer_tag(peer) };
 
 	if (rng_below(rng, 1000) < 965)
 		make_request(peer->topic, &record, rng);

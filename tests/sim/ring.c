@@ -7,6 +7,7 @@
 #include <errno.h>
 #include <sanitizer/asan_interface.h>
 
+#include "tests/sim/lives.h"
 #include "tests/sim/ring.h"
 
 #define RINGS		8
@@ -216,6 +217,21 @@ uint64_t rings_next_ns(void)
 		}
 	}
 	return next_ns;
+}
+
+void rings_write_some(struct rng *rng)
+{
+	struct ring *r;
+	struct op *op;
+
+	for_each_ring(r)
+		for_each_op(op, r)
+			if (op->sqe.opcode == IORING_OP_WRITE &&
+			    rng_hits(rng, 500))
+				disk_write_late(op->sqe.fd,
+						op->iov[0].iov_base,
+						op->iov[0].iov_len,
+						op->sqe.off);
 }
 
 bool rings_use(int fd, bool sends)

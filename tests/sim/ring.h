@@ -12,6 +12,7 @@
 /**
  * struct op - a request under way
  * @limits: a link timeout: what it limits
+ * @after: a sync: the write before it
  * @iov: what is sent, @nr_iov pieces with the sum @sum
  * @due_ns: of a timeout, on @clock_id
  */
@@ -19,6 +20,7 @@ struct op {
 	struct list all;
 	struct io_uring_sqe sqe;
 	struct op *limits;
+	struct op *after;
 	struct iovec iov[16];
 	uint32_t nr_iov;
 	uint64_t sum;

@@ -114,8 +114,9 @@ static void print_command(uint64_t seed, const bool *keep)
 {
 	uint32_t i, nr = 0;
 
-	printf("# repeat: build/tests/sim/sim --seed %llu --steps %u --keep ",
-	       (unsigned long long)seed, sim.steps);
+	printf("# repeat: build/tests/sim/sim %s--seed %llu --steps %u --keep ",
+	       sim.crashes ? "--crashes " : "", (unsigned long long)seed,
+	       sim.steps);
 	for (i = 0; i < sim.steps; i++)
 		if (keep[i])
 			printf("%s%u", nr++ ? "," : "", i);

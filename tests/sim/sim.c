@@ -10,8 +10,8 @@
 
 #include "daemon/util/config.h"
 #include "daemon/util/notify.h"
+#include "tests/sim/lives.h"
 #include "tests/sim/runs.h"
-#include "tests/sim/sim.h"
 
 #define STEPS		1500
 #define RUN_LIMIT_S	60
@@ -22,6 +22,7 @@ void sim_fail(const char *format, ...)
 {
 	va_list ap;
 
+	inside_trace();
 	fflush(stdout);
 	fprintf(stderr, "seed %llu, step %u: ", (unsigned long long)sim.seed,
 		sim.step);
@@ -106,9 +107,24 @@ static void set_base(struct config *config, struct rng *rng)
 			       rng_hits(rng, 500) ? "sorted" : "subtree");
 }
 
+/* Gives the daemon a journal, and leaves out what forgets timers. */
+static void set_crashes(struct config *config)
+{
+	strcpy(config->journal, "/journal");
+	sim.commits_late = sim.seed % 4 == 3;
+	strcpy(config->commit, sim.commits_late ? "100ms" : "flushed");
+	sim.broken = 0;
+}
+
+static struct config config;
+
+static void run_world(void)
+{
+	world_run(&config, configure);
+}
+
 void sim_run(void)
 {
-	struct config config;
 	struct rng rng = { sim.seed };
 
 	rng_next(&rng);
@@ -117,13 +133,18 @@ void sim_run(void)
 	topics_init(&rng);
 	set_kernel(&rng);
 	set_base(&base, &rng);
+	if (sim.crashes)
+		set_crashes(&base);
 	configure(&config);
 	manager_init(&rng);
 	declared_init(&rng);
 	trace("%u threads, %u buffers of %u, engine slow %u, broken %u",
 	      (uint32_t)config.threads, (uint32_t)config.buffers,
 	      (uint32_t)config.buffer_size, sim.slow, sim.broken);
-	world_run(&config, configure);
+	if (sim.crashes)
+		lives_run(run_world);
+	else
+		run_world();
 }
 
 /* ------------------------------------------------------------------ the options */
@@ -154,6 +175,7 @@ static const struct option options[] = {
 	{ "stop", no_argument, NULL, 'e' },
 	{ "file", required_argument, NULL, 'f' },
 	{ "verbose", no_argument, NULL, 'v' },
+	{ "crashes", no_argument, NULL, 'c' },
 	{ 0 },
 };
 
@@ -192,6 +214,9 @@ int main(int argc, char **argv)
 			break;
 		case 'f':
 			runs.file = optarg;
+			break;
+		case 'c':
+			sim.crashes = true;
 			break;
 		case 'v':
 			sim.verbose = true;

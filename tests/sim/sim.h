@@ -1,7 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The daemon, and programs that use the library, in one process on a simulated
- * kernel: io_uring, sockets, clocks, memory and threads. Every decision comes from one seed, so a seed is a run.
+ * kernel: io_uring, sockets, clocks, memory and threads. Every decision comes from one
+ * seed, so a seed is a run.
  *
  *   sim.c         one run, and the options
  *   runs.c        many runs, shrinking
@@ -19,7 +20,8 @@
  *   engine.c      the embedded engine, slow or failing, beside a naive twin
  *   manager.c     the service manager, its watchdog and its store
  *   declared.c    the files of declared queues
- *   journal.c     the reader of the log
+ *   lives.c       several lives of the daemon on one disk; lives.h has its parts
+ *   log.c         the reader of the log
  *   inside.c      invariants of the daemon's own structs
  */
 #ifndef TESTS_SIM_SIM_H
@@ -96,11 +98,17 @@ enum sim_phase {
  * @shield: allocations are not the daemon's own
  * @has_failed: an allocation has failed
  * @forgives: clients may be ended for the memory of others
+ * @has_lied: a client that makes its HELLO up may have made queues
  * @clock_sets: steps of CLOCK_REALTIME; @reloads: of the settings
  * @busy_manager: how often the service manager does not read, per mille
  * @keeps: it keeps queues over a restart
  * @declares: there are files of declared queues
  * @io: operations of the engine in flight
+ * @crashes: there are durable queues, and the daemon crashes; the next are about that
+ * @life: how often it has
+ * @boots: how often the machine was started anew
+ * @has_power: the last crash was the daemon's alone
+ * @commits_late: answers wait for the write alone
  */
 struct sim {
 	uint64_t seed;
@@ -129,12 +137,19 @@ struct sim {
 	uint32_t shield;
 	bool has_failed;
 	bool forgives;
+	bool has_lied;
 	uint32_t clock_sets;
 	uint32_t reloads;
 	uint32_t busy_manager;
 	bool keeps;
 	bool declares;
 	uint32_t io;
+
+	bool crashes;
+	uint32_t life;
+	uint32_t boots;
+	bool has_power;
+	bool commits_late;
 
 	uint64_t requests;
 	uint64_t expirations;
@@ -203,6 +218,8 @@ uint64_t rings_next_ns(void);
 /* Buffers that the kernel has, and those in completions not yet seen. */
 uint32_t ring_nr_buffers(const struct io_uring *ring);
 uint32_t ring_nr_unseen(const struct io_uring *ring);
+/* The machine crashes: of the writes under way some are done. */
+void rings_write_some(struct rng *rng);
 /* Returns whether an operation on the descriptor is under way; @sends: a send. */
 bool rings_use(int fd, bool sends);
 
@@ -217,7 +234,8 @@ bool rings_use(int fd, bool sends);
  * @is_ended: the other end sends no more; @is_deaf: this end receives no more
  * @is_reset: the other end closed without having read all
  * @moved: the number of the last send that took something, or that blocked
- * @has_starved: the last receive found no buffer
+ * @has_starved: the last receive found no buffer; @was_in_vain: nor was there one
+ *	when it was asked for again
  * @was_short: a send took less than all, which blocks the daemon's client
  */
 struct stream {
@@ -233,6 +251,7 @@ struct stream {
 	bool is_reset;
 	bool was_short;
 	bool has_starved;
+	bool was_in_vain;
 	uint64_t moved;
 };
 
@@ -262,6 +281,7 @@ void files_check_closed(void);
 struct request {
 	struct expiry_record record;
 	struct expiry_record result;
+	uint32_t change;	/* the queue's last, in past.c */
 	bool is_submitted;
 	bool is_credit;		/* has no reply */
 };
@@ -279,6 +299,7 @@ enum peer_kind {
 /* A name that clients use, or an anonymous client's own. */
 struct topic {
 	char name[EXPIRY_NAME_MAX];
+	bool is_durable;
 	uint32_t clock_id;
 	uint8_t mode;
 	uint64_t ids[64];
@@ -298,6 +319,7 @@ struct topic {
  * @given: credit in requests written as a whole
  * @collected: expirations that the engine gave for it
  * @may_end: the daemon may end it
+ * @is_durable: its queue is; @dropped: the number of that change
  * @partial: bytes of a record, @nr_partial of them; @skip: units of a body
  * @body: the first @nr_body units of it, the counters of a queue
  * @program: which uses the library, NULL = none
@@ -315,6 +337,8 @@ struct peer {
 	bool is_open;
 	bool is_refused;
 	bool is_dropped;
+	bool is_durable;
+	uint32_t dropped;
 	bool is_gone;
 	bool has_ended;
 	bool may_end;
@@ -358,6 +382,8 @@ void peers_step(struct rng *rng);
 /* Everything that honest clients can do at once. Returns whether it was any. */
 bool peers_drain(void);
 void peers_close(void);
+/* The machine crashes: all that reached their sockets counts as read. */
+void peers_read_last(void);
 /* At an idle moment: nobody waits for what the daemon owes. */
 void peers_check_idle(void);
 /* Returns the number of the client's request that the engine gets now, or 0. */
@@ -379,6 +405,8 @@ void peer_expect(struct peer *peer, const struct expiry_record *records,
 void peer_hello(struct peer *peer, struct rng *rng);
 void peer_ask(struct peer *peer, struct rng *rng);
 struct request *peer_add(struct peer *peer, const struct expiry_record *record);
+/* Returns the cookie of the client's next request: unique in the run. */
+uint64_t peer_tag(const struct peer *peer);
 void peer_credit(struct peer *peer, uint32_t credit);
 void topics_init(struct rng *rng);
 struct topic *topic_any(struct rng *rng);
@@ -398,6 +426,13 @@ void engine_check_idle(void);
 bool engine_gave_stat(const struct expiry_stat *stat);
 /* At the daemon's end: no queue is left. */
 void engine_check_ended(void);
+/* Returns whether a queue of this name is removed, and not yet freed. */
+bool engine_removes(const char *name);
+/* Lists the timers of a durable queue, and sets its clock. Returns how many, or -1:
+ * there is none of this name.
+ */
+int engine_rows(const char *name, struct expiry_record *rows, uint32_t max,
+		uint32_t *clock_idp);
 /* Returns QUEUE@UID of the queue with this descriptor. */
 const char *engine_queue_name(int fd);
 
@@ -427,12 +462,12 @@ void declared_step(struct rng *rng);
 /* Returns the file of this name as the daemon last read it, or NULL. */
 const struct declaration *declared_find(const char *name);
 
-/* ----------------------------------------------------------------- journal.c */
+/* -------------------------------------------------------------------- log.c */
 
 /* The clock has moved far ahead before the first step. */
-void journal_began(void);
+void log_began(void);
 /* At the daemon's end: each line was written, or counted. */
-void journal_check_ended(void);
+void log_check_ended(void);
 
 /* ------------------------------------------------------------------ inside.c */
 
@@ -448,8 +483,24 @@ struct peer *inside_asker(const struct engine_io *io);
 void inside_copy(const void *owner, const struct expiry_record *records,
 		 uint32_t nr);
 const char *inside_name(const void *owner);
+bool inside_is_durable(const void *owner);
+bool inside_is_removed(const void *owner);
+/* Marks expirations as the daemon does before it sends them. */
+void inside_mark(const void *owner, struct expiry_record *records, uint32_t nr);
+/* Returns the only client of the daemon's queue that is no observer. */
+struct peer *inside_only_client(const void *owner);
+/* Asks for a checkpoint, sometimes. */
+void inside_want_checkpoint(struct rng *rng);
+/* Traces the state of each journal. */
+void inside_trace(void);
+/* Returns whether a journal takes no records, and has not yet been mended. */
+bool inside_journal_fails(void);
+/* Returns whether a thread has no buffer for a receive, or none for a reply. */
+bool inside_lacks_buffers(void);
 /* Returns whether the thread with this ring knows of a free buffer. */
 bool inside_has_buffer(const struct io_uring *ring);
+/* Returns whether the daemon keeps replies of this client in memory of its own. */
+bool inside_is_blocked(const struct peer *peer);
 /* Checks that no other client has read nothing for longer. */
 void inside_check_victim(const struct peer *peer);
 /* Checks what a status says. */

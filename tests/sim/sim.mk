@@ -13,7 +13,9 @@ SIM_WRAPS := malloc calloc realloc aligned_alloc mmap malloc_trim \
 	clock_gettime getrandom close shutdown send write getsockopt setsockopt \
 	poll accept4 socketpair eventfd signalfd timerfd_create timerfd_settime \
 	recv sendmsg socket connect fcntl epoll_create1 epoll_ctl \
-	madvise sd_listen_fds_with_names sd_is_socket sd_watchdog_enabled fstat
+	open read pthread_mutex_lock journal_directory_open \
+	journal_directory_close journal_init checkpoint_init durable_make \
+	durable_drop madvise sd_listen_fds_with_names sd_is_socket sd_watchdog_enabled fstat
 OBJCOPY ?= objcopy
 comma := ,
 
@@ -36,7 +38,8 @@ $(B)/tests/sim/libexpiry.o: $(call objects,simlib,$(LIB))
 
 $(B)/tests/sim/sim: $(B)/tests/sim/libexpiry.o $(call objects,sim,$(SIM) daemon/engine/embedded.c) \
 		$(call objects,asan,$(SIM_DAEMON) $(CORE)) \
-		$(call objects,p12,tests/core/support-horrible.c)
+		$(call objects,p12,tests/core/support-horrible.c) \
+		$(call objects,asan,tests/journal/simulated-disk.c)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE) -o $@ $^ \
 		$(SIM_WRAPS:%=-Wl$(comma)--wrap=%) $(SYSTEMD_LIBS) -lcmocka -lpthread
@@ -49,4 +52,6 @@ check-sim: $(B)/tests/sim/sim ## the daemon on a simulated kernel, SEEDS=200
 	@$(RUN_TESTS) --timeout 600 $(SIM_GROUP)
 
 soak-sim: $(B)/tests/sim/sim ## the same with other seeds for TIME=600 seconds
-	@$< --seed $$(date +%s) --seconds $(TIME)
+	@seed=$$(date +%s); half=$$(($(TIME) / 2)); \
+	$< --seed $$seed --seconds $$half; first=$$?; \
+	$< --crashes --seed $$seed --seconds $$half && exit $$first

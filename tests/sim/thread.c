@@ -206,6 +206,14 @@ int __wrap_pthread_setname_np(pthread_t thread, const char *name)
 	return 0;
 }
 
+/* Its holder may be another thread that has let the world go on. */
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex)
+{
+	while (pthread_mutex_trylock(mutex))
+		thread_yield(NULL);
+	return 0;
+}
+
 int __wrap_sem_wait(sem_t *sem)
 {
 	while (sem_trywait(sem) < 0)

@@ -9,6 +9,7 @@
 #include "daemon/util/config.h"
 #include "daemon/util/log.h"
 #include "daemon/util/notify.h"
+#include "tests/sim/lives.h"
 #include "tests/sim/program.h"
 
 /* Jumps of the clock to the next timeout, at the end. */
@@ -113,6 +114,9 @@ static void next_phase(void)
 				programs_fail();
 			return;
 		}
+		/* Replies may wait for the journal. */
+		if (inside_journal_fails() && jump())
+			return;
 		/* The engine ends its operations first. */
 		if (sim.io && jump())
 			return;
@@ -145,6 +149,8 @@ static void run(void)
 			return;
 		sim.phase = SIM_DRAIN;
 		trace("the steps are done");
+		if (sim.crashes)
+			disk_heal();
 		return;
 	case 1:
 		rings_progress(rng, false);
@@ -169,18 +175,21 @@ void world_run(const struct config *config,
 		;
 	if (threads_ended())
 		sim_fail("the daemon does not start: %s", strerror(-result));
+	if (sim.crashes)
+		past_check();
 	/* An answer that comes late says that a young daemon is another one. */
-	sim.mono_ns += OLD_NS;
+	if (!sim.life)
+		sim.mono_ns += OLD_NS;
 	sim.phase = SIM_RUN;
 	manager_began();
-	journal_began();
+	log_began();
 	programs_start(&sim.kernel);
 	while (!threads_ended())
 		run();
 	if (result)
 		sim_fail("the daemon ends with %s", strerror(-result));
 	engine_check_ended();
-	journal_check_ended();
+	log_check_ended();
 	manager_check_ended();
 	files_check_closed();
 }

@@ -23,6 +23,8 @@ void *__real_aligned_alloc(size_t align, size_t size);
 void *__real_mmap(void *addr, size_t len, int prot, int flags, int fd,
 		  off_t offset);
 int __real_close(int fd);
+ssize_t __real_read(int fd, void *data, size_t len);
+int __real_pthread_mutex_lock(pthread_mutex_t *mutex);
 ssize_t __real_recv(int fd, void *data, size_t len, int flags);
 int __real_connect(int fd, const struct sockaddr *addr, socklen_t len);
 int __real_epoll_create1(int flags);
@@ -42,6 +44,7 @@ int __wrap_pthread_create(pthread_t *thread, const pthread_attr_t *attr,
 			  void *(*run)(void *data), void *data);
 int __wrap_pthread_join(pthread_t thread, void **result);
 int __wrap_pthread_setname_np(pthread_t thread, const char *name);
+int __wrap_pthread_mutex_lock(pthread_mutex_t *mutex);
 int __wrap_sem_wait(sem_t *sem);
 int __wrap_pthread_cond_wait(pthread_cond_t *cond, pthread_mutex_t *mutex);
 int __wrap_pthread_cond_timedwait(pthread_cond_t *cond, pthread_mutex_t *mutex,
@@ -57,6 +60,12 @@ void __wrap_log_write(enum log_level level, const struct log_about *about,
 void __wrap_log_client(const struct log_about *about, const char *format, ...)
 	__attribute__((format(printf, 2, 3)));
 
+struct journal_directory;
+int __wrap_journal_directory_open(struct journal_directory *directory,
+				  const char *path);
+void __wrap_journal_directory_close(struct journal_directory *directory);
+int __wrap_open(const char *path, int flags, ...);
+ssize_t __wrap_read(int fd, void *data, size_t len);
 int __wrap_clock_gettime(clockid_t clock_id, struct timespec *ts);
 ssize_t __wrap_getrandom(void *data, size_t len, unsigned int flags);
 int __wrap_close(int fd);

@@ -13,7 +13,7 @@ ARM, REFRESH, CANCEL, ACK, QUERY, CLEAR = range(1, 7)
 EXPIRED, CLOCK_SET = 16, 17
 HELLO, CREDIT, SCAN, STAT, DROP, QUEUES, MISSED = range(64, 71)
 
-RELATIVE, REDELIVERED, NEW, LATER = 1, 2, 4, 8          # records
+RELATIVE, REDELIVERED, NEW, LATER, LATE = 1, 2, 4, 8, 16    # records
 CONSUME, ACKING, DURABLE, KEYED = 1, 2, 4, 8            # HELLO
 EXISTING, OBSERVE = 16, 64
 
@@ -75,7 +75,7 @@ def hello(name=b"", flags=0, clock=MONOTONIC, version=VERSION):
 # expiry_server_stat without what is reserved.
 STAT_BODY = struct.Struct("=20QII2Q8x40Q" "4I13QI")
 # Newer fields follow it and the histograms.
-STAT_TOTALS = struct.Struct("=8Q")
+STAT_TOTALS = struct.Struct("=21Q")
 STAT_TOTALS_AT = STAT_BODY.size + 4 + 3 * 40 * 8
 Stat = collections.namedtuple("Stat", (
     "now next armed unacked limit nodes pages_heap pages_slots pages_index "
@@ -85,7 +85,10 @@ Stat = collections.namedtuple("Stat", (
     "expirations refused_connections refused_queues refused_timers "
     "closed_protocol refused_busy refused_credit closed_backlog backlog loop "
     "timers_all next_all lateness_max_all closed_hello log_dropped "
-    "log_left_out refused_observers copies_missed"))
+    "log_left_out refused_observers copies_missed durable journal_queues journal_timers "
+    "journal_overdue journal_waiting journal_records journal_commits journal_bytes "
+    "journal_size journal_checkpoints journal_failures journal_failed "
+    "refused_journal"))
 
 
 def unpack_stat(body):

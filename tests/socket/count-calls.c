@@ -13,6 +13,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/socket/shared-map.h"
+
 enum call {
 	CALL_MALLOC, CALL_CALLOC, CALL_REALLOC, CALL_FREE, CALL_ALIGNED,
 	CALL_MMAP, CALL_MUNMAP, CALL_MADVISE, CALLS,
@@ -100,16 +102,5 @@ int madvise(void *address, size_t size, int advice)
 __attribute__((constructor))
 static void count_from_now(void)
 {
-	const char *path = getenv("EXPIRY_COUNT_CALLS");
-	size_t size = CALLS * sizeof(*counts);
-	void *map;
-	int fd;
-
-	fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-	if (fd < 0)
-		return;
-	map = mmap(NULL, size, PROT_READ | PROT_WRITE, MAP_SHARED, fd, 0);
-	close(fd);
-	if (map != MAP_FAILED)
-		counts = map;
+	counts = shared_map("EXPIRY_COUNT_CALLS", CALLS * sizeof(*counts));
 }

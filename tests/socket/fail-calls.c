@@ -14,6 +14,8 @@
 #include <sys/mman.h>
 #include <unistd.h>
 
+#include "tests/socket/shared-map.h"
+
 /* The C library's own names for its allocator: dlsym() allocates. */
 void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t nr, size_t size);
@@ -57,16 +59,5 @@ void *aligned_alloc(size_t align, size_t size)
 __attribute__((constructor))
 static void refuse_from_now(void)
 {
-	const char *path = getenv("EXPIRY_FAIL_CALLS");
-	void *map;
-	int fd;
-
-	fd = path ? open(path, O_RDWR | O_CLOEXEC) : -1;
-	if (fd < 0)
-		return;
-	map = mmap(NULL, sizeof(*calls), PROT_READ | PROT_WRITE, MAP_SHARED, fd,
-		   0);
-	close(fd);
-	if (map != MAP_FAILED)
-		calls = map;
+	calls = shared_map("EXPIRY_FAIL_CALLS", sizeof(*calls));
 }

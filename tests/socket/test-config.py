@@ -380,6 +380,15 @@ def durable(daemon):
         return (errno.errorcode.get(-reply.status, 0), reply.cookie >> 32)
 
 
+def arm_status(daemon):
+    """Returns the status of ARM in a durable queue, once the journal has a file."""
+    with attach(daemon.path, "durable", DURABLE | KEYED | ACKING) as connection:
+        connection.request(arm(HOUR, id=1))
+        assert wait_for(lambda: connection.stat().journal_size), connection.stat()
+        status = connection.request(arm(HOUR, id=1)).status
+        return errno.errorcode.get(-status, 0)
+
+
 def state_folder():
     path = named("journal")
     os.makedirs(path, mode=0o700, exist_ok=True)
@@ -389,6 +398,8 @@ def state_folder():
 ROWS = {
     "journal": Row({"none": ("ENOTSUP", 0), state_folder(): (0, 0)}, durable,
                    given=("engine", "socket")),
+    "journal_size": Row({"0": 0, "1": "ENOSPC"}, arm_status,
+                        "journal = %s\n" % state_folder(), given=("engine", "socket")),
     "commit": Row({"flushed": (0, 0), "20ms": (0, 20)}, durable,
                   "journal = %s\n" % state_folder(), given=("engine", "socket")),
     "socket": Row({named("one"): ["one"], named("two"): ["two"]}, answers,

@@ -8,10 +8,11 @@ import re
 import subprocess
 
 import tap
-from client import (ACKING, BOOTTIME, CONSUME, DROP, HOUR, KEYED, MONOTONIC,
+from client import (ACKING, BOOTTIME, CONSUME, DROP, DURABLE, HOUR, KEYED, MONOTONIC,
                     OBSERVE, REALTIME, Connection, Record, arm, attach,
                     wait_for)
 from daemon import ENGINE, PROGRAM, Daemon
+from durable import Disk, kill
 from declared import (APP, OTHER, GROUP, THREADS, be, files, hello, said,
                       rows)
 
@@ -126,6 +127,9 @@ BAD = {
     "owner = 1\nclock = tai": "2: clock: 'tai' is not realtime, monotonic",
     "owner = 1\nkeyed = maybe": "2: keyed: 'maybe' is not yes or no",
     "owner = 1\nack = 1": "2: ack: '1' is not yes or no",
+    "owner = 1\ndurable = 1": "2: durable: '1' is not yes or no",
+    "owner = 1\ndurable = yes": " durable needs keyed = yes and ack = yes",
+    "owner = 1\nkeyed = yes\ndurable = yes": " durable needs keyed = yes and ack",
     "owner = 1\nlimit = 0": "2: limit: '0' is not in 1 to 1073741824",
     "owner = 1\nlimit = 1073741825": "2: limit: '1073741825' is not in 1",
     "owner = 1\nlimit = many": "2: limit: 'many' is not in 1",
@@ -458,6 +462,97 @@ def test_a_name_that_was_taken_for_another_kind_of_queue():
             assert root.request(Record(DROP)).status == 0
         assert rows(daemon)["sessions"].uid == APP
         assert be("owner", hello, daemon.path, "sessions") == 0
+
+
+DURABLE_KEYS = {"keyed": "yes", "ack": "yes", "durable": "yes", "mode": 777,
+                "clock": "monotonic"}
+
+
+def test_durable_ones_outlive_the_daemon():
+    """Each is in the thread that its journal is in, whatever files came and went."""
+    flags = KEYED | ACKING
+    names = ["q%d" % number for number in range(8)]
+    for threads in THREADS:
+        with files() as at, Disk() as disk:
+            disk.config = at.config()
+            for name in names:
+                at.write(name, **DURABLE_KEYS)
+            with disk.daemon(threads=threads) as daemon:
+                for name in names:
+                    # A client need not ask for it.
+                    with attach(daemon.path, name, flags) as queue:
+                        assert queue.request(arm(HOUR, id=7)).status == 0
+                kill(daemon)
+            # The files of half of them are gone, and others come before them.
+            for number, name in enumerate(names):
+                if number % 2:
+                    at.remove(name)
+                at.write("a%d" % number, clock="monotonic")
+            with disk.daemon(threads=threads) as daemon:
+                found = rows(daemon)
+                assert {name: found[name].armed for name in names} == \
+                    dict.fromkeys(names, 1), found
+                for number, name in enumerate(names):
+                    assert bool(found[name].access & 0x8000) == (number % 2 == 0), found
+                with attach(daemon.path, names[0], flags) as queue:
+                    assert queue.request(Record(DROP)).status == 0
+                kill(daemon)
+            with disk.daemon(threads=threads) as daemon:
+                found = rows(daemon)
+                assert found[names[0]].armed == 0 and found[names[2]].armed == 1, found
+                with attach(daemon.path, names[0], flags | DURABLE):
+                    pass
+
+
+def test_a_durable_queue_s_owner_changes():
+    with files() as at, Disk() as disk:
+        disk.config = at.config()
+        at.write("one", **DURABLE_KEYS)
+        with disk.daemon() as daemon:
+            at.write("one", **{**DURABLE_KEYS, "owner": OTHER})
+            daemon.reload()
+            assert rows(daemon)["one"].uid == OTHER
+            at.remove("one")
+        with disk.daemon() as daemon:
+            assert rows(daemon)["one"].uid == OTHER
+
+
+def test_a_durable_queue_without_a_journal():
+    with files() as at:
+        at.write("one", **DURABLE_KEYS)
+        at.write("two", clock="monotonic")
+        with Daemon(at.config()) as daemon:
+            assert said(daemon, "queue one cannot be made", at.path("one"),
+                        "durable needs journal"), daemon.log()
+            assert list(rows(daemon)) == ["two"]
+            assert hello(daemon.path, "one", KEYED | ACKING) == "ENOTSUP"
+            check = subprocess.run(
+                [PROGRAM, "--check-config", "--config", daemon.config_path],
+                capture_output=True, text=True, check=False)
+            assert check.returncode and "durable needs journal" in check.stderr, check
+
+
+def test_durable_waits_for_drop():
+    with files() as at, Disk() as disk:
+        disk.config = at.config()
+        keys = {**DURABLE_KEYS, "durable": "no"}
+        at.write("one", **keys)
+        with disk.daemon() as daemon:
+            at.write("one", **DURABLE_KEYS)
+            daemon.reload()
+            assert said(daemon, "queue one:", "of durable waits"), daemon.log()
+            with attach(daemon.path, "one", KEYED | ACKING) as queue:
+                assert not queue.stat().durable
+                assert queue.request(Record(DROP)).status == 0
+            with attach(daemon.path, "one", KEYED | ACKING | DURABLE) as queue:
+                assert queue.stat().durable
+            at.write("one", **keys)
+            daemon.reload()
+            with attach(daemon.path, "one", KEYED | ACKING) as queue:
+                assert queue.stat().durable
+                assert queue.request(Record(DROP)).status == 0
+            with attach(daemon.path, "one", KEYED | ACKING) as queue:
+                assert not queue.stat().durable
 
 
 def test_a_drop_leaves_the_name_to_its_file():

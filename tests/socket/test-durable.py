@@ -4,72 +4,20 @@
 
 import errno
 import os
-import random
 import resource
-import select
-import shutil
-import signal
 import subprocess
 import tempfile
 import time
 
 import tap
-from client import (ACK, ACKING, ARM, CANCEL, CLEAR, CONSUME, DROP, DURABLE, EXISTING, HOUR,
-                    KEYED, QUERY, REDELIVERED, REFRESH, RELATIVE, Connection, Record, arm,
-                    attach, error, scaled, unpack)
+from client import (ACK, ACKING, CANCEL, CLEAR, CONSUME, DROP, DURABLE, EXISTING, HOUR,
+                    KEYED, REDELIVERED, REFRESH, RELATIVE, Connection, Record, arm, attach,
+                    error, wait_for)
 from daemon import LOOP, PROGRAM, Daemon
+from durable import FLAGS, LATE, MILLISECOND, Disk, kill, query, refused, rows
+from listing import listing
 
-LATE = 16
-FLAGS = DURABLE | KEYED | ACKING
-MILLISECOND = 1_000_000
-KILLS = int(os.environ.get("EXPIRY_TEST_KILLS", str(scaled(50, 3))))
-SEED = int(os.environ.get("EXPIRY_TEST_SEED", "1"))
-
-
-class Mortal(Daemon):
-    """A daemon that a test may kill."""
-
-    def __exit__(self, kind, *_):
-        if self.process.poll() == -signal.SIGKILL:
-            self.remove()
-        else:
-            super().__exit__(kind, *_)
-
-
-class Disk:
-    """A folder for journals, and the daemons that use it one after the other."""
-
-    def __init__(self, config=None, folder=None):
-        self.folder = folder or tempfile.mkdtemp(prefix="expiry-journal-")
-        self.is_mine = folder is None
-        self.config = config
-
-    def __enter__(self):
-        return self
-
-    def __exit__(self, *_):
-        if self.is_mine:
-            shutil.rmtree(self.folder)
-
-    def daemon(self, **more):
-        return Mortal(self.config, options=["--journal", self.folder], **more)
-
-    def files(self, kind="journal"):
-        return sorted(os.path.join(self.folder, name) for name in os.listdir(self.folder)
-                      if name.startswith(kind + "-"))
-
-
-def kill(daemon):
-    daemon.process.send_signal(signal.SIGKILL)
-    daemon.process.wait()
-
-
-def rows(connection):
-    return {row.id: row for row in connection.scan(100)}
-
-
-def query(connection, number):
-    return connection.request(Record(QUERY, id=number))
+QUEUE_DURABLE = 0x4000
 
 
 def test_hello_without_a_journal():
@@ -129,6 +77,46 @@ def test_requests_survive_a_kill():
             assert connection.hello("queue", FLAGS | EXISTING).status == -errno.ENOENT
 
 
+def test_a_number_is_no_other_queues():
+    """Not even that of one that the journal has forgotten."""
+    numbers = []
+    with Disk() as disk:
+        for forget in (False, True, False):
+            with disk.daemon() as daemon:
+                with attach(daemon.path, "queue", FLAGS) as connection:
+                    number = connection.stat().durable
+                    assert number and number not in numbers, numbers
+                    numbers.append(number)
+                with attach(daemon.path, "plain", KEYED | ACKING) as connection:
+                    assert connection.stat().durable == 0
+                    listed = {row.name: row.access for row in listing(connection)}
+                    assert listed["queue"] & QUEUE_DURABLE, listed
+                    assert not listed["plain"] & QUEUE_DURABLE, listed
+                kill(daemon)
+            with disk.daemon() as daemon:
+                with attach(daemon.path, "queue", FLAGS | EXISTING) as connection:
+                    assert connection.stat().durable == number
+                    assert connection.request(Record(DROP)).status == 0
+                kill(daemon)
+            if forget:
+                for path in disk.files() + disk.files("checkpoint"):
+                    os.unlink(path)
+
+
+def test_records_of_the_journal_are_not_a_client_s():
+    """A client sends each op that the journal has for itself."""
+    with Disk() as disk:
+        with disk.daemon() as daemon, attach(daemon.path, "queue", FLAGS) as connection:
+            assert connection.request(arm(HOUR, 1, id=1)).status == 0
+            for op in range(128, 256):
+                assert connection.request(Record(op, id=1)).status == -errno.EOPNOTSUPP, op
+            assert connection.request(arm(HOUR, 2, id=2)).status == 0
+            kill(daemon)
+        with disk.daemon() as daemon:
+            with attach(daemon.path, "queue", FLAGS | EXISTING) as connection:
+                assert sorted(rows(connection)) == [1, 2]
+
+
 def test_other_queues_end_with_the_daemon():
     with Disk() as disk:
         with disk.daemon() as daemon:
@@ -160,13 +148,21 @@ def test_overdue_first_in_order_and_marked():
                 again = [connection.expiration() for _ in range(3)]
                 assert [record.id for record in again] == [2, 3, 4], again
                 assert all(record.flags & LATE for record in again), again
-                # Number 2 had been delivered; number 4 cannot have been.
-                assert again[0].flags & REDELIVERED, again
-                assert not again[2].flags & REDELIVERED, again
+                # Nothing says when the daemon was killed: each may have been delivered.
+                assert all(record.flags & REDELIVERED for record in again), again
                 assert again[0].deadline == first[1].deadline
                 assert connection.request(arm(1, 9, id=9)).status == 0
                 assert connection.expiration().flags == 0
                 assert connection.quiet()
+                connection.batch([Record(ACK, id=number) for number in (2, 3, 4, 9)])
+                connection.batch([arm(1600 * MILLISECOND, 6, id=6)])
+        # After a clean end number 6 cannot have been.
+        time.sleep(1.7)
+        with disk.daemon() as daemon:
+            with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
+                connection.credit(10)
+                last = connection.expiration()
+                assert (last.id, last.flags) == (6, LATE), last
 
 
 def test_periodic_timers_keep_their_phase():
@@ -221,118 +217,21 @@ def test_a_periodic_timers_delivery_that_waits_for_its_ack():
                 assert sorted(rows(connection)) == [1, 3]
 
 
-class Model:
-    """What a client knows of its queue: ids with their state, and those in doubt."""
-
-    def __init__(self, seed):
-        self.random = random.Random(seed)
-        self.timers = {}
-        self.doubt = {}
-
-    def requests(self, count, ids=300):
-        for _ in range(count):
-            op = self.random.choice((ARM, ARM, ARM, REFRESH, REFRESH, CANCEL))
-            yield Record(op, RELATIVE if op != CANCEL else 0, id=self.random.randint(1, ids),
-                         deadline=self.random.randint(1, 1000) * HOUR if op != CANCEL else 0,
-                         cookie=self.random.getrandbits(60) if op == ARM else 0,
-                         period=self.random.choice((0, 0, 1000)) if op == ARM else 0)
-
-    def send(self, record):
-        self.doubt.setdefault(record.id, []).append(record)
-
-    def apply(self, reply):
-        """A request in doubt, or not yet answered, may still have been carried out."""
-        waiting = self.doubt[reply.id]
-        waiting.pop(0)
-        if not waiting:
-            del self.doubt[reply.id]
-        if reply.status:
-            return
-        if reply.op == CANCEL:
-            self.timers.pop(reply.id, None)
-        else:
-            self.timers[reply.id] = (reply.deadline, reply.cookie, reply.period)
-
-    def check(self, found):
-        for number, row in found.items():
-            state = (row.deadline, row.cookie, row.period)
-            if state == self.timers.get(number):
-                continue
-            assert any(doubt.op in (ARM, REFRESH) for doubt in self.doubt.get(number, ())), \
-                "%d: %s was never, %s is expected" % (number, state, self.timers.get(number))
-        for number in self.timers:
-            assert number in found or any(
-                doubt.op == CANCEL for doubt in self.doubt.get(number, ())), \
-                "%d is lost" % number
-        self.timers = {number: (row.deadline, row.cookie, row.period)
-                       for number, row in found.items()}
-        self.doubt = {}
-
-
-def storm(daemon, connection, model, seconds):
-    """Sends requests, up to 2000 in flight, until the daemon is killed."""
-    end = time.monotonic() + seconds
-    flight, rest = 0, b""
-    answered = 0
-    killed = False
-    connection.socket.settimeout(0)
-    try:
-        while True:
-            if not killed and time.monotonic() > end:
-                daemon.process.send_signal(signal.SIGKILL)
-                killed = True
-            if not killed and flight < 2000:
-                records = list(model.requests(model.random.randint(1, 300)))
-                for record in records:
-                    model.send(record)
-                flight += len(records)
-                rest += b"".join(map(bytes, records))
-            try:
-                if rest:
-                    rest = rest[connection.socket.send(rest):]
-            except BlockingIOError:
-                pass
-            try:
-                data = connection.socket.recv(1 << 20)
-                if not data:
-                    break
-                connection.buffer += data
-            except BlockingIOError:
-                select.select([connection.socket], [], [], 0.005)
-            whole = len(connection.buffer) // 32 * 32
-            for reply in unpack(connection.buffer[:whole]):
-                model.apply(reply)
-                flight -= 1
-                answered += 1
-            connection.buffer = connection.buffer[whole:]
-    except (ConnectionResetError, BrokenPipeError):
-        pass
-    daemon.process.wait()
-    return answered
-
-
-def kills(config, count):
-    model = Model(SEED)
-    answered = 0
-    with Disk(config) as disk:
-        for _ in range(count):
-            with disk.daemon() as daemon:
-                with attach(daemon.path, "queue", FLAGS) as connection:
-                    model.check(rows(connection))
-                    answered += storm(daemon, connection, model,
-                                      model.random.uniform(0.01, 0.15))
-        with disk.daemon() as daemon, attach(daemon.path, "queue", FLAGS) as connection:
-            model.check(rows(connection))
-    assert answered > 100 * count, answered
-    print("# %d kills, %d requests were answered" % (count, answered))
-
-
-def test_kills_under_load():
-    kills(None, KILLS)
-
-
-def test_kills_under_load_with_an_interval():
-    kills("commit = 100ms\n", scaled(10, 2))
+def test_an_arm_says_that_a_delivery_waits_for_its_ack():
+    with Disk() as disk:
+        with disk.daemon() as daemon:
+            with attach(daemon.path, "queue", FLAGS) as connection:
+                armed = connection.request(arm(2 * HOUR, 1, id=1, period=3600000,
+                                               flags=REDELIVERED | RELATIVE))
+                assert armed.status == 0 and armed.flags == REDELIVERED, armed
+                before = rows(connection)
+            kill(daemon)
+        with disk.daemon() as daemon:
+            with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
+                assert rows(connection) == before
+                connection.credit(2)
+                assert connection.expiration().flags & REDELIVERED
+                assert connection.quiet()
 
 
 def test_the_interval_is_told():
@@ -348,13 +247,6 @@ def test_one_daemon_at_a_time():
                               daemon.path + "2", "--journal", disk.folder],
                              stderr=subprocess.PIPE, text=True, check=False, timeout=30)
         assert run.returncode == 1 and "another process uses it" in run.stderr, run
-
-
-def refused(disk, text):
-    run = subprocess.run([PROGRAM, "--engine", "embedded", "--loop", LOOP, "--socket",
-                          os.path.join(disk.folder, "socket"), "--journal", disk.folder],
-                         stderr=subprocess.PIPE, text=True, check=False, timeout=30)
-    assert run.returncode == 1 and text in run.stderr, run
 
 
 def fill(disk, commits=3):
@@ -380,6 +272,9 @@ def test_threads():
             for name in ("a", "b", "c", "d", "e"):
                 with attach(daemon.path, name, FLAGS | EXISTING) as connection:
                     assert sorted(rows(connection)) == [ord(name)]
+        # The fault of a further thread's journal ends the daemon as any other.
+        overwrite(next(path for path in disk.files() if "journal-02" in path), 40, b"damage")
+        refused(disk, "a bad block", threads=3)
 
 
 def test_files_that_are_not_the_daemons_own():
@@ -507,6 +402,75 @@ def test_a_failed_write():
             kill(daemon)
         with disk.daemon() as daemon, attach(daemon.path, "queue", FLAGS) as connection:
             assert rows(connection) == before
+
+
+def test_the_limit_of_the_journal_s_size():
+    """What grows is refused at the limit; what ends timers goes on, and makes room."""
+    nr = 140000
+    with Disk("journal_size = %d\n" % (30 << 20)) as disk:
+        with disk.daemon(threads=1) as daemon, \
+                attach(daemon.path, "queue", FLAGS) as connection:
+            # Segments are made anew beside the checkpoint that frees others.
+            for first in range(1, nr, 4000):
+                replies = connection.batch([arm(HOUR, id=first + i) for i in range(4000)])
+                assert {reply.status for reply in replies} <= {0, -errno.ENOSPC}
+            assert wait_for(lambda: connection.request(
+                arm(HOUR, id=1)).status == -errno.ENOSPC), connection.stat()
+            assert wait_for(lambda: connection.stat().journal_checkpoints)
+            stat = connection.stat()
+            assert stat.journal_size > 30 << 20, stat
+            assert stat.refused_journal and stat.journal_queues == 1, stat
+            there = {row.id for row in connection.scan(4000)}
+            assert stat.journal_timers == len(there) > 100000, (stat, len(there))
+            moved = connection.request(Record(REFRESH, RELATIVE, id=1, deadline=HOUR))
+            assert moved.status == -errno.ENOSPC, moved
+            there = sorted(there)
+            for first in range(0, len(there), 4000):
+                replies = connection.batch([Record(CANCEL, id=number)
+                                            for number in there[first:first + 4000]])
+                assert {reply.status for reply in replies} == {0}
+            assert wait_for(lambda: connection.request(
+                arm(HOUR, id=7)).status == 0), connection.stat()
+            assert connection.stat().journal_size < 30 << 20, connection.stat()
+            kill(daemon)
+        with disk.daemon(threads=1) as daemon, \
+                attach(daemon.path, "queue", FLAGS) as connection:
+            assert list(rows(connection)) == [7]
+            assert connection.stat().journal_timers == 1, connection.stat()
+
+
+def test_counters():
+    with Disk() as disk:
+        with disk.daemon(threads=1) as daemon, \
+                attach(daemon.path, "plain") as plain, \
+                attach(daemon.path, "queue", FLAGS) as connection:
+            assert plain.request(arm(HOUR)).status == 0
+            before = connection.stat()
+            assert (before.journal_queues, before.journal_timers) == (1, 0), before
+            for number in range(1, 21):
+                assert connection.request(arm(HOUR, id=number)).status == 0
+            stat = connection.stat()
+            assert stat.journal_timers == 20, stat
+            assert stat.journal_records >= before.journal_records + 20, stat
+            assert stat.journal_commits >= before.journal_commits + 20, stat
+            assert stat.journal_bytes >= before.journal_bytes + 20 * 512, stat
+            assert not stat.journal_failed and not stat.journal_failures, stat
+            assert not stat.refused_journal and not stat.journal_overdue, stat
+            assert connection.request(arm(1, id=21)).status == 0
+            assert wait_for(lambda: connection.stat().journal_size == sum(
+                os.stat(path).st_size for path in disk.files())), disk.files()
+            with attach(daemon.path, "second", FLAGS) as second:
+                assert second.request(arm(HOUR, id=1)).status == 0
+                assert second.stat().journal_timers == 22
+                assert second.request(Record(DROP)).status == 0
+            stat = connection.stat()
+            assert (stat.journal_queues, stat.journal_timers) == (1, 21), stat
+            kill(daemon)
+        with disk.daemon(threads=1) as daemon, \
+                attach(daemon.path, "queue", FLAGS) as connection:
+            stat = connection.stat()
+            assert (stat.journal_queues, stat.journal_timers) == (1, 21), stat
+            assert stat.journal_overdue == 1, stat
 
 
 tap.main()

@@ -14,7 +14,7 @@ import threading
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "socket"))
 from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CLEAR,  # noqa: E402
-                    CLOCK_SET, CREDIT, DROP, EXISTING, EXPIRED, HELLO, KEYED,
+                    CLOCK_SET, CREDIT, DROP, DURABLE, EXISTING, EXPIRED, HELLO, KEYED,
                     MONOTONIC, OBSERVE, QUERY, QUEUES, REALTIME, REFRESH,
                     RELATIVE, SCAN, SIZE, STAT, WAIT, Record, pack, unpack)
 import support_fields as fields  # noqa: E402
@@ -36,17 +36,19 @@ class Server:
     @expirations: records sent by credit, or all to an observer
     @errors: {op: errno} of refusals; for HELLO only with a name
     @looking: errno for HELLO without a name or queue
+    @commit_ms: the queue is durable, with this interval of its journal
     @page: most rows of a SCAN or QUEUES
     @path: path of the socket, else "socket" in a folder of its own
     """
 
     def __init__(self, clock=REALTIME, mode=0, stats=(), queues=(), timers=(),
                  expirations=(), errors=None, page=1000, name="socket",
-                 looking=0):
+                 looking=0, commit_ms=None):
         self.clock, self.mode, self.page = clock, mode, page
         self.stats, self.queues = list(stats), list(queues)
         self.timers, self.expirations = list(timers), list(expirations)
         self.errors, self.looking = errors or {}, looking
+        self.commit_ms = commit_ms
         self.asked = []         # every record, in order
         self.hellos = []        # (name, flags, clock) of each connection
         self.sought = ""        # queue of the latest HELLO with a wrong clock or mode
@@ -115,6 +117,10 @@ class Server:
             except OSError:     # the client is gone
                 pass
 
+    def refusal(self, name, flags):
+        """Returns the errno of a HELLO, or 0."""
+        return self.looking if not name and flags == EXISTING else self.errors.get(HELLO, 0)
+
     def greet(self, connection, data):
         """Answers HELLO. Returns whether the client may go on."""
         if not data:            # it has gone already
@@ -123,15 +129,18 @@ class Server:
         assert op == HELLO and version == 1, data
         name = name.rstrip(b"\0").decode()
         self.hellos.append((name, flags, clock))
-        look = not name and flags == EXISTING
-        status = -(self.looking if look else self.errors.get(HELLO, 0))
+        status = -self.refusal(name, flags)
         if name and not status and \
                 (clock, flags & (ACKING | KEYED)) != (self.clock, self.mode):
             status = -errno.EINVAL
             self.sought = name
+        window = WINDOW
+        if self.commit_ms is not None and name:
+            flags |= DURABLE
+            window |= self.commit_ms << 32
         connection.sendall(bytes(Record(HELLO, flags, status, clock,
                                         len(self.timers), NOW[clock],
-                                        WINDOW)))
+                                        window)))
         if flags & OBSERVE and not status:
             # Observers need no credit; records after a pause are sent once.
             copies, self.expirations = self.expirations, []

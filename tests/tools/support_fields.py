@@ -92,6 +92,20 @@ log_dropped         | 21618                | log_dropped counter     | Lost line
 log_left_out        | 21719                | log_left_out counter    | Lines about clients beyond a user's budget. | status log_left_out
 refused_observers   | 21820                | refused_observers counter | Observers refused for a limit. | status refused_observers
 copies_missed       | 21921                | copies_missed counter   | Copies that observers did not get. | status copies_missed
+durable             | 22022                | - no count              | | -
+journal_queues      | 22123                | durable_queues gauge    | Number of durable queues. | status journal_queues
+journal_timers      | 9007199254740999     | durable_timers gauge    | Timers in them. | status journal_timers
+journal_overdue     | 22325                | durable_overdue gauge   | Of these overdue when the daemon started. | status journal_overdue
+journal_waiting     | 22426                | journal_waiting gauge   | Records that wait for the disk. | status journal_waiting
+journal_records     | 22527                | journal_records counter | Records written to the journal. | status journal_records
+journal_commits     | 22628                | journal_commits counter | Blocks of records written to the journal. | status journal_commits
+journal_bytes       | 22729                | journal_written_bytes counter | Written to the journal's files. | status journal_bytes
+journal_size        | 22830                | journal_size_bytes gauge | The journal's files. | status journal_size
+journal_checkpoints | 22931                | journal_checkpoints counter | Checkpoints of the journal. | status journal_checkpoints
+journal_failures    | 23032                | journal_failures counter | Failed writes and flushes of the journal. | status journal_failures
+journal_failed      | 3                    | journal_failed gauge    | Threads whose journal takes nothing now. | status journal_failed
+refused_journal     | 23133                | refused_journal counter | Requests that the journal did not take. | status refused_journal
+commit_ns           | 5 * n + 2            | commit_seconds times    | Commits of the journal. | stats commit_ns
 """
 
 # Fields of a queue besides its counters.

@@ -14,6 +14,7 @@ WRONG_CALLS = (
     ((), "name a command; see: expiryctl --help"),
     (("lst",), "lst: no such command; see: expiryctl --help"),
     (("help", "lst"), "lst: no such command; see: expiryctl --help"),
+    (("list", "--durable"), "list does not take --durable; see: expiryctl list --help"),
     (("--frobnicate", "list"),
      "--frobnicate: no such option; see: expiryctl --help"),
     (("arm", "+1s", "--i", "7"),
@@ -149,6 +150,10 @@ NO_QUEUE = tuple((command + LEASES, MAKES) for command in (
 
 # Calls that contradict the queues "plain", "keyed", "acks" and "mono": status 1 or 2.
 OTHER_KIND = (
+    (("load", "--durable", "-q", "keyed"), "queue keyed is not durable; leave --durable out, "
+     "or name another queue with --queue"),
+    (("watch", "--durable", "-q", "plain"), "queue plain is not durable; leave --durable out, "
+     "or name another queue with --queue"),
     (("arm", "+5s", "1", "--id", "7", "-q", "plain"),
      "queue plain is plain: it gives ids itself; leave --id out, or use "
      "--keyed --queue NAME"),
@@ -228,8 +233,18 @@ FROM_DAEMON = (
      "{path}: no file descriptor is left, here or in the daemon; raise the "
      "limit: ulimit -n here, LimitNOFILE= of the service"),
     ({HELLO: errno.EPROTONOSUPPORT}, 0, ("list",),
-     "{path}: library and daemon are of different versions: restart the "
-     "daemon; or a device was asked for a name"),
+     "{path}: library and daemon are of different versions; restart the "
+     "daemon with: systemctl restart expiryd"),
+    ({HELLO: errno.EOPNOTSUPP}, 0, ("load", "--durable"),
+     "queue default: the daemon has no journal, which a durable queue needs; set journal in "
+     "expiryd.conf and restart it, or leave --durable out"),
+    ({HELLO: errno.EAGAIN}, 0, ("load", "--durable"),
+     "queue default: the disk of the daemon's journal is behind; try again"),
+    ({HELLO: errno.EIO}, 0, ("load", "--durable"),
+     "{path}: the engine or the journal failed; the daemon's log says why"),
+    ({HELLO: errno.ENOSPC}, 0, ("load", "--durable"),
+     "queue default: the daemon has as many queues as it may; drop one, or "
+     "raise queues in expiryd.conf"),
     ({ARM: errno.ENOSPC}, 0, ("arm", "+1s"),
      "queue default is full; cancel or acknowledge timers, or raise "
      "timers_per_queue in expiryd.conf"),
@@ -241,12 +256,12 @@ FROM_DAEMON = (
     ({ARM: errno.EBUSY}, 0, ("arm", "+1s"), "queue default: the daemon is "
      "overloaded and did nothing; try again"),
     ({ARM: errno.EIO}, 0, ("arm", "+1s"),
-     "queue default: the engine failed; the daemon's log says why"),
+     "queue default: the engine or the journal failed; the daemon's log says why"),
     ({QUERY: errno.EOPNOTSUPP}, 0, ("query", "1"),
      "queue default: the daemon is older than this expiryctl and does not "
      "know this request; restart it with: systemctl restart expiryd"),
     ({QUERY: errno.EIO}, 0, ("query", "1"), "timer 1 in queue default: the "
-     "engine failed; the daemon's log says why"),
+     "engine or the journal failed; the daemon's log says why"),
     ({DROP: errno.EBUSY}, 0, ("drop", "-q", "default"),
      "queue default has other connections; end their programs first, see: "
      "expiryctl top default"),
@@ -281,6 +296,7 @@ LINES_KEYED = (
 # Messages of the source that no call here causes.
 NOT_HERE = {
     "no memory", "no memory for %zu queues",
+    "thread %u: %s",            # of journal, without memory
     "output: %s",               # of top, on a full disk
 }
 

@@ -65,6 +65,9 @@ class Terminal:
         self.reports, reports = os.pipe()
         self.shell, self.fd = pty.fork()
         if not self.shell:
+            # The shell's read ends with this process, also where a hangup is ignored.
+            os.close(self.orders)
+            os.close(self.reports)
             # Wait until the size is set.
             os.read(orders, 1)
             os.environ["TERM"] = "xterm"

@@ -56,6 +56,10 @@ is 'bash: after options with values' arm \
 is 'bash: global options' "$(printf -- '--queue')" "$(offers expiryctl --q)"
 is 'bash: options of a command' "$(printf -- '--ids\n--id')" \
 	"$(offers expiryctl load --id; offers expiryctl arm --id | grep -x -e --id)"
+is 'bash: what to do with a journal' "$(printf 'check\ndump\nexport\nimport')" \
+	"$(offers expiryctl journal '')"
+is 'bash: a folder of journals' "$folder" \
+	"$(offers expiryctl journal check "${folder%??}")"
 is 'bash: options of metrics' --limit "$(offers expiryctl metrics --l)"
 is 'bash: not those of others' '' "$(offers expiryctl status --pe)"
 is 'bash: clocks' monotonic "$(offers expiryctl --clock mo)"
@@ -159,7 +163,7 @@ if command -v zsh >/dev/null; then
 	is 'zsh: every command' "$commands" "$(zsh_lines Commands)"
 	is 'zsh: an option with a short form' --queue \
 		"$(zsh_lines Options | grep -x -e --queue)"
-	is 'zsh: options of a command' "$(printf -- '--id\n--later\n--new\n--period')" \
+	is 'zsh: options of a command' "$(printf -- '--durable\n--id\n--later\n--new\n--period')" \
 		"$(zsh_lines 'Options arm')"
 	is 'zsh: queues' "$both" "$(zsh_queues expiryctl --queue "''")"
 	is 'zsh: queues where no daemon is' '' \

@@ -19,11 +19,12 @@ from support_golden import (WRITE, compare, run, run_on_terminal, shown)
 sys.path.insert(0, os.path.join(fields.ROOT, "tests", "socket"))
 import tap  # noqa: E402
 from client import (ACKING, ARM, BOOTTIME, CANCEL, CLOCK_SET,  # noqa: E402
-                    DROP, EXPIRED, HELLO, KEYED, MISSED, MONOTONIC, QUERY,
+                    DROP, EXPIRED, HELLO, KEYED, LATE, MISSED, MONOTONIC, QUERY,
                     QUEUES, REALTIME, REDELIVERED, REFRESH, SCAN, STAT as OP_STAT,
                     Record)
 
 KERNEL, EMBEDDED = 2, 1
+QUEUE_DURABLE = 0x4000
 EPOLL = 2
 SECOND = 10**9
 DAY = 86400 * SECOND
@@ -48,6 +49,10 @@ def test_status():
     with Server(mode=ACKING, stats=[stats()]) as server:
         text = session(server, ("status",), ("status", *LEASES),
                        ("--json", "status"), ("--json", "status", *LEASES))
+    for commit_ms in 0, 100:
+        with Server(mode=KEYED | ACKING, commit_ms=commit_ms,
+                    stats=[stats({"mode": KEYED | ACKING})]) as server:
+            text += session(server, ("status", *LEASES), ("--json", "status", *LEASES))
     # An empty queue: no timer, no consumer.
     nothing = STAT.zeros(), SERVER.zeros()
     nothing[0].update(next_ns=NEVER, clock_id=BOOTTIME, mode=KEYED | ACKING,
@@ -144,6 +149,8 @@ def test_queues():
     nobody = {"consumers": 0, "credit": 0, "consumer_pid": 0}
     # There is no process of that number.
     rows = [queue("leases", {"mode": ACKING | KEYED}, {"consumer_pid": NO_PID}),
+            queue("outlives", {"mode": ACKING | KEYED},
+                  {"access": 0o700 | QUEUE_DURABLE, "consumer_pid": NO_PID}),
             queue("", {"next_ns": NEVER, "armed": 0},
                   {"uid": 0, "access": 0o700, "gid": NO_GROUP, **nobody}),
             queue("a.name-of_24-characters.",
@@ -243,7 +250,9 @@ def expirations(clock):
             Record(CLOCK_SET, deadline=now + SECOND),
             Record(EXPIRED, id=NEVER, deadline=0, cookie=NEVER,
                    period=2**32 - 1),
-            Record(EXPIRED, REDELIVERED, id=4, deadline=now + 1, cookie=44)]
+            Record(EXPIRED, REDELIVERED, id=4, deadline=now + 1, cookie=44),
+            Record(EXPIRED, LATE, id=5, deadline=now - SECOND, cookie=55),
+            Record(EXPIRED, LATE | REDELIVERED, id=6, deadline=now - 3600 * SECOND, cookie=66)]
 
 
 def test_watch():
@@ -252,7 +261,7 @@ def test_watch():
         for option in (), ("--json",):
             with Server(clock, ACKING,
                         expirations=expirations(clock)) as server:
-                text += session(server, (*option, "watch", "--count", "4"))
+                text += session(server, (*option, "watch", "--count", "6"))
     compare("watch", text)
 
 

@@ -104,7 +104,7 @@ def test_all_64_bits_are_kept():
 
 # Keys with 32 bits, and rates.
 NARROW = {"period_ms", "count", "uid", "connections", "observers", "consumer_pid",
-          "credit", "requests_per_second", "expirations_per_second"}
+          "commit_ms", "credit", "requests_per_second", "expirations_per_second"}
 
 
 def test_numbers_of_json_are_narrow():
@@ -123,7 +123,7 @@ def test_numbers_of_json_are_narrow():
 DATE = re.compile(r"\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.(\d{9})Z")
 # Durations; all other keys that end in _ns are times on a clock.
 SPANS = {"uptime_ns", "lateness_max_ns", "lateness_p50_ns", "lateness_p99_ns",
-         "overdue_ns", "late_ns", "turn_ns", "request_ns"}
+         "overdue_ns", "late_ns", "turn_ns", "request_ns", "commit_ns"}
 
 
 def test_dates_stand_beside_times():

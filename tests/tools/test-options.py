@@ -16,7 +16,7 @@ from support_golden import CTL, WAIT, compare, run, shown, start, WRITE
 sys.path.insert(0, os.path.join(ROOT, "tests", "socket"))
 import tap  # noqa: E402
 from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CONSUME,  # noqa: E402
-                    CREDIT, DROP, EXISTING, EXPIRED, KEYED, LATER, MONOTONIC,
+                    CREDIT, DROP, DURABLE, EXISTING, EXPIRED, KEYED, LATE, LATER, MONOTONIC,
                     NEW, OBSERVE, QUERY, QUEUES, REALTIME, REDELIVERED, REFRESH,
                     RELATIVE, SCAN, STAT, Record, wait_for)
 
@@ -205,6 +205,20 @@ def test_watch():
         asks(["watch", "--ack", "--count", "2"], acks,
              Record(CREDIT, period=2), Record(ACK, id=1), Record(ACK, id=2),
              expirations=expirations(2, flags=flags))
+
+
+def test_durable():
+    """It implies the mode, and is asked for in HELLO."""
+    durable = "default", DURABLE | KEYED | ACKING, REALTIME
+    asks(["arm", "+5s", "--id", "7", "--durable"], durable, arm(5 * SECOND, id=7),
+         commit_ms=0)
+    asks(["load", "--durable"], durable, commit_ms=0)
+    # A command that reconnects asks for the queue's number.
+    hello = "default", durable[1] | CONSUME, REALTIME
+    for more in [], ["--create"]:
+        asks(["watch", "--durable", "--count", "1", *more], hello, Record(STAT),
+             Record(CREDIT, period=1), Record(ACK, id=1), commit_ms=100,
+             expirations=expirations(1, flags=LATE))
 
 
 def test_tail():

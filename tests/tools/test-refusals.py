@@ -19,8 +19,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "socket"))
 
 import tap                                                      # noqa: E402
-from client import (ARM, BOOTTIME, EXISTING, MONOTONIC,         # noqa: E402
-                    REALTIME, WAIT, attach, wait_for)
+from client import (ACKING, ARM, BOOTTIME, DURABLE, EXISTING,   # noqa: E402
+                    KEYED, MONOTONIC, REALTIME, WAIT, attach, wait_for)
 from daemon import ROOT, Daemon                                 # noqa: E402
 from listing import listing                                     # noqa: E402
 import support_fields as fields                                 # noqa: E402
@@ -240,6 +240,43 @@ def test_each_errno_of_the_daemons():
     assert not wrong, wrong
 
 
+class FullJournal(Server):
+    """A server whose journal has no space."""
+
+    def refusal(self, name, flags):
+        return errno.ENOSPC if flags & DURABLE else 0
+
+
+def test_a_durable_queue():
+    full = "queue default: the daemon's journal is full; "
+    space = "free space on its disk, or raise journal_size in expiryd.conf"
+    with FullJournal() as fake:
+        check([(("load", "--durable"), full + space)], 1,
+              path=os.fsdecode(fake.path))
+    # Below its limit a queue is not full.
+    for armed, text in (4, full + "cancel and acknowledge timers, " + space), \
+            (5, "queue default is full; cancel or acknowledge timers, or raise "
+             "timers_per_queue in expiryd.conf"):
+        row = ("default", fields.STAT.pack({"armed": armed, "unacked": 5, "limit": 10}),
+               fields.DAEMON.pack({}))
+        with Server(mode=KEYED | ACKING, commit_ms=0, errors={ARM: errno.ENOSPC},
+                    queues=[[row]]) as fake:
+            check([(("arm", "--durable", "--id", "7", "+1h"), text)], 1,
+                  path=os.fsdecode(fake.path))
+    with tempfile.TemporaryDirectory() as folder, \
+            Daemon(options=["--journal", folder]) as daemon:
+        made(daemon, "load", "--durable", "-q", "lasting")
+        made(daemon, "load", "--keyed", "--ack", "-q", "keyed")
+        assert " durable " in made(daemon, "queues", "-q", "lasting")
+        assert ", durable\n  commit       flushed before each answer\n" in \
+            made(daemon, "status", "-q", "lasting")
+        check(OTHER_KIND[:1] + ((("load", "--clock", "monotonic", "--durable", "-q", "lasting"),
+                                 "queue lasting is on clock realtime; leave --clock out, or "
+                                 "name another queue with --queue"),), 1, path=daemon.path)
+        made(daemon, "arm", "--id", "1", "+1h", "-q", "lasting", "--durable")
+        made(daemon, "arm", "--id", "2", "+1h", "-q", "lasting")
+
+
 def test_a_queue_that_changes_meanwhile():
     row = ("default", fields.STAT.pack({"clock_id": MONOTONIC}),
            fields.DAEMON.pack({}))
@@ -365,6 +402,38 @@ def test_observers_beyond_the_limit():
         check([(("tail", "-q", "one"), "queue one has as many observers as it "
                 "may; end one, or raise observers_per_queue in expiryd.conf")],
               1, path=other.path)
+
+
+def test_journals():
+    """test-journal.py has the faults of files and lines."""
+    first = '{"journal": 1, "thread": 0, "boot_id": "%s", "clean": true, ' \
+        '"realtime_ns": "1", "monotonic_ns": "1", "boottime_ns": "1"}\n' % ("0" * 32)
+    with tempfile.TemporaryDirectory() as folder:
+        check([(("--queue", "q", "journal", "check", folder),
+                "journal check: it is about all queues; leave --queue out"),
+               (("journal", "mend", folder), "journal mend: expected check, dump, "
+                "export or import")], 2)
+        check([(("journal", "check", folder), folder + ": there is no journal in it")], 1)
+        check([(("journal", "import", folder),
+                "standard input: there is no queue in it")], 1, stdin=first)
+        check([(("journal", "import", folder), "line 2: a timer comes behind the line "
+                "of its queue")], 1, stdin=first + '{"queue": "q", "id": "1", '
+              '"deadline_ns": "1", "cookie": "1", "period_ms": 0, "delivered": false, '
+              '"cancelled": false}\n')
+        check([(("-c", 'exec "$0" journal import "$1" <"$1"', CTL, folder),
+                "standard input: Is a directory")], 1, program="sh")
+        segment = os.path.join(folder, "journal-00-0000000000000001")
+        os.mkdir(segment)
+        check([(("journal", "import", folder), folder + ": it has a journal; export "
+                "that, and import both into another directory")], 1)
+        check([(("journal", "check", folder), os.path.basename(segment) +
+                " at byte 0: Operation not permitted")], 1)
+        os.rmdir(segment)
+        with open(segment, "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+            file.write(b"EXJ\x09".ljust(1 << 16, b"\xff"))
+        check([(("journal", "check", folder), os.path.basename(segment) +
+                " at byte 0: another version's file")], 3)
 
 
 def test_each_refusal_of_the_source_was_seen():

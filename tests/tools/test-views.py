@@ -157,7 +157,8 @@ def test_tail_outlives_the_daemon():
     """It reports that deliveries meanwhile are not shown."""
     def copy(id):
         return Record(EXPIRED, id=id, deadline=NOW[REALTIME], cookie=id)
-    with Server(stats=[stats({"mode": 0})], expirations=[copy(1)]) as fake:
+    with Server(stats=[stats({"mode": 0}, {"durable": 0})],
+                expirations=[copy(1)]) as fake:
         process = start(os.fsdecode(fake.path), "tail", "--count", "2")
         line = process.stdout.readline()
         assert line.startswith("1 "), line

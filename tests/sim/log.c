@@ -148,7 +148,7 @@ void log_sink_init(void)
 	counts.began_s = now_s();
 }
 
-void journal_began(void)
+void log_began(void)
 {
 	uint32_t i;
 
@@ -203,7 +203,7 @@ bool log_sink_write(enum log_level level, const struct log_about *about,
 	return is_taken;
 }
 
-void journal_check_ended(void)
+void log_check_ended(void)
 {
 	if (head != tail)
 		sim_fail("the daemon has ended, and %u lines are not written",

@@ -1,0 +1,119 @@
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Two nodes of a cluster on one machine, and a volume that both have.
+
+A node is a network namespace, a file for its disk, and an id of the machine's start of
+its own. The active node writes to its own file and, over TCP, to the other node's; a
+write and a flush are complete once both have them (qemu-storage-daemon: quorum, NBD).
+That is what DRBD's protocol C does, which needs a kernel module.
+"""
+
+import os
+import subprocess
+import sys
+import time
+import uuid
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "..", "power"))
+import logged_disk  # noqa: E402
+from logged_disk import WAIT_S, run  # noqa: E402
+
+SIZE = 512 << 20
+BOOT_ID = "/proc/sys/kernel/random/boot_id"
+PORT = 10809
+
+
+def await_that(condition, what):
+    until = time.monotonic() + WAIT_S
+    while not condition():
+        if time.monotonic() > until:
+            raise OSError(what)
+        time.sleep(0.01)
+
+
+class Node:
+    """@image: its disk; @program: starts expiryd there"""
+
+    def __init__(self, name, address, folder, program):
+        self.space = f"expiry-{name}-{os.getpid()}"
+        self.link = f"ex{name}{os.getpid()}"
+        self.address = address
+        self.image = f"{folder}/disk-{name}"
+        self.program = f"{folder}/expiryd-{name}"
+        run("ip", "netns", "add", self.space)
+        boot_id = f"{folder}/boot-id-{name}"
+        with open(boot_id, "w", encoding="utf-8") as file:
+            print(uuid.uuid4(), file=file)
+        with open(self.program, "w", encoding="utf-8") as file:
+            print("#!/bin/sh\nexec unshare --mount sh -c "
+                  f"'mount --bind {boot_id} {BOOT_ID}; exec \"$@\"' sh "
+                  f"nsenter --net=/run/netns/{self.space} {program} \"$@\"", file=file)
+        os.chmod(self.program, 0o755)
+        logged_disk.make(self.image, SIZE, "ext4")
+
+    def here(self, *command):
+        return ["nsenter", f"--net=/run/netns/{self.space}", *command]
+
+    def storage(self, *words):
+        """Starts the node's part of the volume."""
+        return subprocess.Popen(
+            self.here("qemu-storage-daemon", "--blockdev",
+                      f"file,node-name=own,filename={self.image}", *words),
+            stdin=subprocess.DEVNULL, stderr=subprocess.DEVNULL)
+
+    def remove(self):
+        run("ip", "netns", "del", self.space)
+
+
+def connect(one, other):
+    """Lays a cable between two nodes."""
+    run("ip", "link", "add", one.link, "netns", one.space, "type", "veth", "peer",
+        "name", other.link, "netns", other.space)
+    for node in one, other:
+        run(*node.here("ip", "address", "add", f"{node.address}/24", "dev", node.link))
+        run(*node.here("ip", "link", "set", node.link, "up"))
+
+
+def cut(node, is_cut):
+    run(*node.here("ip", "link", "set", node.link, "down" if is_cut else "up"))
+
+
+class Volume:
+    """A volume that @active serves at @path, and @standby has as well. @votes: how many
+    of both must have a write."""
+
+    def __init__(self, active, standby, path, votes):
+        self.path = path
+        with open(path, "wb"):
+            pass
+        self.standby = standby.storage(
+            "--nbd-server", f"addr.type=inet,addr.host={standby.address},"
+            f"addr.port={PORT}",
+            "--export", "nbd,id=volume,node-name=own,name=volume,writable=on")
+        await_that(lambda: str(PORT) in subprocess.run(
+            standby.here("ss", "-Hltn"), stdout=subprocess.PIPE, text=True,
+            check=True).stdout, "the standby does not listen")
+        self.active = active.storage(
+            "--blockdev", "nbd,node-name=other,server.type=inet,"
+            f"server.host={standby.address},server.port={PORT},export=volume",
+            "--blockdev", "quorum,node-name=both,children.0=own,children.1=other,"
+            f"vote-threshold={votes}",
+            "--export", f"fuse,id=disk,node-name=both,mountpoint={path},writable=on")
+        await_that(lambda: os.stat(path).st_size, "the volume is not there")
+
+    def stop_standby(self):
+        """The standby takes its disk for itself."""
+        self.standby.terminate()
+        self.standby.wait(WAIT_S)
+
+    def lose_active(self):
+        """The active node loses its power."""
+        self.active.kill()
+        self.active.wait(WAIT_S)
+
+    def close(self):
+        for process in self.active, self.standby:
+            process.kill()
+            process.wait(WAIT_S)
+        subprocess.run(["umount", "-l", self.path], check=False,
+                       stderr=subprocess.DEVNULL)
