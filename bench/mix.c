@@ -19,24 +19,51 @@ void mix_arm(struct mix *mix, struct expiry_record *record)
 	};
 }
 
-void mix_refresh(struct mix *mix, struct expiry_record *record)
+static void refresh_one_of(struct mix *mix, uint32_t nr,
+			   struct expiry_record *record)
 {
 	*record = (struct expiry_record) {
 		.op = EXPIRY_OP_REFRESH,
-		.id = mix->ids[bench_below(&mix->random, mix->nr)],
+		.id = mix->ids[bench_below(&mix->random, nr)],
 		.deadline_ns = random_deadline(mix),
 	};
 }
 
-void mix_cancel(struct mix *mix, struct expiry_record *record)
+void mix_refresh(struct mix *mix, struct expiry_record *record)
 {
-	uint32_t i = bench_below(&mix->random, mix->nr);
+	refresh_one_of(mix, mix->nr, record);
+}
+
+/* Cancels one of the last @nr. */
+static void cancel_one_of(struct mix *mix, uint32_t nr,
+			  struct expiry_record *record)
+{
+	uint32_t i = mix->nr - nr + bench_below(&mix->random, nr);
 
 	*record = (struct expiry_record) {
 		.op = EXPIRY_OP_CANCEL,
 		.id = mix->ids[i],
 	};
 	mix->ids[i] = mix->ids[--mix->nr];
+}
+
+void mix_cancel(struct mix *mix, struct expiry_record *record)
+{
+	cancel_one_of(mix, mix->nr, record);
+}
+
+void mix_even(struct mix *mix, struct expiry_record *record)
+{
+	switch (bench_random(&mix->random) >> 62) {
+	case 0:
+		mix_arm(mix, record);
+		break;
+	case 1:
+		cancel_one_of(mix, mix->nr / 8, record);
+		break;
+	default:
+		refresh_one_of(mix, mix->nr / 4 * 3, record);
+	}
 }
 
 void mix_any(struct mix *mix, struct expiry_record *record)

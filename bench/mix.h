@@ -40,6 +40,12 @@ mix_make_t mix_cancel;
 /* Makes half ARM, a quarter REFRESH, a quarter CANCEL. */
 mix_make_t mix_any;
 
+/* Makes a quarter ARM, half REFRESH, a quarter CANCEL: as many timers afterwards. A
+ * CANCEL is of one of the last eighth, a REFRESH of one before the last quarter: so
+ * no request in flight on another connection names the timer that ends.
+ */
+mix_make_t mix_even;
+
 /* Checks @count answers and stores the names of armed timers. */
 void mix_answers(struct mix *mix, const struct expiry_record *records,
 		 uint32_t count);

@@ -2,7 +2,7 @@
 /*
  * Driver: beanstalkd. put with a delay (in whole seconds, its unit), delete,
  * and for due jobs reserve and delete, all pipelined. It cannot move a delayed
- * job in one step, so there is no refresh.
+ * job in one step, so there is no refresh; a mix is of as many puts as deletes.
  */
 #include <errno.h>
 #include <string.h>
@@ -154,11 +154,12 @@ static struct traffic_cost run(const struct order *order)
 			batch = &batches[traffic.nr_batches++];
 			*batch = (struct batch) { .out = text_end };
 		}
-		put_request(order->op);
+		put_request(!strcmp(order->op, "mix") ?
+				    (i & 1 ? "cancel" : "arm") : order->op);
 		batch->replies++;
 		batch->len = text_end - batch->out;
 	}
-	learn = !strcmp(order->op, "arm");
+	learn = !fire && strcmp(order->op, "cancel");
 	if (fire) {
 		if (consumer < 0) {
 			consumer = traffic_connect(socket_path);
@@ -197,7 +198,7 @@ static void fill(const char *path, uint32_t timers)
 static bool measure(const struct order *order, struct traffic_cost *cost)
 {
 	if (strcmp(order->op, "arm") && strcmp(order->op, "cancel") &&
-	    strcmp(order->op, "fire"))
+	    strcmp(order->op, "mix") && strcmp(order->op, "fire"))
 		return false;
 	*cost = run(order);
 	return true;

@@ -10,10 +10,18 @@ BENCH_DRIVER := bench/daemon/driver.c bench/daemon/traffic.c
 BENCH_PEERS := redis beanstalk local-timerfd \
 	$(if $(wildcard /usr/include/event2/event.h),local-libevent) \
 	$(if $(wildcard /usr/include/ev.h),local-libev)
+# What is measured beside durable queues: stores under the core, where their packages
+# are there.
+BENCH_STORES := none $(if $(wildcard /usr/include/rocksdb/c.h),rocksdb) \
+	$(if $(wildcard /usr/include/sqlite3.h),sqlite) \
+	$(if $(wildcard /usr/include/lmdb.h),lmdb)
+PQ_HEADER := $(wildcard /usr/include/postgresql/libpq-fe.h)
+BENCH_DURABLE := $(addprefix $(BENCH_DAEMON)/,flush $(BENCH_STORES:%=store-%) \
+	$(if $(PQ_HEADER),postgres))
 BENCH_DAEMON_PROGRAMS := $(addprefix $(BENCH_DAEMON)/,echo expiry overload \
 	lateness victim abuser scaling churn library $(BENCH_PEERS))
 
-$(BENCH_DAEMON_PROGRAMS): $(BENCH_DAEMON)/%:
+$(BENCH_DAEMON_PROGRAMS) $(BENCH_DURABLE): $(BENCH_DAEMON)/%:
 	$(call link,$(LIBS))
 
 # The same loop, with an engine that does nothing.
@@ -27,6 +35,21 @@ $(addprefix $(BENCH_DAEMON)/,expiry overload lateness victim abuser scaling \
 	bench/daemon/wire.c bench/mix.c $(BENCH_DRIVER))
 $(BENCH_DAEMON)/overload $(BENCH_DAEMON)/lateness: \
 	$(call objects,plain,bench/daemon/waiter.c)
+
+$(BENCH_DAEMON)/expiry: $(call objects,plain,bench/daemon/checkpoints.c)
+
+$(BENCH_STORES:%=$(BENCH_DAEMON)/store-%): $(BENCH_DAEMON)/%: \
+	$(B)/obj/plain/bench/daemon/%.o \
+	$(call objects,plain,bench/daemon/store.c bench/pages.c bench/subject.c \
+		$(CORE))
+$(BENCH_DAEMON)/store-rocksdb: LIBS = -lrocksdb
+$(BENCH_DAEMON)/store-sqlite: LIBS = -lsqlite3
+$(BENCH_DAEMON)/store-lmdb: LIBS = -llmdb
+
+$(BENCH_DAEMON)/flush $(BENCH_DAEMON)/postgres: $(BENCH_DAEMON)/%: \
+	$(B)/obj/plain/bench/daemon/%.o $(call objects,plain,$(BENCH_DRIVER))
+$(BENCH_DAEMON)/postgres: LIBS = -lpq
+$(B)/obj/plain/bench/daemon/postgres.o: CPPFLAGS += -I$(dir $(PQ_HEADER))
 
 $(BENCH_DAEMON)/library: $(B)/obj/plain/bench/daemon/library.o \
 	$(call objects,plain,bench/mix.c $(BENCH_DRIVER)) $(B)/libexpiry.a
@@ -58,7 +81,7 @@ $(B)/obj/no-histograms/%.o: %.c VERSION
 $(BENCH_DAEMON)/no-histograms: $(call objects,no-histograms,$(DAEMON) $(CORE))
 	$(call link,$(URING_LIBS) $(SYSTEMD_LIBS))
 
-.PHONY: bench bench-clients bench-instructions bench-histograms bench-lateness bench-overload \
+.PHONY: bench bench-clients bench-durable bench-instructions bench-histograms bench-lateness bench-overload \
 	bench-connections bench-isolation bench-quick bench-threads
 bench-quick: all $(BENCH_DAEMON)/library $(B)/bench/heap/timers-core ## rates and memory, in about a minute
 	@bench/daemon/run quick
@@ -74,6 +97,10 @@ bench-connections: all $(addprefix $(BENCH_DAEMON)/,expiry churn) ## one client 
 
 bench-isolation: all $(addprefix $(BENCH_DAEMON)/,victim abuser) ## a victim beside abusers: how much of their load it notices
 	@bench/daemon/run isolation
+
+bench-durable: all $(BENCH_DURABLE) $(B)/bench/heap/timers-core \
+		$(addprefix $(BENCH_DAEMON)/,expiry redis beanstalk) ## durable queues beside others, and beside databases; QUICK=1 in two minutes
+	@bench/daemon/run durable $(if $(QUICK),--quick)
 
 bench-instructions: $(B)/expiryd ## instructions of the daemon a request, counted by valgrind; BASE=COMMIT beside it
 	@bench/daemon/instructions $(if $(BASE),--base $(BASE))

@@ -3,7 +3,6 @@
 #include <sys/mman.h>
 
 #include "bench/bench.h"
-#include "bench/options.h"
 #include "bench/daemon/driver.h"
 
 void *driver_map(uint64_t size)
@@ -18,6 +17,8 @@ void *driver_map(uint64_t size)
 
 uint32_t driver_depth(const struct order *order)
 {
+	if (order->depth)
+		return order->depth;
 	if (order->batch == 1 || order->connections >= TRAFFIC_DEPTH_MAX)
 		return 1;
 	return TRAFFIC_DEPTH_MAX / order->connections;
@@ -63,10 +64,13 @@ static void serve(const struct driver *driver)
 		struct traffic_cost cost = { 0 };
 		struct order order = { .op = op };
 
-		if (sscanf(line, "%31s %u %u %u", op, &order.batch,
-			   &order.connections, &order.requests) != 4 ||
-		    !order.batch || !order.connections || !order.requests)
-			die("%s: not OP BATCH CONNECTIONS REQUESTS", line);
+		if (sscanf(line, "%31s %u %u %u %u", op, &order.batch,
+			   &order.connections, &order.requests,
+			   &order.depth) < 4 ||
+		    !order.batch || !order.connections || !order.requests ||
+		    order.depth > TRAFFIC_DEPTH_MAX)
+			die("%s: not OP BATCH CONNECTIONS REQUESTS [DEPTH]",
+			    line);
 		if (!driver->measure(&order, &cost))
 			die("%s cannot %s", driver->name, op);
 		report(driver, &order, &cost);
@@ -77,20 +81,16 @@ int driver_main(struct driver *driver, int argc, char **argv)
 {
 	static const char *path;
 	static uint32_t timers;
-	static bool is_variant;
-	const struct option_row options[] = {
+	struct option_row options[3 + DRIVER_OPTIONS] = {
 		{ "socket", "PATH", .text = &path },
 		{ "timers", "N", .number = &timers },
-		{ driver->variant_option, .flag = &is_variant },
-		{ 0 }
 	};
 	uint64_t took_ns;
+	int i;
 
+	for (i = 0; driver->options && driver->options[i].name; i++)
+		options[2 + i] = driver->options[i];
 	options_parse(argc, argv, options, "");
-	if (is_variant) {
-		*driver->variant = true;
-		driver->name = driver->variant_name;
-	}
 	traffic_files();
 	took_ns = bench_now();
 	driver->fill(path, timers);

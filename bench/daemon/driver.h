@@ -4,7 +4,7 @@
  * measures by orders on its standard input, so that drivers can be
  * interleaved:
  *
- *	OP BATCH CONNECTIONS REQUESTS	OP: arm, refresh, cancel, fire, ...
+ *	OP BATCH CONNECTIONS REQUESTS [DEPTH]	OP: arm, refresh, cancel, fire, ...
  *
  * It answers with one JSON object a line; the first one when all is filled.
  */
@@ -14,27 +14,28 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "bench/options.h"
 #include "bench/daemon/traffic.h"
 
 /**
  * struct order - one measurement
- * @timers: live ones, filled in before
+ * @depth: batches in flight a connection, 0 = as many as are usual
  */
 struct order {
 	const char *op;
 	uint32_t batch;
 	uint32_t connections;
 	uint32_t requests;
+	uint32_t depth;
 };
 
 /**
  * struct driver - a measured program
- * @name: in reports
+ * @name: in reports; @fill may change it
  * @fill: arm @timers timers, none due meanwhile
  * @measure: carry an order out; false: it cannot
  * @more: print further members of the object; may be NULL
- * @variant: set by the option @variant_option, if not NULL
- * @variant_name: then the name
+ * @options: its own, at most DRIVER_OPTIONS; NULL = none
  *
  * @more prints each member after a comma.
  */
@@ -43,10 +44,10 @@ struct driver {
 	void (*fill)(const char *path, uint32_t timers);
 	bool (*measure)(const struct order *order, struct traffic_cost *cost);
 	void (*more)(void);
-	bool *variant;
-	const char *variant_option;
-	const char *variant_name;
+	const struct option_row *options;
 };
+
+#define DRIVER_OPTIONS	4
 
 /* Runs a driver as main(): --socket PATH --timers N. */
 int driver_main(struct driver *driver, int argc, char **argv);
@@ -54,8 +55,9 @@ int driver_main(struct driver *driver, int argc, char **argv);
 /* Prints @nr times as a member of an object, in microseconds. */
 void driver_times(const char *name, const uint64_t *times_ns, uint32_t nr);
 
-/* Returns how many batches a connection has in flight: one where each waits for
- * its answer, else enough for server and client to work at the same time.
+/* Returns how many batches a connection has in flight. What is usual is one where
+ * each waits for its answer, else enough for server and client to work at the same
+ * time.
  */
 uint32_t driver_depth(const struct order *order);
 

@@ -1,13 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Driver: expiryd, or with --echo the floor, which answers the same requests
- * and does nothing.
+ * and does nothing. With --keyed the queue is keyed and acknowledging, and nothing
+ * falls due; with --journal DIR it is durable as well, and DIR is the daemon's
+ * journal.
+ *
+ *	mix		of a quarter ARM, half REFRESH, a quarter CANCEL
+ *	commits		the same, with the times of batches during a checkpoint
+ *	checkpoint	mixes until one begins, and waits for its end
  */
 #include <string.h>
 #include <unistd.h>
 
 #include "bench/bench.h"
 #include "bench/mix.h"
+#include "bench/daemon/checkpoints.h"
 #include "bench/daemon/driver.h"
 #include "bench/daemon/wire.h"
 
@@ -17,9 +24,12 @@
 #define FILL_BATCH	512U
 #define FAR_NS		(3600 * NSEC_PER_SEC)	/* nothing falls due meanwhile */
 #define WINDOW		65536U
+#define CHECKPOINT_PART	64U	/* batches between two looks for a checkpoint */
 
+static struct driver driver;
 static const char *socket_path;
 static bool echo;
+static const char *journal;
 static struct mix mix = { .random = 1 };
 static struct expiry_record *records;
 static struct batch *batches;
@@ -28,6 +38,7 @@ static uint32_t nr_streams;
 static struct consumer consumer;
 static uint64_t wanted;
 static uint32_t ids_max;
+static bool is_timed;
 
 /* Makes a timer due at once. All have the same deadline: they are in order,
  * independent of their client.
@@ -53,7 +64,11 @@ static void need_streams(uint32_t nr)
 	if (nr > STREAMS_MAX)
 		die("at most %u connections", STREAMS_MAX);
 	for (; nr_streams < nr; nr_streams++)
-		streams[nr_streams].fd = wire_attach(socket_path, QUEUE, 0);
+		streams[nr_streams].fd =
+			wire_attach(socket_path, QUEUE,
+				    (mix.keyed ? EXPIRY_HELLO_KEYED |
+						 EXPIRY_HELLO_ACK : 0) |
+				    (journal ? EXPIRY_HELLO_DURABLE : 0));
 }
 
 static uint32_t cut(uint32_t requests, uint32_t batch)
@@ -81,6 +96,7 @@ static struct traffic_cost run(const struct order *order, mix_make_t *make)
 		.depth = driver_depth(order),
 		.batches = batches,
 		.side_fd = -1,
+		.done = is_timed ? checkpoints_time : NULL,
 	};
 	struct traffic_cost cost;
 	uint32_t i;
@@ -91,6 +107,8 @@ static struct traffic_cost run(const struct order *order, mix_make_t *make)
 	traffic.pid = traffic_peer(streams[0].fd);
 	if (make == mix_arm && mix.nr + order->requests > ids_max)
 		die("more timers than there is room for");
+	if (make == mix_even && order->requests / 3 > mix.nr)
+		die("too few timers for as many requests");
 	for (i = 0; i < order->requests; i++)
 		make(&mix, &records[i]);
 	traffic.nr_batches = cut(order->requests, order->batch);
@@ -116,13 +134,18 @@ static void fill(const char *path, uint32_t timers)
 	};
 	uint32_t done;
 
+	if (echo)
+		driver.name = "echo";
+	if (journal)
+		checkpoints_watch(journal);
+	mix.keyed |= !!journal;
 	socket_path = path;
 	mix.from_ns = bench_now() + FAR_NS;
 	ids_max = timers + REQUESTS_MAX;
 	mix.ids = driver_map((uint64_t)ids_max * sizeof(*mix.ids));
 	records = driver_map((uint64_t)REQUESTS_MAX * sizeof(*records));
 	batches = driver_map((uint64_t)REQUESTS_MAX * sizeof(*batches));
-	if (!echo) {
+	if (!echo && !mix.keyed) {
 		wire_clocks_fill(path);
 		consumer_attach(&consumer, path, QUEUE, WINDOW);
 	}
@@ -171,17 +194,56 @@ static void run_parts(const struct order *order, mix_make_t *make,
 	}
 }
 
+/* Sends what was ordered until a checkpoint begins, then waits for its end. */
+static void run_checkpoint(const struct order *order, struct traffic_cost *cost)
+{
+	struct order part = *order;
+	struct traffic_cost one;
+
+	part.requests = CHECKPOINT_PART * order->batch;
+	/* At least once, for the figures: the fill may have begun one. */
+	do {
+		one = run(&part, mix_even);
+		add(cost, &one, 1);
+		cost->done += part.requests;
+	} while (!checkpoints_in_progress() && cost->done < order->requests);
+	checkpoints_await_end();
+}
+
+static bool measure_mix(const struct order *order, struct traffic_cost *cost)
+{
+	if (!strcmp(order->op, "checkpoint") && journal) {
+		run_checkpoint(order, cost);
+		return true;
+	}
+	is_timed = journal && !strcmp(order->op, "commits");
+	if (!is_timed && strcmp(order->op, "mix"))
+		return false;
+	*cost = run(order, mix_even);
+	return true;
+}
+
+static void print_checkpoints(void)
+{
+	if (is_timed)
+		checkpoints_print();
+	is_timed = false;
+}
+
 static bool measure(const struct order *order, struct traffic_cost *cost)
 {
 	mix_make_t *make;
 
+	if (mix.keyed && measure_mix(order, cost))
+		return true;
 	if (!strcmp(order->op, "arm"))
 		make = mix_arm;
 	else if (!strcmp(order->op, "refresh") && !echo)
 		make = mix_refresh;
 	else if (!strcmp(order->op, "cancel") && !echo)
 		make = mix_cancel;
-	else if (!strcmp(order->op, "fire") && !echo)
+	else if (!strcmp(order->op, "fire") && !echo &&
+		 !mix.keyed)
 		make = make_due;
 	else
 		return false;
@@ -192,16 +254,22 @@ static bool measure(const struct order *order, struct traffic_cost *cost)
 	return true;
 }
 
+static const struct option_row options[] = {
+	{ "echo", .flag = &echo },
+	{ "keyed", .flag = &mix.keyed },
+	{ "journal", "DIR", .text = &journal },
+	{ 0 }
+};
+
+static struct driver driver = {
+	.name = "expiryd",
+	.fill = fill,
+	.measure = measure,
+	.more = print_checkpoints,
+	.options = options,
+};
+
 int main(int argc, char **argv)
 {
-	static struct driver driver = {
-		.name = "expiryd",
-		.fill = fill,
-		.measure = measure,
-		.variant = &echo,
-		.variant_option = "echo",
-		.variant_name = "echo",
-	};
-
 	return driver_main(&driver, argc, argv);
 }

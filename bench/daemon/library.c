@@ -26,6 +26,7 @@
 #define PART		1000000U	/* requests made at a time */
 #define FAR_NS		(3600 * NSEC_PER_SEC)	/* nothing falls due meanwhile */
 
+static struct driver driver;
 static struct expiry *handle;
 static struct mix mix = { .random = 1 };
 static struct expiry_record *records;
@@ -158,6 +159,8 @@ static void fill(const char *path, uint32_t timers)
 	};
 	char address[128];
 
+	if (mix.keyed)
+		driver.name = "keyed";
 	snprintf(address, sizeof(address), "unix:%s", path);
 	need(expiry_open(&handle, address, &options), EXPIRY_OP_HELLO);
 	server = traffic_peer(expiry_fd(handle));
@@ -167,17 +170,20 @@ static void fill(const char *path, uint32_t timers)
 	nr_filled = timers;
 }
 
+static const struct option_row options[] = {
+	{ "keyed", .flag = &mix.keyed },
+	{ 0 }
+};
+
+static struct driver driver = {
+	.name = "plain",
+	.fill = fill,
+	.measure = measure,
+	.more = print_pages,
+	.options = options,
+};
+
 int main(int argc, char **argv)
 {
-	static struct driver driver = {
-		.name = "plain",
-		.fill = fill,
-		.measure = measure,
-		.more = print_pages,
-		.variant = &mix.keyed,
-		.variant_option = "keyed",
-		.variant_name = "keyed",
-	};
-
 	return driver_main(&driver, argc, argv);
 }

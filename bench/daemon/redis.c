@@ -27,6 +27,7 @@
 	"local r = redis.call('ZRANGEBYSCORE', 'q', '-inf', ARGV[1], 'LIMIT', 0, 512) " \
 	"if #r > 0 then redis.call('ZREMRANGEBYRANK', 'q', 0, #r - 1) end return r"
 
+static struct driver driver;
 static const char *socket_path;
 static bool keys;
 static uint64_t *ids;
@@ -92,6 +93,26 @@ static uint64_t drop_id(void)
 	return old;
 }
 
+/* Writes a quarter new ones, half with another time, in one command, and ends a
+ * quarter in another. They are carried out in one turn of its loop.
+ */
+static uint32_t put_mix(uint32_t count, uint64_t from_ms)
+{
+	uint32_t cancels = count / 4, i;
+
+	put("*%u\r\n$4\r\nZREM\r\n$1\r\nq\r\n", 2 + cancels);
+	for (i = 0; i < cancels; i++)
+		put_number(drop_id());
+	put("*%u\r\n$4\r\nZADD\r\n$1\r\nq\r\n", 2 + 2 * (count - cancels));
+	for (i = cancels; i < count; i++) {
+		put_number(far_ms(from_ms));
+		if (i < 2 * cancels)
+			ids[nr_ids++] = ++next_id;
+		put_number(i < 2 * cancels ? next_id : some_id());
+	}
+	return 2;
+}
+
 /* Writes one batch of @count timers; returns how many answers it has. */
 static uint32_t put_batch(const char *op, uint32_t count, uint64_t from_ms)
 {
@@ -106,6 +127,8 @@ static uint32_t put_batch(const char *op, uint32_t count, uint64_t from_ms)
 		}
 		return count;
 	}
+	if (!strcmp(op, "mix"))
+		return put_mix(count, from_ms);
 	if (!strcmp(op, "cancel")) {
 		put("*%u\r\n$4\r\nZREM\r\n$1\r\nq\r\n", 2 + count);
 		for (i = 0; i < count; i++)
@@ -327,6 +350,8 @@ static void fill(const char *path, uint32_t timers)
 	};
 	uint32_t done;
 
+	if (keys)
+		driver.name = "redis keys";
 	socket_path = path;
 	ids = driver_map(((uint64_t)timers + REQUESTS_MAX) * sizeof(*ids));
 	batches = driver_map((uint64_t)REQUESTS_MAX * sizeof(*batches));
@@ -345,6 +370,7 @@ static bool measure(const struct order *order, struct traffic_cost *cost)
 	else if (!strcmp(order->op, "arm") ||
 		 (!keys && (!strcmp(order->op, "refresh") ||
 			    !strcmp(order->op, "cancel") ||
+			    (!strcmp(order->op, "mix") && order->batch >= 4) ||
 			    !strcmp(order->op, "fire"))))
 		*cost = run(order);
 	else
@@ -352,16 +378,19 @@ static bool measure(const struct order *order, struct traffic_cost *cost)
 	return true;
 }
 
+static const struct option_row options[] = {
+	{ "keys", .flag = &keys },
+	{ 0 }
+};
+
+static struct driver driver = {
+	.name = "redis zset",
+	.fill = fill,
+	.measure = measure,
+	.options = options,
+};
+
 int main(int argc, char **argv)
 {
-	static struct driver driver = {
-		.name = "redis zset",
-		.fill = fill,
-		.measure = measure,
-		.variant = &keys,
-		.variant_option = "keys",
-		.variant_name = "redis keys",
-	};
-
 	return driver_main(&driver, argc, argv);
 }

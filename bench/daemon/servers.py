@@ -2,6 +2,7 @@
 """What is measured: a server on a socket of its own, and its driver, the
 program that fills it and then measures by orders."""
 
+import glob
 import json
 import os
 import pathlib
@@ -11,10 +12,14 @@ import subprocess
 import sys
 import time
 
+from report.machine import value
+
 ROOT = pathlib.Path(__file__).resolve().parents[2]
 BUILD = ROOT / "build/bench/daemon"
 EXPIRYD = os.environ.get("EXPIRYD", ROOT / "build/expiryd")
 WAIT = 60               # seconds for a server to start, or to end
+
+STORES = "none", "rocksdb", "sqlite", "lmdb"
 
 running = []            # servers that are to be ended
 
@@ -53,6 +58,40 @@ def redis(folder):
     return link
 
 
+def postgresql(data):
+    """Makes an empty cluster. It refuses to work as root, so Debian's user does."""
+    found = sorted(glob.glob("/usr/lib/postgresql/*/bin/postgres"))
+    if not found:
+        raise Missing("no PostgreSQL (package postgresql)")
+    programs = pathlib.Path(found[-1]).parent
+    prefix = []
+    if os.geteuid() == 0:
+        prefix = ["setpriv", "--reuid=postgres", "--regid=postgres", "--clear-groups"]
+        shutil.chown(data, "postgres", "postgres")
+    subprocess.run(prefix + [programs / "initdb", "-D", data, "-A", "trust",
+                             "-U", "postgres"], cwd="/", check=True,
+                   stdout=subprocess.DEVNULL)
+    return prefix + [programs / "postgres", "-D", data, "-k", data,
+                     "-c", "listen_addresses=", "-c", "shared_buffers=1GB",
+                     "-c", "max_wal_size=4GB"]
+
+
+def durable_command(name, folder, socket, data):
+    """Those of bench-durable, with their files in @data; None: not one of them."""
+    if name in STORES:
+        if not (BUILD / f"store-{name}").exists():
+            raise Missing(f"no {name} (package lib{name}-dev)")
+        return [BUILD / f"store-{name}", "--socket", socket, "--folder", data]
+    if name == "redis always":
+        return [redis(folder), "--port", "0", "--unixsocket", socket, "--save", "",
+                "--appendonly", "yes", "--appendfsync", "always", "--dir", data]
+    if name == "beanstalkd sync":
+        if not shutil.which("beanstalkd"):
+            raise Missing("no beanstalkd (package beanstalkd)")
+        return ["beanstalkd", "-l", "unix:" + socket, "-b", data, "-f", "0"]
+    return postgresql(data) if name == "postgresql" else None
+
+
 def command(name, folder, socket, config):
     if name in ("expiryd", "expiryd epoll", "no-histograms"):
         return [BUILD / name if name == "no-histograms" else EXPIRYD, "--engine",
@@ -75,15 +114,18 @@ def command(name, folder, socket, config):
 
 
 class Server:
-    """A server, started."""
+    """A server, started. @data: a folder of its own for its files."""
 
     count = 0
 
-    def __init__(self, name, folder, options=(), config="/dev/null"):
+    def __init__(self, name, folder, options=(), config="/dev/null", data=None):
         Server.count += 1
         self.name = name
         self.socket = os.path.join(folder, "s%d" % Server.count)
-        arguments = command(name, folder, self.socket, config)
+        arguments = durable_command(name, folder, self.socket, data) or command(
+            name, folder, self.socket, config)
+        if name == "postgresql":
+            self.socket = os.path.join(data, ".s.PGSQL.5432")
         self.log = open(os.path.join(folder, "log"), "ab")
         self.process = subprocess.Popen(
             arguments + list(options), stdin=subprocess.DEVNULL,
@@ -109,6 +151,16 @@ class Server:
 
     def cpu_ns(self):
         return int(self._proc("schedstat").split()[0])
+
+    def late_ns(self):
+        """How long its first thread was ready and had no processor."""
+        return int(self._proc("schedstat").split()[1])
+
+    def written(self):
+        """Bytes for the disk, of the processes that it started, too."""
+        children = self._proc(f"task/{self.process.pid}/children").split()
+        return sum(int(value("/proc/%s/io" % pid, "write_bytes"))
+                   for pid in [self.process.pid, *children])
 
     def switches(self):
         """How often it went to sleep or was made to wait."""
@@ -138,11 +190,15 @@ class Driver:
         "library plain": ["library"], "library keyed": ["library", "--keyed"],
         "beanstalkd": ["beanstalk"], "libevent": ["local-libevent"],
         "libev": ["local-libev"], "timerfd": ["local-timerfd"],
-    }
+        "expiryd keyed": ["expiry", "--keyed"], "disk": ["flush"],
+        "redis always": ["redis"], "beanstalkd sync": ["beanstalk"],
+        "postgresql": ["postgres"],
+    } | {name: ["expiry", "--keyed"] for name in STORES}
 
-    def __init__(self, name, timers, server=None):
+    def __init__(self, name, timers, server=None, options=()):
         self.name, self.timers, self.server = name, timers, server
         program, *more = self.PROGRAMS[name]
+        more += options
         if not (BUILD / program).exists():
             raise Missing("no %s (package %s-dev)" % (name, name))
         arguments = [BUILD / program, *more, "--timers", str(timers)]
@@ -162,10 +218,11 @@ class Driver:
             raise RuntimeError("%s ended" % self.name)
         return json.loads(line)
 
-    def measure(self, op, batch=1, connections=1, requests=1, **more):
-        """Returns the driver's figures, with @more of what the row is."""
-        self.process.stdin.write("%s %d %d %d\n"
-                                 % (op, batch, connections, requests))
+    def measure(self, op, batch=1, connections=1, requests=1, depth=0, **more):
+        """Returns the driver's figures, with @more of what the row is. @depth:
+        batches in flight a connection, 0: as the driver likes."""
+        self.process.stdin.write("%s %d %d %d %d\n"
+                                 % (op, batch, connections, requests, depth))
         self.process.stdin.flush()
         return self._answer() | more
 

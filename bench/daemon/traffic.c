@@ -143,8 +143,11 @@ static void stream_send(struct traffic *traffic, struct stream *stream)
 /* Ends the oldest batch, which is answered. */
 static void stream_done(struct traffic *traffic, struct stream *stream)
 {
-	traffic->took_ns[traffic->nr_done++] = bench_now() -
-					       stream->began_ns[0];
+	uint64_t took_ns = bench_now() - stream->began_ns[0];
+
+	traffic->took_ns[traffic->nr_done++] = took_ns;
+	if (traffic->done)
+		traffic->done(took_ns);
 	stream->nr_flight--;
 	stream->sent--;
 	stream->received = 0;
@@ -279,6 +282,14 @@ static void run_many(struct traffic *traffic)
 	close(traffic->epoll);
 }
 
+void traffic_sort(struct traffic_cost *cost, uint64_t *took_ns, uint32_t nr)
+{
+	bench_sort_ns(took_ns, nr);
+	cost->p50_ns = took_ns[nr / 2];
+	cost->p99_ns = took_ns[nr - 1 - nr / 100];
+	cost->max_ns = took_ns[nr - 1];
+}
+
 struct traffic_cost traffic_run(struct traffic *traffic)
 {
 	uint32_t nr = traffic->nr_batches;
@@ -305,10 +316,7 @@ struct traffic_cost traffic_run(struct traffic *traffic)
 	if (traffic->pid)
 		cost.server_ns = traffic_cpu_ns(traffic->pid) - cost.server_ns;
 
-	bench_sort_ns(traffic->took_ns, nr);
-	cost.p50_ns = traffic->took_ns[nr / 2];
-	cost.p99_ns = traffic->took_ns[nr - 1 - nr / 100];
-	cost.max_ns = traffic->took_ns[nr - 1];
+	traffic_sort(&cost, traffic->took_ns, nr);
 	free(traffic->took_ns);
 	return cost;
 }

@@ -54,6 +54,7 @@ struct stream {
  * @depth: batches in flight a connection
  * @side_fd: an additional connection to read, -1 = none
  * @pid: its processor time counts as the server's, 0 = none
+ * @done: called after each batch; or NULL
  *
  * Without @parse an answer is as long as its request and overwrites it. @side
  * is called when @side_fd is readable, until it returns true: then it is
@@ -69,6 +70,7 @@ struct traffic {
 	int side_fd;
 	bool (*side)(struct traffic *traffic);
 	pid_t pid;
+	void (*done)(uint64_t took_ns);
 
 	uint64_t *took_ns;	/* of each batch, in the order of their ends */
 	uint32_t nr_done;
@@ -101,6 +103,9 @@ pid_t traffic_peer(int fd);
 
 /* Sends all batches and waits for all answers. */
 struct traffic_cost traffic_run(struct traffic *traffic);
+
+/* Sorts the times of @nr batches, and sets the percentiles. */
+void traffic_sort(struct traffic_cost *cost, uint64_t *took_ns, uint32_t nr);
 
 /* Returns the processor time that process @pid has used; 0 = this one. */
 uint64_t traffic_cpu_ns(pid_t pid);

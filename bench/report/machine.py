@@ -64,6 +64,30 @@ def processor():
     return f"{os.cpu_count()} x {model}" + (" (virtual)" if virtual else "")
 
 
+def load():
+    return " ".join(read("/proc/loadavg").split()[:3])
+
+
+def disk(folder):
+    """The file system and the disk below @folder, in a line."""
+    device = os.stat(folder).st_dev
+    number = f"{os.major(device)}:{os.minor(device)}"
+    kind, source = "unknown", "no device"
+    for mount in read("/proc/self/mountinfo").splitlines():
+        left, _, right = mount.partition(" - ")
+        if left.split()[2] == number:
+            kind, source = right.split()[:2]
+    block = pathlib.Path("/sys/dev/block", number).resolve()
+    if (block / "partition").exists():
+        block = block.parent
+    queue = block / "queue"
+    rotates = read(queue / "rotational") == "1"
+    return (f"{kind} on {source} ({read(block / 'device/model') or block.name}, "
+            f"{'rotating' if rotates else 'not rotating'}, "
+            f"{read(queue / 'write_cache', 'cache unknown')}, "
+            f"FUA {read(queue / 'fua', 'unknown')})")
+
+
 def describe():
     """Rows of (what, which)."""
     total = int(value("/proc/meminfo", "MemTotal").split()[0]) / 2 ** 20
@@ -74,7 +98,7 @@ def describe():
         ("kernel", f"{platform.system()} {platform.release().split('-')[0]}"),
         ("huge pages", f"{read(HUGE, 'none')}; asked for by madvise()"),
         ("compilers", f"{compiler('CC', 'gcc')}; {compiler('CXX', 'g++')}"),
-        ("load before", " ".join(read("/proc/loadavg").split()[:3])),
+        ("load before", load()),
     ]
 
 
