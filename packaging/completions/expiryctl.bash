@@ -76,6 +76,11 @@ _expiryctl() {
 			cut -d ' ' -f 1)" -- "$cur")
 	elif [[ $command == top ]]; then
 		_expiryctl_queues "$cur"
+	elif [[ $command == journal && $prev == journal ]]; then
+		mapfile -t COMPREPLY < <(compgen -W 'check dump export import' -- "$cur")
+	elif [[ $command == journal ]]; then
+		compopt -o filenames 2>/dev/null
+		mapfile -t COMPREPLY < <(compgen -d -- "$cur")
 	elif [[ $command == load ]]; then
 		compopt -o filenames 2>/dev/null
 		mapfile -t COMPREPLY < <(compgen -f -- "$cur")

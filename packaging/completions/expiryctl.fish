@@ -55,5 +55,6 @@ complete -c expiryctl -n 'contains -- top (__expiryctl_command)' -a '(__expiryct
 complete -c expiryctl -l clock -x -a 'realtime monotonic boottime'
 complete -c expiryctl -l socket -r -F
 complete -c expiryctl -l device -r -F
+complete -c expiryctl -n 'contains -- journal (__expiryctl_command)' -a 'check dump export import (__fish_complete_directories)'
 complete -c expiryctl -n 'contains -- load (__expiryctl_command)' -F
 complete -c expiryctl -n 'contains -- (__expiryctl_command) arm refresh' -a '+1s +1m +1h +1d never'

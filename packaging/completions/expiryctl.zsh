@@ -74,6 +74,10 @@ _expiryctl() {
 		_describe command lines
 	elif [[ $command == top ]]; then
 		compadd -- $(_expiryctl_queues)
+	elif [[ $command == journal && $words[CURRENT-1] == journal ]]; then
+		compadd check dump export import
+	elif [[ $command == journal ]]; then
+		_files -/
 	elif [[ $command == load ]]; then
 		_files
 	elif [[ $command == arm || $command == refresh ]]; then
