@@ -36,8 +36,6 @@ static const struct explanation explanations[] = {
 	  "library and daemon are of different versions: restart the daemon; or it has no journal for a durable queue: set journal in expiryd.conf; or a device was asked for a name" },
 	{ EXPIRY_OP_HELLO, EIO,
 	  "the engine or the journal failed; the daemon's log says why" },
-	{ EXPIRY_OP_HELLO, EAGAIN,
-	  "the disk of the daemon's journal is behind; try again" },
 	{ EXPIRY_OP_HELLO, EPROTO,
 	  "what answers there is not expiryd; look at the path" },
 	{ EXPIRY_OP_HELLO, EMFILE,

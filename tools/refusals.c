@@ -157,9 +157,6 @@ static int hello_failed(const struct ctl *ctl, const char *name,
 			return ctl_error("queue %s: the daemon has no journal, which a durable queue needs; set journal in expiryd.conf and restart it, or leave --durable out",
 					 name);
 		break;
-	case EAGAIN:
-		return ctl_error("queue %s: the disk of the daemon's journal is behind; try again",
-				 name);
 	case ENOSPC:
 		if (flags & EXPIRY_OPEN_DURABLE && !queues_are_full(ctl))
 			return ctl_error("queue %s: the daemon's journal is full; free space on its disk, or raise journal_size in expiryd.conf",

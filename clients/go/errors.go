@@ -147,7 +147,6 @@ var reasons = map[reason]string{
 	{OpHello, syscall.ENOSPC}: "the daemon has as many queues as allowed, or its journal is " +
 		"full",
 	{OpHello, syscall.EOPNOTSUPP}:      "the daemon has no journal for a durable queue",
-	{OpHello, syscall.EAGAIN}:          "the disk of the daemon's journal is behind: try again",
 	{OpHello, syscall.EPROTONOSUPPORT}: "the daemon speaks another version of the protocol",
 	{OpArm, syscall.EINVAL}: "flags or id are wrong for this queue: a keyed one needs an " +
 		"id that is not 0, a plain one chooses it",

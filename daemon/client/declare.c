@@ -91,8 +91,10 @@ void declare_anew(struct context *context, const struct declaration *file)
 	struct queue *queue;
 	int r = declare_queue(context, file, &queue);
 
-	/* The fault of a file is in the log. */
-	if (!r || !file->is_good)
+	/* The fault of a file is in the log. Without room in the journal, a HELLO that
+	 * names the queue waits for it, and makes the queue.
+	 */
+	if (!r || !file->is_good || r == -EAGAIN)
 		return;
 	about = about_file(file, -r);
 	log_at(LOG_LEVEL_ERR, &about, "queue %.*s cannot be made: %s: %s",

@@ -25,6 +25,7 @@
 #include "daemon/queue/access.h"
 #include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
+#include "daemon/queue/declaration.h"
 #include "daemon/queue/durable.h"
 #include "daemon/queue/queue.h"
 #include "daemon/util/histogram.h"
@@ -347,18 +348,52 @@ static void requests_await_spare(struct client *client,
 			      &connections->overdue_in, 0, 0);
 }
 
+/* Returns whether a file says that the queue @name is durable. */
+static bool is_declared_durable(const struct context *context, const char *name)
+{
+	const struct declaration *file =
+		declarations_find(context->declared, name);
+
+	return file && file->is_durable;
+}
+
+/* Returns whether HELLO may make a durable queue. The client need not ask for one: a
+ * file can do so.
+ */
+static bool hello_logs(const struct context *context,
+		       const struct expiry_record *record)
+{
+	struct expiry_hello hello;
+
+	if (record->op != EXPIRY_OP_HELLO)
+		return false;
+	memcpy(&hello, record, sizeof(hello));
+	return hello.flags & EXPIRY_HELLO_DURABLE ||
+	       (is_declared_durable(context, hello.name) &&
+		!queue_find(context->queues, hello.name));
+}
+
+/* Returns whether DROP ends a durable queue, or makes one anew from its file. */
+static bool drop_logs(const struct client *client,
+		      const struct expiry_record *record)
+{
+	return record->op == EXPIRY_OP_DROP && client->queue &&
+	       (client->durable ||
+		is_declared_durable(client->context, client->queue->name));
+}
+
 /* Returns whether the request makes or ends a durable queue, and waits for room in the
  * journal.
  */
 static bool awaits_journal(struct client *client,
 			   const struct expiry_record *record)
 {
-	bool wants = client->state == CLIENT_HELLO ?
-			     record->op == EXPIRY_OP_HELLO &&
-				     record->flags & EXPIRY_HELLO_DURABLE :
-			     client->durable && record->op == EXPIRY_OP_DROP;
+	const struct context *context = client->context;
+	bool logs = client->state == CLIENT_HELLO ?
+			    hello_logs(context, record) :
+			    drop_logs(client, record);
 
-	if (!wants || durable_goes_on(client->context->durable))
+	if (!logs || durable_goes_on(context->durable))
 		return false;
 	assert(list_empty(&client->ready));
 	list_add(&client->context->connections->no_journal, &client->ready);

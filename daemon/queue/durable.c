@@ -16,6 +16,8 @@
 #include "daemon/util/util.h"
 
 #define RECORD		sizeof(struct expiry_record)
+/* Room for a queue's end, of at most two records, and for its file to make it anew. */
+#define OWN_ROOM	3U
 
 /* A checkpoint begins when the journal has grown by as much. */
 #define CHECKPOINT_BYTES	(64ULL << 20)
@@ -338,8 +340,8 @@ struct journal_make durable_describe(const struct queue *queue)
 	return make;
 }
 
-/* Returns why nothing can be logged now, or 0. */
-static int refusal(const struct durable *durable, bool grows)
+/* Returns why nothing can be logged now, or 0. -EAGAIN: less than @room is left. */
+static int refusal(const struct durable *durable, bool grows, uint32_t room)
 {
 	int r;
 
@@ -348,12 +350,12 @@ static int refusal(const struct durable *durable, bool grows)
 	r = journal_takes(&durable->journal, grows);
 	if (r)
 		return r;
-	return journal_room(&durable->journal) ? 0 : -EAGAIN;
+	return journal_room(&durable->journal) >= room ? 0 : -EAGAIN;
 }
 
 int durable_may_make(const struct context *context)
 {
-	return refusal(context->durable, true);
+	return refusal(context->durable, true, 1);
 }
 
 void durable_make(struct queue *queue)
@@ -370,7 +372,7 @@ void durable_give(struct queue *queue)
 {
 	struct durable *durable = durable_of(queue);
 
-	if (!refusal(durable, false))
+	if (!refusal(durable, false, 1))
 		log_make(durable, queue);
 }
 
@@ -384,7 +386,7 @@ int durable_may_attach(const struct queue *queue)
 
 int durable_may_drop(const struct queue *queue)
 {
-	return refusal(durable_of(queue), false);
+	return refusal(durable_of(queue), false, OWN_ROOM);
 }
 
 void durable_drop(struct queue *queue)
@@ -400,7 +402,7 @@ void durable_drop(struct queue *queue)
 
 bool durable_goes_on(const struct durable *durable)
 {
-	return refusal(durable, false) != -EAGAIN;
+	return refusal(durable, false, OWN_ROOM) != -EAGAIN;
 }
 
 uint32_t durable_admit(struct queue *queue, const struct expiry_record *records,

@@ -100,7 +100,8 @@ bool durable_is_stopping(struct durable *durable);
 void durable_deinit(struct durable *durable);
 
 /* Returns whether a queue can be made durable: 0; -EOPNOTSUPP: there is no
- * journal; -EAGAIN: not in this turn; -EIO, -ENOSPC, ...: it takes none now.
+ * journal; -EAGAIN: not in this turn, and not after durable_goes_on();
+ * -EIO, -ENOSPC, ...: it takes none now.
  */
 int durable_may_make(const struct context *context);
 
@@ -132,7 +133,7 @@ uint32_t durable_admit(struct queue *queue, const struct expiry_record *records,
 		       uint32_t count, uint32_t *refusedp, int *errorp);
 
 /* Returns whether durable_admit() may take requests that it could not, or refuse
- * them.
+ * them; and whether there is room for a DROP that makes its queue anew.
  */
 bool durable_goes_on(const struct durable *durable);
 

@@ -247,7 +247,6 @@ struct expiry_options {
  *		EXPIRY_OPEN_DURABLE, and the disk of the daemon's journal is full
  * -EIO		EXPIRY_OPEN_DURABLE, and the journal cannot be written at present;
  *		or another errno of the write
- * -EAGAIN	EXPIRY_OPEN_DURABLE, and the disk is behind: try again
  * -EOPNOTSUPP	EXPIRY_OPEN_DURABLE, and the daemon has no journal; a queue name,
  *		EXPIRY_OPEN_EXISTING, _OBSERVE or restore on a device; slack or limit
  *		on a socket; or the server speaks another version of the protocol

@@ -24,7 +24,7 @@
 /* All that expiry_open() and the protocol name. */
 static const int errnos[] = {
 	EINVAL, E2BIG, EACCES, EBUSY, ENOSPC, EDQUOT, EMFILE, ENFILE, EPERM,
-	EOPNOTSUPP, ENOENT, ENOMEM, EEXIST, EIO, EAGAIN,
+	EOPNOTSUPP, ENOENT, ENOMEM, EEXIST, EIO,
 };
 
 static int status;

@@ -13,9 +13,10 @@ import tempfile
 import time
 
 import tap
-from client import (ACK, CANCEL, CONSUME, DROP, HOUR, SCALE, WAIT, Closed, Connection,
-                    Record, arm, attach, error, wait_for)
+from client import (ACK, ACKING, CANCEL, CONSUME, DROP, HOUR, KEYED, SCALE, WAIT, Closed,
+                    Connection, Record, arm, attach, error, wait_for)
 from daemon import ENGINE, ROOT, SHADOW, uring_refused
+from declared import files, rows as declared_rows
 from durable import DOUBTFUL, FLAGS, MILLISECOND, Disk, Model, kill, rows
 from stalls import Stalls
 
@@ -403,6 +404,59 @@ def test_queues_are_made_and_dropped_while_a_block_is_full():
             with Connection(daemon.path) as made:
                 assert made.hello("made", FLAGS).status == 0
             assert ended.reply().status == 0
+            for other in others:
+                other.close()
+
+
+BLOCK = 65536 - 1 - 3 - 1   # records that fit one, beside its head, the clock and QUEUE
+DECLARED = {"owner": os.getuid(), "clock": "monotonic", "keyed": "yes", "ack": "yes",
+            "durable": "yes"}
+
+
+def fill_block(daemon, faults, others, count):
+    """Begins a write that takes a second, and sends the next block @count records."""
+    assert wait_for(lambda: settled(faults))
+    before = faults.calls()[WRITE]
+    faults.fail(0, WRITE, 1, DELAY + 1000)
+    others[0].send(arm(HOUR, id=10**6))
+    assert wait_for(lambda: faults.calls()[WRITE] > before)
+    for number, other in enumerate(others):
+        part = range(4096 * number, min(4096 * (number + 1), count))
+        other.send(*[arm(HOUR, id=i + 1) for i in part])
+
+
+def test_declared_queues_are_made_while_a_block_is_full():
+    """A file made them durable; the client does not ask for it."""
+    with Faults() as faults, fast_disk() as disk, files() as at:
+        disk.config = at.config()
+        with disk.daemon(loop="epoll", threads=1, environment=faults.environment) as daemon:
+            others = [attach(daemon.path, "queue", FLAGS) for _ in range(20)]
+            fill_block(daemon, faults, others, 20 * 4096)
+            at.write("made", **DECLARED)
+            daemon.reload()
+            with Connection(daemon.path) as made:
+                assert made.hello("made", KEYED | ACKING).status == 0
+                assert made.stat().durable
+            assert "cannot be made" not in daemon.log(), daemon.log()
+            for other in others:
+                other.close()
+
+
+def test_a_drop_in_a_block_that_is_almost_full_makes_the_declared_queue_anew():
+    with Faults() as faults, fast_disk() as disk, files() as at:
+        disk.config = at.config()
+        at.write("ended", **DECLARED)
+        with disk.daemon(loop="epoll", threads=1, environment=faults.environment) as daemon:
+            others = [attach(daemon.path, "queue", FLAGS) for _ in range(16)]
+            for left in range(6):
+                with attach(daemon.path, "ended", FLAGS) as ended:
+                    fill_block(daemon, faults, others, BLOCK - left)
+                    assert ended.request(Record(DROP)).status == 0
+                assert "ended" in declared_rows(daemon), (left, daemon.log())
+                for other in others:
+                    other.close()
+                others = [attach(daemon.path, "queue", FLAGS) for _ in range(16)]
+            assert "cannot be made" not in daemon.log(), daemon.log()
             for other in others:
                 other.close()
 

@@ -238,8 +238,6 @@ FROM_DAEMON = (
     ({HELLO: errno.EOPNOTSUPP}, 0, ("load", "--durable"),
      "queue default: the daemon has no journal, which a durable queue needs; set journal in "
      "expiryd.conf and restart it, or leave --durable out"),
-    ({HELLO: errno.EAGAIN}, 0, ("load", "--durable"),
-     "queue default: the disk of the daemon's journal is behind; try again"),
     ({HELLO: errno.EIO}, 0, ("load", "--durable"),
      "{path}: the engine or the journal failed; the daemon's log says why"),
     ({HELLO: errno.ENOSPC}, 0, ("load", "--durable"),

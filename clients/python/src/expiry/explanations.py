@@ -37,8 +37,6 @@ EXPLANATIONS = {
         "device was asked for a name",
     (HELLO, errno.EIO):
         "the engine or the journal failed; the daemon's log says why",
-    (HELLO, errno.EAGAIN):
-        "the disk of the daemon's journal is behind; try again",
     (HELLO, errno.EPROTO):
         "what answers there is not expiryd; look at the path",
     (HELLO, errno.EMFILE):
