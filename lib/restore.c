@@ -155,7 +155,13 @@ uint64_t restore_pause_ns(const struct expiry *h)
 	if (r->sent || !r->pause_ms)
 		return 0;
 	now_ns = clock_now_ns(CLOCK_MONOTONIC);
-	return now_ns < r->retry_ns ? r->retry_ns - now_ns : 0;
+	/* Not 0, which is to wait for an answer to what is not sent yet. */
+	return now_ns < r->retry_ns ? r->retry_ns - now_ns : 1;
+}
+
+static bool is_pausing(const struct restore *r)
+{
+	return r->pause_ms && clock_now_ns(CLOCK_MONOTONIC) < r->retry_ns;
 }
 
 int restore_step(struct expiry *h)
@@ -170,7 +176,7 @@ int restore_step(struct expiry *h)
 	}
 	for (;;) {
 		if (!r->sent) {
-			if (restore_pause_ns(h))
+			if (is_pausing(r))
 				return 0;
 			stream_put(&h->stream, r->batch, r->nr);
 			r->sent = true;

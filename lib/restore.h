@@ -64,7 +64,7 @@ void restore_begin(struct expiry *h);
  */
 int restore_step(struct expiry *h);
 
-/* Returns the time until the next attempt, or 0 if an answer is awaited. */
+/* Returns the time until the next attempt, at least 1, or 0 if an answer is awaited. */
 uint64_t restore_pause_ns(const struct expiry *h);
 
 /* Does all of it on a connection that is not replaced. 0 or -errno. */

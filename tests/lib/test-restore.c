@@ -8,11 +8,26 @@
 #include <semaphore.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/syscall.h>
 #include <time.h>
+#include <unistd.h>
 
 #include "support-reconnect.h"
 
 #define TIMERS	1300	/* three batches */
+
+/* How long the program waits for a processor whenever it asks for the time. */
+static long stalled_ns;
+
+/* The library's calls come here. */
+int clock_gettime(clockid_t clock, struct timespec *now)
+{
+	const struct timespec stall = { .tv_nsec = stalled_ns };
+
+	if (stalled_ns)
+		nanosleep(&stall, NULL);
+	return syscall(SYS_clock_gettime, clock, now);
+}
 
 /* The program: what its function yields, and how it ends. */
 static struct {
@@ -376,6 +391,28 @@ static void a_busy_server(void **state)
 	assert_int_equal(server_state.nr_armed, TIMERS);
 }
 
+/* The pause after a refusal, 10 ms, ends between two looks at the clock: the second
+ * one must not take that for no pause, and wait for a reply.
+ */
+static void a_program_that_is_stalled(void **state)
+{
+	int (*const opens[])(struct expiry **h) = { open_plain, open_reconnecting };
+	struct expiry *h;
+	int i, ret;
+
+	for (i = 0; i < 2; i++) {
+		reset(state);
+		truth.nr = 4;
+		refuse_three(1);
+		stalled_ns = 6000000;
+		ret = opens[i](&h);
+		stalled_ns = 0;
+		assert_int_equal(ret, 0);
+		end(h);
+		assert_int_equal(server_state.nr_armed, 4);
+	}
+}
+
 static void a_server_that_stays_busy(void **state)
 {
 	(void)state;
@@ -511,6 +548,7 @@ int main(void)
 		cmocka_unit_test_setup(a_small_window, reset),
 		cmocka_unit_test_setup(nothing_to_restore, reset),
 		cmocka_unit_test_setup(a_busy_server, reset),
+		cmocka_unit_test_setup(a_program_that_is_stalled, reset),
 		cmocka_unit_test_setup(a_server_that_stays_busy, reset),
 		cmocka_unit_test_setup(a_refusal, reset),
 		cmocka_unit_test_setup(an_error_of_the_function, reset),
