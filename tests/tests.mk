@@ -196,7 +196,7 @@ ASAN_LIB := $(patsubst $(B)/tests/lib/%,$(B)/asan/%,\
 	%/test-timers,$(LIB_PROGRAMS)))
 
 # The programs of a layer, as a group of tests/run or several, and what is built for them.
-RUNNER_GROUP := tests/run-selftest tests/vm/test-module-pages
+RUNNER_GROUP := tests/run-selftest tests/vm/test-module-pages tests/vm/test-reports.py
 CORE_GROUP := $(CORE_PROGRAMS) $(CORE_SIZES_QUICK) $(FUZZ_REPLAYS)
 BENCH_GROUP := $(PAPER_TESTS) $(HEAP_TESTS) $(TIMERS_TESTS)
 SIM_GROUP = SEEDS=$(SEEDS) tests/sim/test-seeds tests/sim/test-crashes

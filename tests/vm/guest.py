@@ -11,6 +11,7 @@ import contextlib
 import ctypes
 import fcntl
 import os
+import re
 import resource
 import select
 import shlex
@@ -27,6 +28,10 @@ CHECKOUT = os.path.dirname(os.path.dirname(HERE))
 OK, COMMAND_FAILED, KERNEL_REPORT, HANG, HARNESS = range(5)
 
 EXCERPT_LINES = 60
+NEXT_LINES = 3      # of a report that are repeated at the very end
+
+# What the kernel puts before each line.
+TIME = re.compile(r"^\[ *\d+\.\d+\] ?")
 
 # Whatever the kernel says that must not be said: the run ends there.
 KERNEL_ARGS = "ignore_loglevel panic=-1 oops=panic panic_on_warn=1"
@@ -109,7 +114,7 @@ class Guest:
 
     console.log is the kernel's, status what guest-init tells ("begin", then
     "exit N"), job and guest.conf what it is told, errors.log what the program
-    that is the machine complains of.
+    that is the machine complains of, report the title of the kernel's first report.
     """
 
     def __init__(self, name):
@@ -151,7 +156,7 @@ class Guest:
 
         console: its standard error is the kernel's log.
         """
-        for name in ("console.log", "status"):
+        for name in ("console.log", "status", "report"):
             if os.path.exists(self.path(name)):
                 os.unlink(self.path(name))
         with open(self.path("console.log" if console else "errors.log"),
@@ -217,7 +222,16 @@ class Guest:
         report = kernel_report(log)
         if report:
             self.say("the kernel reported:")
-            self.show_log(report)
+            first, lines = report
+            self.show_log(lines[max(0, first - 2):first + EXCERPT_LINES])
+            # Of a long report one sees the end alone.
+            title, *more = [TIME.sub("", line)
+                            for line in lines[first:first + 1 + NEXT_LINES]]
+            with open(self.path("report"), "w", encoding="utf-8") as file:
+                file.write(title + "\n")
+            self.say("the kernel's first report: " + title)
+            for line in more:
+                self.say("    " + line)
             return KERNEL_REPORT
         if ended:
             self.say(f"hang: {ended}")
@@ -245,9 +259,10 @@ class Guest:
 
 
 def kernel_report(log):
-    """The part of the log, after the begin line, around the first report."""
+    """The number of the first line with a report, and the lines of the log after the
+    begin line; None without one."""
     lines = log.partition(BEGIN)[2].splitlines()
     for number, line in enumerate(lines):
         if REPORT.search(line):
-            return lines[max(0, number - 2):number + EXCERPT_LINES]
+            return number, lines
     return None

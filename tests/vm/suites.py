@@ -4,8 +4,8 @@
 import os
 import subprocess
 
-WHY = {1: "the command failed", 2: "the kernel reported something",
-       3: "the guest hung", 4: "no guest to test in"}
+KERNEL_REPORT = 2
+WHY = {1: "the command failed", 3: "the guest hung", 4: "no guest to test in"}
 
 
 class Table:
@@ -40,6 +40,16 @@ def read_counts(path):
     return [sum(map(int, column)) for column in zip(*rows)] if rows else None
 
 
+def title_of(program):
+    """The title of the first report in the machine of this program, tests/NAME/run."""
+    name = os.path.basename(os.path.dirname(os.path.abspath(program)))
+    try:
+        with open(os.path.join("build", name, "report"), encoding="utf-8") as file:
+            return file.readline().strip()[:200]
+    except FileNotFoundError:
+        return "something"
+
+
 def check(table, kernel, suites, folder, run):
     """Add a row for each suite, run in a guest by the command run.
 
@@ -65,7 +75,10 @@ def check(table, kernel, suites, folder, run):
             counts[1] += 1
         table.add(kernel, suite, counts or (0, 1, 0), end - start,
                   "" if counts else "nothing tested")
-    # What a suite cannot count: a report of the kernel's after all of them.
-    if status and not any(row[3] for row in table.rows[before:]):
+    # What a suite cannot count: a report of the kernel's, whose title is among the last
+    # lines this way, and other trouble after all of them.
+    if status == KERNEL_REPORT:
+        table.add(kernel, "kernel", (0, 1, 0), 0, "the kernel reported " + title_of(run[0]))
+    elif status and not any(row[3] for row in table.rows[before:]):
         table.add(kernel, "kernel", (0, 1, 0), 0, WHY.get(status, "?"))
     return status
