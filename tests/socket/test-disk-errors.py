@@ -35,6 +35,7 @@ DELAY = 1 << 20         # and milliseconds
 TRIES = int(os.environ.get("EXPIRY_TEST_TRIES", "3" if SCALE == 1 else "2"))
 JOBS = 8
 ROUNDS = 9
+MOST_STALL_S = 0.2      # of a machine on which waits are judged
 
 
 class Faults:
@@ -241,8 +242,14 @@ def cases(loop, call, reasons, count=1):
             refused |= work.errors
             longest = max(longest, work.longest)
         stall = stalls.worst()
-    assert longest < 1 + stall, "another queue waits for %.1f s, beside a stall of " \
-        "%.1f s" % (longest, stall)
+    # An exchange is a row of wake-ups of two processes. Where each may come this late,
+    # the time of a row tells nothing.
+    if stall < MOST_STALL_S:
+        assert longest < 1 + stall, "another queue waits for %.1f s, beside a stall of " \
+            "%.1f s" % (longest, stall)
+    else:
+        print("# %s: another queue's wait is not judged: the machine stalls for %.1f s" %
+              (loop, stall))
     print("# %s: %d runs for %d calls, refused with %s" % (
         loop, len(tried), calls[call], sorted(error(status) for status in refused)))
     # The failures that each of them has.
