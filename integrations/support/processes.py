@@ -85,10 +85,16 @@ class Expiryd:
 
     def kill(self):
         """Ends it by SIGKILL, and starts another one on the same socket."""
+        self.stop()
+        self.start()
+
+    def stop(self):
         self.daemon.process.kill()
         self.daemon.process.wait()
         os.unlink(self.path)
         self.ended.append(self.daemon)
+
+    def start(self):
         self.daemon = Daemon(engine="embedded", path=self.path, options=self.options)
         assert self.daemon.wait_ready(), self.daemon.log()
 

@@ -7,6 +7,8 @@ message as the list gets it. The relay finds what to arm and to cancel in the li
 `inbox`. Each step is one script. Redis runs a script whole or not at all, and running it
 again changes nothing. So each program may be killed at any moment.
 
+A message whose timer expiry refused is in the sorted set `refused` as well.
+
 All keys begin with the prefix of the transport's options, then with "expiry:".
 """
 
@@ -151,6 +153,11 @@ def own_field(message: str) -> str:
     return field_of(*expiry.id_of("message " + message, KEY))
 
 
+def member_of(entry: Entry) -> str:
+    """Returns the text of which entry_of() makes the same again."""
+    return "%s %d" % (field_of(entry.id, entry.cookie), entry.deadline)
+
+
 def entry_of(text: bytes) -> Entry:
     field, deadline, *rest = text.split(b" ", 2)
     message = rest[0].partition(b"\n")[2] if rest else b""
@@ -165,6 +172,7 @@ class Keys:
         self.inbox = prefix + "expiry:inbox"
         self.taken = prefix + "expiry:taken"
         self.owner = prefix + "expiry:owner"
+        self.refused = prefix + "expiry:refused"
 
 
 class Parking:
@@ -200,7 +208,7 @@ class Parking:
     def release(self) -> None:
         self._release(keys=[self._keys.owner], args=[self._name])
 
-    def wait(self, seconds: int) -> None:
+    def wait(self, seconds: float) -> None:
         """Waits until something is in the inbox, and takes it."""
         self._client.brpoplpush(self._keys.inbox, self._keys.taken, seconds)
 
@@ -217,6 +225,29 @@ class Parking:
         """Returns the next cursor, 0 at the end, and some of what is parked."""
         following, found = self._look(keys=[self._keys.parked], args=[cursor, most])
         return int(following), entries_of(found)
+
+    def refuse(self, entries: Iterable[Entry]) -> None:
+        """Notes messages whose timers were refused, in order of their deadlines."""
+        # A score has 53 bits. A message may not be early: the milliseconds are rounded up.
+        self._client.zadd(self._keys.refused, {
+            member_of(entry): -(-entry.deadline // 10**6) for entry in entries})
+
+    def first_refused(self) -> int | None:
+        """Returns when the first of them is due, in ns; None: there is none."""
+        found = self._client.zrange(self._keys.refused, 0, 0, withscores=True)
+        return int(found[0][1]) * 10**6 if found else None
+
+    def refused(self, most: int, until: int | None = None) -> list[Entry]:
+        """Returns the first of them, or those that are due at a time."""
+        found = self._client.zrangebyscore(
+            self._keys.refused, "-inf", "+inf" if until is None else until // 10**6,
+            start=0, num=most)
+        return [entry_of(member) for member in found]
+
+    def forget(self, entries: Iterable[Entry]) -> None:
+        members = [member_of(entry) for entry in entries]
+        if members:
+            self._client.zrem(self._keys.refused, *members)
 
     def parked(self, entries: Iterable[Entry]) -> list[Entry]:
         """Returns those of whose timers a message waits, with its deadline."""

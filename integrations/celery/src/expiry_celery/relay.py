@@ -7,6 +7,9 @@ and then removes their requests. So a request is in Redis until expiry has answe
 and an expiration is in expiry until Redis has the message. What a thread did last before
 the relay ended is done again, and changes nothing.
 
+What expiry refuses to arm waits in Redis alone, and the inbox's thread moves it
+(slow.py).
+
 The inbox's thread also compares: it arms all that is parked when the relay starts, when
 expiryd or Redis have started anew, and each hour.
 """
@@ -23,6 +26,7 @@ from collections.abc import Callable
 import expiry
 
 from .parking import Entry, Parking
+from .slow import Slow
 
 log = logging.getLogger("expiry_celery")
 
@@ -39,23 +43,16 @@ class Counters:
     """What the relay has done. @late_ns: since take_late_ns()"""
 
     def __init__(self) -> None:
-        self.armed = self.cancelled = self.moved = self.compared = 0
+        self.armed = self.cancelled = self.moved = self.compared = self.refused = 0
         self.late_ns = 0
 
     def totals(self) -> str:
-        return "armed %d, cancelled %d, compared %d, moved %d" % (
-            self.armed, self.cancelled, self.compared, self.moved)
+        return "armed %d, cancelled %d, compared %d, moved %d, refused %d" % (
+            self.armed, self.cancelled, self.compared, self.moved, self.refused)
 
     def take_late_ns(self) -> int:
         late, self.late_ns = self.late_ns, 0
         return late
-
-
-def arm(queue: expiry.sync.Queue, entries: list[Entry]) -> None:
-    """Arms timers; raises if the daemon refused one."""
-    queue.arm_many([entry.id for entry in entries],
-                   deadlines=[entry.deadline for entry in entries],
-                   cookies=[entry.cookie for entry in entries]).check()
 
 
 class Inbox:
@@ -71,6 +68,7 @@ class Inbox:
         self._connect = connect
         self._revoked = revoked
         self._counters = counters
+        self._slow = Slow(parking, counters)
         self._server = ""
         self._compared = 0.0
         self._cursor: int | None = None     # of the comparison that is under way
@@ -95,8 +93,9 @@ class Inbox:
             return
         if self._cursor is None and time.monotonic() - self._compared > COMPARE:
             self._cursor = 0
+        pause = self._slow.turn(queue)
         if self._cursor is None:
-            self._parking.wait(1)
+            self._parking.wait(pause)
         entries = self._parking.take(TAKE)
         if entries:
             self._carry_out(queue, entries)
@@ -110,24 +109,23 @@ class Inbox:
         arms = [entry for entry in last.values() if entry.deadline]
         cancels = [entry for entry in last.values() if not entry.deadline]
         if arms:
-            arm(queue, arms)
+            self._counters.armed += self._slow.arm(queue, arms)
         if cancels:
             queue.cancel_many([entry.id for entry in cancels])
             # If this relay has stood still, another one may have armed the next message of
             # such a timer.
             again = self._parking.parked(cancels)
             if again:
-                arm(queue, again)
+                self._slow.arm(queue, again)
         for entry in entries:
             if not entry.deadline:
                 self._revoked(entry.message)
-        self._counters.armed += len(arms)
         self._counters.cancelled += len(cancels)
 
     def _compare(self, queue: expiry.sync.Queue, cursor: int) -> None:
         cursor, entries = self._parking.look(cursor, TAKE)
         if entries:
-            arm(queue, entries)
+            self._slow.arm(queue, entries)
         self._counters.compared += len(entries)
         self._cursor = cursor or None
         if not cursor:
@@ -142,6 +140,7 @@ class Due:
         self._parking = parking
         self._queue = queue
         self._counters = counters
+        self._slow = Slow(parking, counters)
 
     def run(self) -> None:
         """Moves messages until a connection breaks."""
@@ -151,7 +150,8 @@ class Due:
             # Acknowledging such a timer could acknowledge the message's later time.
             # Arming it anew acknowledges the expiration alone.
             if other:
-                arm(self._queue, other)
+                # These have their timers: no limit refuses them.
+                self._slow.arm(self._queue, other)
                 again = {entry.id for entry in other}
                 self._queue.post_ack(array("Q", (id for id in batch.ids
                                                  if id not in again)))
