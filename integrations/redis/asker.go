@@ -4,6 +4,8 @@ package main
 
 import (
 	"context"
+	"math"
+	"syscall"
 	"time"
 
 	expiry "expiry.example/clients/go"
@@ -23,6 +25,8 @@ type asker struct {
 	s       *session
 	c       redis.Conn
 	names   *names
+	refused *refused
+	retries bool          // refused timers are among those that are asked for
 	ahead   time.Duration // the server's clock, ahead of this machine's
 	records []expiry.Record
 	asked   []question
@@ -36,7 +40,7 @@ type question struct {
 }
 
 func newAsker(s *session, c redis.Conn) *asker {
-	return &asker{s: s, c: c, names: newNames()}
+	return &asker{s: s, c: c, names: newNames(), refused: newRefused(s.m)}
 }
 
 func (a *asker) compareClocks() (err error) {
@@ -63,6 +67,8 @@ func (a *asker) run(ctx context.Context) error {
 				for _, key := range keys {
 					a.add(key, a.names.id(key), false)
 				}
+			case now := <-a.refused.wait():
+				a.takeRefused(now)
 			case <-beats.C:
 				if err := a.beat(); err != nil {
 					return err
@@ -105,6 +111,18 @@ func (a *asker) takeDue(ids []uint64) {
 	}
 }
 
+// takeRefused takes keys that have no timer: those that are due, or whose timers are to
+// be tried again.
+func (a *asker) takeRefused(now time.Time) {
+	ids, isDue := a.refused.take(batchMax, now)
+	for _, id := range ids {
+		if key, ok := a.names.name(id); ok {
+			a.add(key, id, isDue)
+		}
+	}
+	a.retries = !isDue
+}
+
 func (a *asker) takeEvent(e event) {
 	id := a.names.id(e.key)
 	if _, isKnown := a.names.name(id); isKnown || !e.isGone {
@@ -118,6 +136,8 @@ func (a *asker) add(key string, id uint64, isDue bool) {
 
 // ask asks about all keys in one turn, and has expiryd carry out what follows in another.
 func (a *asker) ask(ctx context.Context) error {
+	retries := a.retries
+	a.retries = false
 	if len(a.asked) == 0 {
 		return nil
 	}
@@ -145,7 +165,11 @@ func (a *asker) ask(ctx context.Context) error {
 	if err := a.s.queue.Submit(ctx, records); err != nil {
 		return err
 	}
-	return check(records)
+	wasRefused, err := a.check(records)
+	if retries {
+		a.refused.tried(wasRefused)
+	}
+	return err
 }
 
 // answer makes a request to expiryd from Redis' answer.
@@ -175,12 +199,22 @@ func (a *asker) answer(q *question, at int64, now time.Time) {
 		Deadline: deadline})
 }
 
-// check returns the first refusal. A timer to be cancelled may have expired.
-func check(records []expiry.Record) error {
+// check keeps the keys whose timers were refused, and forgets those that have one. An
+// error is a refusal that will not end. A timer to be cancelled may have expired, or may
+// have been refused.
+func (a *asker) check(records []expiry.Record) (wasRefused bool, err error) {
 	for i := range records {
-		if records[i].Status != 0 && records[i].Op != expiry.OpCancel {
-			return expiry.Check(records[i : i+1])
+		r := &records[i]
+		errno := syscall.Errno(-r.Status)
+		switch {
+		case r.Op == expiry.OpCancel || r.Status == 0:
+			a.refused.remove(r.ID)
+		case !isLater(errno):
+			return wasRefused, expiry.Check(records[i : i+1])
+		case r.Deadline < math.MaxInt64: // else it is centuries away
+			a.refused.add(r.ID, time.Unix(0, int64(r.Deadline)), errno)
+			wasRefused = true
 		}
 	}
-	return nil
+	return wasRefused, nil
 }

@@ -26,6 +26,8 @@ type metrics struct {
 	passes   atomic.Int64
 	sessions atomic.Int64
 	failures atomic.Int64
+	refusals atomic.Int64
+	refused  atomic.Int64
 	lateNS   atomic.Int64
 	late     [len(bounds)]atomic.Int64
 }
@@ -52,6 +54,9 @@ func (m *metrics) write(w io.Writer) {
 		{"passes_total", "counter", "Passes over all keys.", m.passes.Load()},
 		{"sessions_total", "counter", "Sessions that were begun.", m.sessions.Load()},
 		{"failures_total", "counter", "Sessions that broke.", m.failures.Load()},
+		{"refusals_total", "counter", "Timers that expiryd refused.", m.refusals.Load()},
+		{"refused", "gauge", "Keys that have no timer, as it was refused.",
+			m.refused.Load()},
 	} {
 		name := "expiry_redis_" + family.name
 		fmt.Fprintf(w, "# HELP %s %s\n# TYPE %s %s\n%s %d\n", name, family.help, name,

@@ -111,6 +111,7 @@ func (s *session) close() {
 		s.queue.Close()
 	}
 	s.m.keys.Store(0)
+	s.m.refused.Store(0)
 }
 
 // receive passes on the ids of expired timers.

@@ -6,6 +6,7 @@ import os
 import sys
 import threading
 import time
+import urllib.request
 
 ROOT = os.path.dirname(os.path.dirname(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__)))))
@@ -71,19 +72,29 @@ class Listener:
 
 
 class Setup:
-    def __init__(self, *options, settings=()):
+    def __init__(self, *options, settings=(), daemon_options=()):
         self.redis = RedisServer(*settings)
         self.client = redis.Redis(port=self.redis.port)
-        self.daemon = Expiryd()
+        self.daemon = Expiryd(*daemon_options)
         self.options = options
         self.bridge = None
 
     def start(self, *options):
         """Starts the bridge, and waits until it has read all keys."""
+        self.begin(*options)
+        self.wait_read(1)
+
+    def begin(self, *options):
         self.bridge = Program(
             [BRIDGE, "-redis", self.redis.url, "-socket", self.daemon.path, *options],
             dict(os.environ), os.path.join(self.redis.folder, "bridge"))
-        self.wait_read(1)
+
+    def metrics(self, port):
+        """Returns the bridge's metrics without their prefix."""
+        with urllib.request.urlopen("http://localhost:%d/metrics" % port, timeout=10) as page:
+            lines = page.read().decode().splitlines()
+        return {name.removeprefix("expiry_redis_"): float(value) for name, value in
+                (line.rsplit(" ", 1) for line in lines if not line.startswith("#"))}
 
     def wait_read(self, times):
         wait_until(lambda: self.bridge.log().count("keys read") >= times, 120)
