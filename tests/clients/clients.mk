@@ -26,12 +26,13 @@ CLIENTS_NEEDS = $(B)/expiryd $(B)/libexpiry.so.0 $(CLIENT_AGENTS)
 .PHONY: check-clients client-agents clients-dist
 client-agents: $(CLIENT_AGENTS)
 
+# The cuts, the kills and cargo take minutes each, and more on a busy machine.
 check-clients: $(CLIENTS_NEEDS) ## the clients of each language: vectors, and a table of scenarios
-	@$(RUN_TESTS) EXPIRY_TEST_DRAIN=1000000 EXPIRY_TEST_CUTS=1 EXPIRY_TEST_CRATE=1 \
+	@$(RUN_TESTS) --timeout 1800 EXPIRY_TEST_DRAIN=1000000 EXPIRY_TEST_CUTS=1 EXPIRY_TEST_CRATE=1 \
 		EXPIRY_TEST_KILL_CUTS=61 EXPIRY_TEST_CLIENT_KILLS=30 \
 		$(CLIENT_TESTS)
 	@$(if $(CLIENTS_MISSING),echo 'skipped: not installed are $(CLIENTS_MISSING)')
 
 clients-dist: $(B)/expiryd ## the packages of the clients, installed and used in an empty environment
-	@$(RUN_TESTS) EXPIRY_TEST_CRATE=1 tests/clients/test-python-dist.sh \
+	@$(RUN_TESTS) --timeout 900 EXPIRY_TEST_CRATE=1 tests/clients/test-python-dist.sh \
 		$(filter %/test-go.sh %/test-rust.sh,$(CLIENT_TESTS))

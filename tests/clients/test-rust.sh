@@ -35,7 +35,7 @@ in_copy() {
 by_cargo() {
 	command=$1
 	shift
-	timeout 150 cargo "$command" -q --offline \
+	timeout 600 cargo "$command" -q --offline \
 		--config 'source.crates-io.replace-with="debian"' \
 		--config "source.debian.directory=\"$registry\"" "$@"
 }
