@@ -151,11 +151,15 @@ static int measure(struct bheap *heap, struct part *part, u32 room)
 	else if (part->pages > 2)
 		part->nr = NODES + 1;
 	if (part->nr > room && room == NODES && !bucket->is_mixed) {
-		/* The first page of those in order will do. */
-		if (unlikely(!radix_nodes(heap, head->next)))
-			return heap->pages->error;
+		/* The first page of those in order will do. The next one becomes
+		 * the first, and the last remains where it is.
+		 */
 		part->pages = 1;
 		part->nr = head->nr;
+		if (unlikely(!radix_nodes(heap, bucket->head)) ||
+		    unlikely(!radix_nodes(heap, head->next)))
+			return heap->pages->error;
+		return 0;
 	}
 	if (part->nr > room)
 		return -E2BIG;

@@ -181,6 +181,54 @@ static void faults_while_a_chain_in_order_is_taken(void **state)
 	assert_true(failed > 50);
 }
 
+/* Returns the page that has the node of @slot. */
+static u32 page_of(struct subject *subject, u32 slot)
+{
+	struct nodes nodes = nodes_of(subject);
+	struct core_pages *pages = &subject->run.pages;
+	u32 i, page;
+
+	for (i = 0; i < nodes.nr && nodes.node[i]->slot != slot; i++)
+		;
+	assert_true(i < nodes.nr);
+	for (page = 0; page < subject->run.high; page++) {
+		const struct bheap_node *begin = core_page_peek(pages, page);
+
+		if (begin && nodes.node[i] >= begin &&
+		    nodes.node[i] < begin + NODES)
+			break;
+	}
+	free(nodes.node);
+	assert_true(page < subject->run.high);
+	return page;
+}
+
+/* The first page of a chain in order is opened without the last one, which need not
+ * be in memory.
+ */
+static void a_chain_in_order_is_opened_without_its_last_page(void **state)
+{
+	u32 n = PAGES * NODES, i, last, opened = 0;
+	struct subject subject;
+	struct bheap *heap = &subject.heap;
+
+	(void)state;
+	fill_in_order(&subject, n);
+	for (i = 0; i + 3 * NODES < n; i++) {
+		if (heap->is_bound) {
+			last = page_of(&subject, n - 1);
+			test_pages_evict_all(&subject.run);
+			steps_to_first(heap);
+			assert_null(core_page_peek(&subject.run.pages, last));
+			opened++;
+		}
+		assert_true(heap->first.deadline == deadline_at(i));
+		assert_int_equal(bheap_pop(heap), 0);
+	}
+	assert_true(opened > PAGES / 2);
+	subject_free(&subject);
+}
+
 /* Equal deadlines are in order. */
 static void equal_deadlines_are_in_order(void **state)
 {
@@ -204,6 +252,8 @@ int main(int argc, char **argv)
 		test_with_layout(a_chain_in_order_grows_while_it_is_taken, radix),
 		test_with_layout(one_out_of_order_is_noticed, radix),
 		test_with_layout(faults_while_a_chain_in_order_is_taken, radix),
+		test_with_layout(a_chain_in_order_is_opened_without_its_last_page,
+				 radix),
 		test_with_layout(equal_deadlines_are_in_order, radix),
 	};
 
