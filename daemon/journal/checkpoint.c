@@ -248,6 +248,7 @@ void checkpoint_begin(struct checkpoint *checkpoint, uint64_t keep)
 		.op = JOURNAL_OP_START,
 		.lsn = journal->next_lsn,
 		.number = journal->current.number,
+		.count = journal->current.offset,
 	};
 	checkpoint->keep = keep;
 	checkpoint->mends = journal->state == JOURNAL_MENDING;

@@ -8,8 +8,9 @@
  * kinds of file are blocks of 32-byte records, so that one reader serves both.
  *
  * Block 0 of a segment is its header: records SEGMENT, CLOCK and perhaps SHIFT. The
- * others hold what was answered, in order. A checkpoint begins with START, SEGMENT
- * and CLOCK, and ends with END.
+ * others hold what was answered, in order. A segment that a later start went on with
+ * has another header there. A checkpoint begins with START, SEGMENT and CLOCK, and
+ * ends with END.
  */
 #ifndef DAEMON_JOURNAL_FORMAT_H
 #define DAEMON_JOURNAL_FORMAT_H
@@ -73,8 +74,8 @@ struct journal_segment {
 	uint8_t boot_id[16];
 };
 
-/* Says that the machine was started anew: deadlines of earlier segments are moved
- * by @by_ns nanoseconds: those on MONOTONIC and on BOOTTIME.
+/* Says that the machine was started anew: deadlines before this header are moved by
+ * @by_ns nanoseconds: those on MONOTONIC and on BOOTTIME.
  */
 struct journal_shift {
 	uint8_t op;
@@ -83,9 +84,9 @@ struct journal_shift {
 	uint64_t reserved2;
 };
 
-/* Begins (@count is 0) and ends a checkpoint. Behind it the stream is read from
- * block @lsn on, which is in segment @number or a later one. @count: its records
- * between START and END.
+/* Begins and ends a checkpoint. Behind it the stream is read from block @lsn on, which
+ * is in segment @number or a later one. @count: at the end its records between START
+ * and END, at the beginning the bytes of segment @number before it.
  */
 struct journal_mark {
 	uint8_t op;

@@ -114,6 +114,26 @@ static void maker_done(struct journal_job *job);
 static void trim_run(struct journal_job *job);
 static void trim_done(struct journal_job *job);
 
+/* Notes where the last segment can be gone on with, if it can. */
+static void set_last(struct journal *journal,
+		     const struct recovery_segment *segment)
+{
+	const struct journal_config *config = &journal->config;
+	uint32_t align = config->disk->align;
+
+	journal->maker.last = (struct segment) { .fd = -1 };
+	if (segment->has_more || !segment->end || segment->end % align ||
+	    segment->size % align ||
+	    segment->size < segment->end + 2 * config->block_max + align)
+		return;
+	journal->maker.last.number = segment->number;
+	journal->maker.last.size = segment->size;
+	journal->maker.last.offset = segment->end;
+}
+
+/* Takes over what is there. Segments without blocks were the reserve of the life
+ * before, and are that again.
+ */
 static int take_files(struct journal *journal, const struct recovery *recovery)
 {
 	uint32_t i;
@@ -123,11 +143,13 @@ static int take_files(struct journal *journal, const struct recovery *recovery)
 		const struct recovery_segment *segment =
 			&recovery->segments[i];
 
-		if (segment->is_needed)
-			r = push_old(journal, segment->number, segment->size);
-		else
+		if (recovery_is_free(segment)) {
 			r = push_spare(journal, segment->number,
 				       segment->size);
+		} else {
+			r = push_old(journal, segment->number, segment->size);
+			set_last(journal, segment);
+		}
 		counter_add(&journal->config.stat->size, segment->size);
 	}
 	return r;
@@ -155,7 +177,7 @@ int journal_init(struct journal *journal, const struct journal_config *config,
 			   .sync = true },
 		.maker = { .job.run = segment_make, .job.done = maker_done,
 			   .disk = config->disk, .thread = config->thread,
-			   .shift = *shift },
+			   .shift = *shift, .last.fd = -1 },
 		.retry_after_ns = JOURNAL_RETRY_NS,
 		.trim = { .run = trim_run, .done = trim_done },
 		.spare_bytes_max = UINT64_MAX,
@@ -362,6 +384,9 @@ static void make_ahead(struct journal *journal, const uint64_t ns[3])
 		.ns = { ns[0], ns[1], ns[2] },
 	};
 	maker->old = 0;
+	/* Another one is behind it from now on. */
+	if (journal->state != JOURNAL_EMPTY || journal->nr_ahead)
+		maker->last.number = 0;
 	/* A file that failed is not used again, nor are those of its time. */
 	if (journal->nr_spare && journal->state != JOURNAL_FAILED) {
 		struct journal_free spare = pop_spare(journal);
@@ -392,12 +417,21 @@ static void maker_done(struct journal_job *job)
 	struct segment_maker *maker = &journal->maker;
 
 	journal->making = false;
-	if (maker->result < 0) {
-		journal->is_full = maker->result == -ENOSPC ||
-				   maker->result == -EDQUOT;
+	if (maker->result < 0 || maker->has_resumed) {
+		journal->is_full = maker->has_resumed ||
+				   segment_is_full(maker->result);
 		journal->retry_ns = now_ns(journal) + journal->retry_after_ns;
 		journal->retry_after_ns = min_u64(2 * journal->retry_after_ns,
 						  JOURNAL_RETRY_MAX_NS);
+	}
+	if (maker->has_resumed) {
+		maker->has_resumed = false;
+		maker->shift.op = 0;
+		journal->current = maker->segment;
+		journal->state = JOURNAL_OPEN;
+		return;
+	}
+	if (maker->result < 0) {
 		/* Without any segment nothing can be made durable. */
 		if (!journal->nr_ahead && journal->current.fd < 0)
 			journal_fail(journal, maker->result);

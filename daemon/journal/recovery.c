@@ -96,12 +96,11 @@ static void note_clock(struct recovery *recovery, const uint8_t *boot_id,
 	memcpy(recovery->boot_id, boot_id, sizeof(recovery->boot_id));
 }
 
-/* Notes what a block has that recovery itself needs. @boot_id, @shift: of its
- * file, set by the file's first block.
+/* Notes the time that a block has, and when the machine started. @boot_id: of its
+ * file so far
  */
 static void note_records(struct recovery *recovery,
-			 const struct journal_block *block, uint8_t *boot_id,
-			 struct journal_shift *shift)
+			 const struct journal_block *block, uint8_t *boot_id)
 {
 	const struct expiry_record *record = (const void *)(block + 1);
 	struct journal_segment segment;
@@ -114,9 +113,6 @@ static void note_records(struct recovery *recovery,
 			memcpy(boot_id, segment.boot_id,
 			       sizeof(segment.boot_id));
 			break;
-		case JOURNAL_OP_SHIFT:
-			memcpy(shift, &record[i], sizeof(*shift));
-			break;
 		case JOURNAL_OP_CLOCK:
 			note_clock(recovery, boot_id, &record[i]);
 			break;
@@ -124,11 +120,56 @@ static void note_records(struct recovery *recovery,
 	}
 }
 
+/* Returns whether a header is behind the checkpoint's beginning. */
+static bool is_behind(const struct recovery *recovery, uint64_t number,
+		      uint64_t offset)
+{
+	return number > recovery->start.number ||
+	       (offset && offset >= recovery->start.count);
+}
+
+/* Passes a block of segment @number. Returns whether it is a header that moves
+ * deadlines.
+ */
+static bool pass_block(const struct recovery *recovery,
+		       struct recovery_shifts *shifts, uint64_t number,
+		       uint64_t offset, const struct journal_block *block)
+{
+	const struct expiry_record *record = (const void *)(block + 1);
+	struct journal_segment segment = { 0 };
+	struct journal_shift shift = { 0 };
+	uint32_t i;
+
+	if (block->lsn) {
+		shifts->is_last = false;
+		return false;
+	}
+	for (i = 0; i < block->count; i++) {
+		if (record[i].op == JOURNAL_OP_SEGMENT)
+			memcpy(&segment, &record[i], sizeof(segment));
+		if (record[i].op == JOURNAL_OP_SHIFT)
+			memcpy(&shift, &record[i], sizeof(shift));
+	}
+	if (!shift.op)
+		return false;
+	if (shifts->is_last &&
+	    !memcmp(&shift, &shifts->last, sizeof(shift)) &&
+	    !memcmp(segment.boot_id, shifts->boot_id, sizeof(segment.boot_id)))
+		return true;
+	shifts->is_last = true;
+	shifts->last = shift;
+	memcpy(shifts->boot_id, segment.boot_id, sizeof(segment.boot_id));
+	/* A damaged file must not overflow it. */
+	for (i = 0; i < JOURNAL_SHIFTS &&
+		    is_behind(recovery, number, offset); i++)
+		shifts->by_ns[i] = (uint64_t)shifts->by_ns[i] + shift.by_ns[i];
+	return true;
+}
+
 /* Reads the beginning of the checkpoint. */
 static int read_start(struct recovery *recovery)
 {
 	const struct journal_block *block;
-	struct journal_shift none;
 	struct reader reader;
 	uint8_t boot_id[16] = { 0 };
 	int r;
@@ -143,7 +184,7 @@ static int read_start(struct recovery *recovery)
 	r = reader_next(&reader, &block);
 	if (r == 1 && block->count) {
 		memcpy(&recovery->start, block + 1, sizeof(recovery->start));
-		note_records(recovery, block, boot_id, &none);
+		note_records(recovery, block, boot_id);
 	}
 	if (r >= 0 && (!r || recovery->start.op != JOURNAL_OP_START))
 		r = fail(recovery, &reader.file, 0, "a bad block", -EBADMSG);
@@ -157,31 +198,55 @@ static int read_start(struct recovery *recovery)
 
 /* ------------------------------------------------------------ the segments */
 
-/* Checks what follows the last good block: a later one that says that
- * @next_lsn was durable shows damage at @offset. So does any behind a bad header,
- * which was durable before it.
+/* Returns whether a block behind the last good one shows that what should be there was
+ * durable. So does any behind a bad header, another header, and the very block: both
+ * were written behind something durable.
  */
+static bool shows_damage(const struct recovery *recovery, uint64_t offset,
+			 const struct journal_block *block)
+{
+	return !offset || !block->lsn || block->lsn == recovery->next_lsn ||
+	       (block->lsn > recovery->next_lsn &&
+		block->durable >= recovery->next_lsn);
+}
+
+/* Checks what follows the last good block of @segment, which ends at @offset. */
 static int check_rest(struct recovery *recovery, struct reader *reader,
-		      const struct journal_file *at, uint64_t offset)
+		      struct recovery_segment *segment, uint64_t offset)
 {
 	const struct journal_block *block;
 	int r;
 
-	while ((r = reader_search(reader, &block)) == 1)
-		if (!offset || (block->lsn > recovery->next_lsn &&
-				block->durable >= recovery->next_lsn))
-			return fail(recovery, at, offset, "a bad block",
-				    -EBADMSG);
+	while ((r = reader_search(reader, &block)) == 1) {
+		segment->has_more = true;
+		if (shows_damage(recovery, offset, block))
+			return fail(recovery, &reader->file, offset,
+				    "a bad block", -EBADMSG);
+	}
 	if (r < 0)
 		fail(recovery, &reader->file, reader->offset, strerror(-r), r);
 	return r;
+}
+
+/* Notes the segment's header, or one of a start that went on with it. */
+static void note_header(struct recovery *recovery,
+			struct recovery_segment *segment,
+			const struct reader *reader,
+			const struct journal_block *block, uint8_t *boot_id)
+{
+	segment->has_shift |= pass_block(recovery, &recovery->shifts,
+					 segment->number,
+					 reader->offset - block->size, block);
+	note_records(recovery, block, boot_id);
+	segment->end = reader->offset;
 }
 
 /* Reads the blocks of a segment behind its header, as far as they continue the
  * stream.
  */
 static int read_blocks(struct recovery *recovery,
-		       struct recovery_segment *segment, struct reader *reader)
+		       struct recovery_segment *segment, struct reader *reader,
+		       uint8_t *boot_id)
 {
 	const struct journal_block *block;
 	uint64_t offset;
@@ -195,8 +260,12 @@ static int read_blocks(struct recovery *recovery,
 				    strerror(-r), r);
 		if (!r)
 			break;
+		if (!block->lsn) {
+			note_header(recovery, segment, reader, block, boot_id);
+			continue;
+		}
 		/* Blocks before the checkpoint only have to be contiguous. */
-		if (!segment->first_lsn && block->lsn &&
+		if (!segment->first_lsn &&
 		    block->lsn < recovery->next_lsn &&
 		    recovery->length == 0)
 			recovery->next_lsn = block->lsn;
@@ -208,8 +277,9 @@ static int read_blocks(struct recovery *recovery,
 			segment->first_lsn = block->lsn;
 		recovery->next_lsn++;
 		recovery->length += block->size;
-		note_records(recovery, block, segment->boot_id,
-			     &segment->shift);
+		pass_block(recovery, &recovery->shifts, segment->number, offset,
+			   block);
+		note_records(recovery, block, boot_id);
 		segment->end = reader->offset;
 	}
 	return 0;
@@ -219,9 +289,8 @@ static int read_segment(struct recovery *recovery,
 			struct recovery_segment *segment)
 {
 	const struct journal_block *block;
-	struct journal_file at;
+	uint8_t boot_id[16] = { 0 };
 	struct reader reader;
-	uint64_t offset = 0;
 	int r;
 
 	r = open_file(recovery, &reader, JOURNAL_SEGMENT, segment->number);
@@ -231,26 +300,21 @@ static int read_segment(struct recovery *recovery,
 	segment->is_needed = segment->number >= recovery->start.number;
 	if (!segment->is_needed)
 		goto out;
-	at = reader.file;
 	r = reader_next(&reader, &block);
 	if (r == -EPROTONOSUPPORT) {
-		fail(recovery, &at, 0, "another version's file", r);
+		fail(recovery, &reader.file, 0, "another version's file", r);
 		goto out;
 	}
 	if (r < 0) {
-		fail(recovery, &at, 0, strerror(-r), r);
+		fail(recovery, &reader.file, 0, strerror(-r), r);
 		goto out;
 	}
 	if (r && !block->lsn) {
-		offset = reader.offset;
-		note_records(recovery, block, segment->boot_id,
-			     &segment->shift);
-		segment->end = reader.offset;
-		r = read_blocks(recovery, segment, &reader);
-		offset = segment->end;
+		note_header(recovery, segment, &reader, block, boot_id);
+		r = read_blocks(recovery, segment, &reader, boot_id);
 	}
 	if (r >= 0)
-		r = check_rest(recovery, &reader, &at, offset);
+		r = check_rest(recovery, &reader, segment, segment->end);
 	if (r == -EBADMSG && recovery->forced)
 		r = 0;
 out:
@@ -366,9 +430,22 @@ static int replay_checkpoint(struct recovery *recovery, recovery_visit_t visit,
 	return r;
 }
 
+/* Sets by how much deadlines behind @passed have to be moved. */
+static void set_shift(const struct recovery *recovery,
+		      const struct recovery_shifts *passed,
+		      struct recovery_place *place)
+{
+	uint32_t i;
+
+	for (i = 0; i < JOURNAL_SHIFTS; i++)
+		place->shift_ns[i] = (uint64_t)recovery->shifts.by_ns[i] -
+				     passed->by_ns[i];
+}
+
 static int replay_segment(struct recovery *recovery,
 			  const struct recovery_segment *segment,
 			  recovery_visit_t visit, void *data,
+			  struct recovery_shifts *passed,
 			  struct recovery_place *place)
 {
 	const struct journal_block *block;
@@ -390,6 +467,9 @@ static int replay_segment(struct recovery *recovery,
 			break;
 		}
 		r = 0;
+		if (pass_block(recovery, passed, segment->number, place->offset,
+			       block))
+			set_shift(recovery, passed, place);
 		if (!block->lsn || block->lsn >= recovery->start.lsn)
 			r = visit_block(block, place, visit, data);
 	} while (!r && reader.offset < segment->end);
@@ -397,41 +477,22 @@ static int replay_segment(struct recovery *recovery,
 	return r;
 }
 
-/* Sets the shift of records in segment @number: the sum of later ones. */
-static void set_shift(const struct recovery *recovery, uint64_t number,
-		      struct recovery_place *place)
-{
-	uint32_t i, clock;
-
-	memset(place->shift_ns, 0, sizeof(place->shift_ns));
-	for (i = 0; i < recovery->nr_segments; i++)
-		if (recovery->segments[i].number > number &&
-		    recovery->segments[i].is_needed)
-			for (clock = 0; clock < JOURNAL_SHIFTS; clock++)
-				/* A damaged file must not overflow it. */
-				place->shift_ns[clock] =
-					(uint64_t)place->shift_ns[clock] +
-					recovery->segments[i].shift
-						.by_ns[clock];
-}
-
 int recovery_replay(struct recovery *recovery, recovery_visit_t visit,
 		    void *data)
 {
+	struct recovery_shifts passed = { 0 };
 	struct recovery_place place = { 0 };
 	uint32_t i;
 	int r = 0;
 
-	if (recovery->checkpoint) {
-		set_shift(recovery, recovery->start.number, &place);
+	set_shift(recovery, &passed, &place);
+	if (recovery->checkpoint)
 		r = replay_checkpoint(recovery, visit, data, &place);
-	}
 	for (i = 0; !r && i < recovery->nr_segments; i++) {
 		if (!recovery->segments[i].end)
 			continue;
-		set_shift(recovery, recovery->segments[i].number, &place);
 		r = replay_segment(recovery, &recovery->segments[i], visit,
-				   data, &place);
+				   data, &passed, &place);
 	}
 	return r;
 }

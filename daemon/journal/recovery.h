@@ -22,7 +22,8 @@
  * @is_needed: it is read; else it may be used again
  * @first_lsn: of its first good block, 0 = none
  * @end: where its good blocks end
- * @shift: from its header; op 0 = none
+ * @has_shift: a header of it says that the machine was started anew
+ * @has_more: blocks behind @end, which do not count
  */
 struct recovery_segment {
 	uint64_t number;
@@ -30,8 +31,22 @@ struct recovery_segment {
 	bool is_needed;
 	uint64_t first_lsn;
 	uint64_t end;
+	bool has_shift;
+	bool has_more;
+};
+
+/**
+ * struct recovery_shifts - how deadlines were moved up to some place
+ * @by_ns: by the headers behind the checkpoint's beginning
+ * @last: the last record; likewise @boot_id
+ * @is_last: no block came since. A header that could not be completed may be there
+ *	beside the one after it, which says the same.
+ */
+struct recovery_shifts {
+	int64_t by_ns[JOURNAL_SHIFTS];
+	struct journal_shift last;
 	uint8_t boot_id[16];
-	struct journal_shift shift;
+	bool is_last;
 };
 
 /**
@@ -42,6 +57,7 @@ struct recovery_segment {
  * @next_lsn: behind the last good block
  * @last_number: greatest number of any file
  * @length: bytes of blocks to read behind the checkpoint
+ * @shifts: of all segments
  * @has_clock: @clock is the last CLOCK record, and @boot_id that of its boot
  * @forced: recovery_open() was told to go on after damage
  * @fault: file and offset of what is wrong
@@ -58,6 +74,7 @@ struct recovery {
 	uint64_t next_lsn;
 	uint64_t last_number;
 	uint64_t length;
+	struct recovery_shifts shifts;
 	bool has_clock;
 	bool forced;
 	struct journal_clock clock;
@@ -93,6 +110,17 @@ typedef int (*recovery_visit_t)(void *data, const struct recovery_place *place,
  */
 int recovery_open(struct recovery *recovery, struct disk *disk,
 		  uint16_t thread, bool force);
+
+/* Returns whether a new segment may take the file's place: it has no block, and says
+ * nothing that no other one does. After a loss of power its name may be back, behind
+ * another header: blocks that did not count would be taken for damage.
+ */
+static inline bool recovery_is_free(const struct recovery_segment *segment)
+{
+	return !segment->is_needed ||
+	       (!segment->first_lsn && !segment->has_more &&
+		!segment->has_shift);
+}
 
 /* Calls @visit for each record, the checkpoint's first. Returns 0, what @visit
  * returned, or -errno as recovery_open().

@@ -34,7 +34,7 @@ static int write_zeros(struct segment_maker *maker)
 	return r;
 }
 
-/* Writes block 0, after which the file counts as a segment. */
+/* Writes a header. After block 0 the file counts as a segment. */
 static int write_header(struct segment_maker *maker)
 {
 	struct journal_file file = file_of(maker, maker->segment.number);
@@ -56,9 +56,45 @@ static int write_header(struct segment_maker *maker)
 		memcpy(journal_records(block) + block->count++, &maker->shift,
 		       sizeof(maker->shift));
 	size = journal_seal(block, &file, maker->disk->align);
-	maker->segment.offset = size;
+	maker->segment.offset += size;
 	return maker->disk->ops->write(maker->disk, maker->segment.fd, block,
-				       size, 0);
+				       size, maker->segment.offset - size);
+}
+
+bool segment_is_full(int error)
+{
+	return error == -ENOSPC || error == -EDQUOT;
+}
+
+static void give_up(struct segment_maker *maker)
+{
+	if (maker->segment.fd >= 0)
+		maker->disk->ops->close(maker->disk, maker->segment.fd);
+	maker->segment.fd = -1;
+}
+
+/* Goes on with the last segment, behind its blocks. What is there was cut, and no block
+ * among it could count again.
+ */
+static int resume(struct segment_maker *maker)
+{
+	const struct disk_ops *ops = maker->disk->ops;
+	struct journal_file file = file_of(maker, maker->last.number);
+	char name[JOURNAL_NAME];
+	int r;
+
+	journal_name(name, &file, false);
+	maker->segment = maker->last;
+	maker->segment.fd = ops->open(maker->disk, name, DISK_WRITE);
+	if (maker->segment.fd < 0)
+		return maker->segment.fd;
+	r = write_header(maker);
+	if (!r)
+		r = ops->sync(maker->disk, maker->segment.fd);
+	if (r)
+		give_up(maker);
+	maker->has_resumed = !r;
+	return r;
 }
 
 static int make(struct segment_maker *maker)
@@ -73,9 +109,15 @@ static int make(struct segment_maker *maker)
 	journal_name(from, maker->old ? &old : &file, !maker->old);
 	maker->segment.fd = ops->open(maker->disk, from,
 				      maker->old ? DISK_WRITE : DISK_MAKE);
+	r = maker->segment.fd < 0 ? maker->segment.fd :
+	    maker->old ? 0 : write_zeros(maker);
+	if (segment_is_full(r) && maker->last.number) {
+		give_up(maker);
+		ops->unlink(maker->disk, from);
+		return resume(maker);
+	}
 	if (maker->segment.fd < 0)
-		return maker->segment.fd;
-	r = maker->old ? 0 : write_zeros(maker);
+		return r;
 	/* Its old blocks end with the name, before the header is its own. */
 	if (!r && maker->old)
 		r = ops->rename(maker->disk, from, name);
@@ -89,8 +131,7 @@ static int make(struct segment_maker *maker)
 		r = ops->sync_names(maker->disk);
 	if (!r)
 		return 0;
-	ops->close(maker->disk, maker->segment.fd);
-	maker->segment.fd = -1;
+	give_up(maker);
 	ops->unlink(maker->disk, name);
 	ops->unlink(maker->disk, from);
 	return r;

@@ -4,6 +4,7 @@
 #define DAEMON_JOURNAL_SEGMENT_H
 
 #include <stdbool.h>
+#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/journal/disk.h"
@@ -34,6 +35,8 @@ struct segment {
  * @shift: for the first segment of a start; op 0 = none
  * @segment: the one to make: @number and @size; out: the rest
  * @old: number of the segment to use again, 0 = none
+ * @last: the one that the start found last, fd -1; number 0 = none. It is gone on
+ *	with if there is no space for another one, and @has_resumed.
  * @header: memory of DISK_ALIGN_MAX bytes, aligned to as many
  * @zeros: memory of SEGMENT_ZEROS zeros, aligned likewise
  * @result: 0 or -errno
@@ -47,12 +50,17 @@ struct segment_maker {
 	struct journal_shift shift;
 	struct segment segment;
 	uint64_t old;
+	struct segment last;
+	bool has_resumed;
 	void *header;
 	void *zeros;
 	int result;
 };
 
 #define SEGMENT_ZEROS	(256U << 10)
+
+/* Returns whether a call failed because there is no space. */
+bool segment_is_full(int error);
 
 /* Makes the segment, and makes it and its name durable: a @job.run. Whatever
  * fails, no segment of that number counts.

@@ -44,7 +44,7 @@ struct step {
  * @jobs: started and not run; likewise @commit
  * @scan_queue: where the checkpoint is; likewise @scan_id, @scan_numbers
  * @wants_checkpoint: one failed, or the journal mends
- * @kill: it ends by a kill: the disk keeps all
+ * @last: number of the segment that it may go on with, 0 = none
  */
 struct life {
 	struct sim_disk *disk;
@@ -60,6 +60,7 @@ struct life {
 	uint32_t scan_id;
 	uint64_t scan_numbers[QUEUES];
 	bool wants_checkpoint;
+	uint64_t last;
 	uint64_t now_ns;
 };
 
@@ -79,6 +80,8 @@ static struct {
 	uint64_t damaged;
 	uint64_t failures;
 	uint64_t checkpoints;
+	uint64_t resumed;
+	uint64_t ended;
 	uint64_t interval_ns;
 	struct seen seen[BLOCKS];
 	uint32_t nr_seen;
@@ -149,6 +152,14 @@ static void run_job(struct life *life)
 	job->run(job);
 	if (!life->disk->is_dead)
 		job->done(job);
+	if (life->last && life->journal.current.number == life->last) {
+		run.resumed++;
+		life->last = 0;
+		/* Its first blocks are where it may go wrong. */
+		if (random_below(3))
+			life->disk->crash_at = life->disk->operations +
+					       random_below(8);
+	}
 }
 
 /* ------------------------------------------------------------------- a life */
@@ -225,8 +236,10 @@ static void request(struct life *life)
 	struct expiry_record records[BATCH];
 	uint32_t q = random_below(QUEUES), count = 1 + random_below(BATCH), i;
 	struct queue *queue = &life->model.queues[q];
+	bool grows = !journal_takes(&life->journal, true);
 
-	if (journal_takes(&life->journal, true) ||
+	if (journal_takes(&life->journal, false) ||
+	    (!grows && !queue->number) ||
 	    journal_room(&life->journal) <= count ||
 	    life->nr_steps + count > OPS_MAX)
 		return;
@@ -235,7 +248,7 @@ static void request(struct life *life)
 		return;
 	}
 	for (i = 0; i < count; i++) {
-		uint32_t kind = random_below(20);
+		uint32_t kind = grows ? random_below(20) : 14 + random_below(6);
 
 		records[i] = (struct expiry_record) {
 			.op = kind < 11 ? EXPIRY_OP_ARM :
@@ -250,6 +263,7 @@ static void request(struct life *life)
 	if (!random_below(40))
 		records[count - 1] =
 			(struct expiry_record) { .op = JOURNAL_OP_DROP };
+	run.ended += !grows;
 	append(life, queue->number, records, count);
 }
 
@@ -561,6 +575,10 @@ static void life_begin(struct life *life, struct sim_disk *disk)
 		disk->fail_at = 1 + random_below(100);
 		disk->fail_with = random_below(3) ? -EIO : -ENOSPC;
 	}
+	/* Lives in a row without space use up the reserve. */
+	if (!random_below(disk->limit ? 8 : 3))
+		disk->limit = disk->limit ? 0 :
+			      sim_disk_used(disk) + random_below(4);
 	r = recovery_clean(&recovery);
 	if (r < 0 && !disk->is_dead && disk->operations != disk->fail_at)
 		fail("cleaning: %s", strerror(-r));
@@ -569,6 +587,7 @@ static void life_begin(struct life *life, struct sim_disk *disk)
 		r = checkpoint_init(&life->checkpoint, &life->journal, 1024,
 				    recovery.checkpoint);
 	assert(!r);
+	life->last = life->journal.maker.last.number;
 	life->checkpoint.done = checkpoint_done;
 	recovery_close(&recovery);
 }
@@ -621,11 +640,14 @@ int main(int argc, char **argv)
 	puts("1..1");
 	while (run.states < states)
 		run_disk(seed++);
+	if (states >= 100000 && (!run.resumed || !run.ended))
+		fail("no segment was gone on with");
 	printf("# %" PRIu64 " states of %" PRIu64 " crashes, %" PRIu64
 	       " checkpoints, %" PRIu64 " failures, %" PRIu64
-	       " damaged, seeds to %" PRIu64 "\n",
+	       " damaged, %" PRIu64 " segments gone on with, %" PRIu64
+	       " batches without space, seeds to %" PRIu64 "\n",
 	       run.states, run.crashes, run.checkpoints, run.failures,
-	       run.damaged, seed - 1);
+	       run.damaged, run.resumed, run.ended, seed - 1);
 	puts("ok 1 - after each crash the timers are those after some requests, with all that were answered");
 	return 0;
 }

@@ -168,7 +168,7 @@ static sim_sector_t store(struct sim_disk *disk, const void *data)
 	return disk->nr_store++;
 }
 
-static uint32_t sectors_used(const struct sim_disk *disk)
+uint32_t sim_disk_used(const struct sim_disk *disk)
 {
 	uint32_t i, nr = 0;
 
@@ -205,7 +205,7 @@ static int sim_write(struct disk *base, int fd, const void *data, size_t len,
 
 	assert(!(offset % SECTOR) && !(len % SECTOR) && len);
 	if (!r && end > file->size && disk->limit &&
-	    sectors_used(disk) + end - file->size > disk->limit)
+	    sim_disk_used(disk) + end - file->size > disk->limit)
 		r = -ENOSPC;
 	/* A write that fails may have written a part, as may one at the crash.
 	 */

@@ -94,6 +94,9 @@ void sim_disk_crash(struct sim_disk *disk, uint64_t *random, bool all);
 void sim_disk_damage(struct sim_disk *disk, const char *name, uint32_t sector,
 		     uint64_t *random);
 
+/* Returns the sectors of all files. */
+uint32_t sim_disk_used(const struct sim_disk *disk);
+
 /* Returns a random number below @limit. */
 uint64_t sim_random(uint64_t *random, uint64_t limit);
 

@@ -106,7 +106,9 @@ static void revive(bool has_ended)
 	} else {
 		sim_disk_crash(&disk, &sim.kernel.state, false);
 	}
-	disk.limit = 0;
+	/* A disk may still be full. */
+	if (rng_hits(&sim.kernel, 300))
+		disk.limit = 0;
 }
 
 void lives_run(void (*run)(void))

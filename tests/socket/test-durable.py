@@ -2,6 +2,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Durable queues: what was answered is there after the daemon was killed."""
 
+import contextlib
 import errno
 import os
 import resource
@@ -334,37 +335,93 @@ def test_a_torn_tail_is_cut_and_damage_is_refused():
             assert sorted(rows(connection)) == [1, 2, 3, 4]
 
 
-def test_no_space():
-    """CANCEL and ACK go on for a while; after that nothing is lost, either."""
+def full(connection):
+    """Arms timers until there is no space. Returns the ids of those that are armed."""
+    armed = set()
+    for start in range(1, 1_000_000, 4000):
+        replies = connection.batch([
+            arm(HOUR, 1, id=number) for number in range(start, start + 4000)])
+        armed.update(r.id for r in replies if not r.status)
+        bad = {r.status for r in replies if r.status}
+        if bad:
+            assert bad == {-errno.ENOSPC}, bad
+            return armed
+    raise AssertionError("there is space for a million timers")
+
+
+@contextlib.contextmanager
+def small_disk(size):
     tap.need_root()
     with tempfile.TemporaryDirectory() as folder:
-        mount = ["mount", "-t", "tmpfs", "-o", "size=14m,mode=700", "none", folder]
+        mount = ["mount", "-t", "tmpfs", "-o", "size=%s,mode=700" % size, "none", folder]
         if subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode:
             raise tap.Skip("cannot mount a tmpfs")
         try:
-            disk = Disk(folder=folder)
-            with disk.daemon() as daemon:
-                with attach(daemon.path, "queue", FLAGS) as connection, \
-                        attach(daemon.path, "other") as other:
-                    armed = set()
-                    for start in range(1, 1_000_000, 4000):
-                        replies = connection.batch([
-                            arm(HOUR, 1, id=number) for number in range(start, start + 4000)])
-                        armed.update(r.id for r in replies if not r.status)
-                        bad = {r.status for r in replies if r.status}
-                        if bad:
-                            break
-                    assert bad == {-errno.ENOSPC}, bad
-                    ends = [connection.request(Record(CANCEL, id=number))
-                            for number in list(armed)[:5]]
-                    assert all(reply.status == 0 for reply in ends), ends
-                    armed -= {reply.id for reply in ends}
-                    assert other.request(arm(HOUR)).status == 0
-                kill(daemon)
-            with disk.daemon() as daemon, attach(daemon.path, "queue", FLAGS) as connection:
-                assert set(rows(connection)) == armed
+            yield Disk(folder=folder)
         finally:
             subprocess.run(["umount", "-l", folder], check=True)
+
+
+def test_no_space():
+    """CANCEL and ACK go on for a while; after that nothing is lost, either."""
+    with small_disk("14m") as disk:
+        with disk.daemon() as daemon:
+            with attach(daemon.path, "queue", FLAGS) as connection, \
+                    attach(daemon.path, "other") as other:
+                armed = full(connection)
+                ends = [connection.request(Record(CANCEL, id=number))
+                        for number in list(armed)[:5]]
+                assert all(reply.status == 0 for reply in ends), ends
+                armed -= {reply.id for reply in ends}
+                assert other.request(arm(HOUR)).status == 0
+            kill(daemon)
+        with disk.daemon() as daemon, attach(daemon.path, "queue", FLAGS) as connection:
+            assert set(rows(connection)) == armed
+
+
+def test_the_reserve_holds_over_starts_without_space():
+    """Each start goes on with what the life before had made ahead, or with its last
+    segment. Nothing is made, so a file that another program has may grow."""
+    with small_disk("14m") as disk:
+        with disk.daemon(threads=1) as daemon:
+            with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
+                assert connection.request(arm(1, id=1 << 40)).status == 0
+                connection.credit(1)
+                assert connection.expiration().id == 1 << 40
+                armed = full(connection)
+            kill(daemon)
+        with open(os.path.join(disk.folder, "other"), "wb", buffering=0) as file:
+            try:
+                while True:
+                    file.write(bytes(4096))
+            except OSError as reason:
+                assert reason.errno == errno.ENOSPC, reason
+        used = set()
+        for life in range(12):
+            before = disk.files()
+            with disk.daemon(threads=1) as daemon:
+                with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
+                    for number in list(armed)[:3]:
+                        reply = connection.request(Record(CANCEL, id=number))
+                        assert reply.status == 0, (life, error(reply.status))
+                        armed.discard(number)
+                    if not life:
+                        connection.credit(1)
+                        assert connection.expiration().id == 1 << 40
+                        assert connection.request(Record(ACK, id=1 << 40)).status == 0
+                    # It is full, as the first try to make a segment has shown.
+                    assert wait_for(lambda: connection.request(
+                        arm(HOUR, id=1 << 41)).status == -errno.ENOSPC)
+                    connection.request(Record(CANCEL, id=1 << 41))
+                if life % 2:
+                    kill(daemon)
+            assert len(disk.files()) == len(before), (before, disk.files())
+            used.add(before == disk.files())
+        assert used == {False, True}, "one way to go on was not taken"
+        with disk.daemon(threads=1) as daemon, \
+                attach(daemon.path, "queue", FLAGS) as connection:
+            assert set(rows(connection)) == armed
+            os.unlink(os.path.join(disk.folder, "other"))
 
 
 def limit_writes(daemon, most):

@@ -43,14 +43,15 @@ static void dump_shift(const struct expiry_record *record)
 	       shift.by_ns[0], shift.by_ns[1]);
 }
 
-static void dump_mark(const char *name, const struct expiry_record *record)
+static void dump_mark(const char *name, const char *count,
+		      const struct expiry_record *record)
 {
 	struct journal_mark mark;
 
 	memcpy(&mark, record, sizeof(mark));
 	printf("%s, the journal goes on with block %" PRIu64
-	       " in segment %016" PRIx64 ", records %" PRIu64 "\n",
-	       name, mark.lsn, mark.number, mark.count);
+	       " in segment %016" PRIx64 ", %s %" PRIu64 "\n",
+	       name, mark.lsn, mark.number, count, mark.count);
 }
 
 static void dump_make(const struct expiry_record *record)
@@ -108,10 +109,10 @@ int dump_record(void *data, const struct recovery_place *place,
 		dump_shift(record);
 		break;
 	case JOURNAL_OP_START:
-		dump_mark("checkpoint begins", record);
+		dump_mark("checkpoint begins", "at byte", record);
 		break;
 	case JOURNAL_OP_END:
-		dump_mark("checkpoint ends", record);
+		dump_mark("checkpoint ends", "records", record);
 		break;
 	case JOURNAL_OP_CLOCK:
 		dump_clock(record);
