@@ -195,6 +195,10 @@ ASAN_LIB := $(patsubst $(B)/tests/lib/%,$(B)/asan/%,\
 	%/test-reconnect %/test-reconnect-consume %/test-replies %/test-stream \
 	%/test-timers,$(LIB_PROGRAMS)))
 
+# The daemon is killed fifty times on each loop, and fewer where the journal works as
+# there: with a thread more, a slower engine, a sanitizer.
+FEWER_KILLS := EXPIRY_TEST_KILLS=15
+
 # The programs of a layer, as a group of tests/run or several, and what is built for them.
 RUNNER_GROUP := tests/run-selftest tests/vm/test-module-pages tests/vm/test-reports.py
 CORE_GROUP := $(CORE_PROGRAMS) $(CORE_SIZES_QUICK) $(FUZZ_REPLAYS)
@@ -205,9 +209,9 @@ LIB_GROUP := $(UNIT_PROGRAMS) $(LIB_PROGRAMS) \
 	tests/$(folder)/test-*.sh tests/$(folder)/test-*.py)) \
 	tests/static/plain-english tests/static/links tests/static/layers
 SOCKET_GROUP := $(SOCKET_TESTS) \
-	--and --prefix '2 threads: ' EXPIRY_THREADS=2 $(SOCKET_TWO) \
+	--and --prefix '2 threads: ' EXPIRY_THREADS=2 $(FEWER_KILLS) $(SOCKET_TWO) \
 	--and --prefix 'slow: ' EXPIRYD=$(CURDIR)/$(B)/slow/expiryd EXPIRY_SLOW_MS=1 \
-	$(SOCKET_SLOW)
+	$(FEWER_KILLS) $(SOCKET_SLOW)
 # And the daemon's clients of the library, which are in check-lib otherwise. With
 # LOOP=auto the daemon chooses: check-container, where io_uring is refused.
 EPOLL_LOOP = $(or $(LOOP),epoll)
@@ -216,7 +220,7 @@ EPOLL_GROUP = --prefix '$(EPOLL_LOOP): ' EXPIRY_LOOP=$(EPOLL_LOOP) $(SOCKET_LOOP
 # What was freed is kept for long, but not so much of it that memory is measured
 # as the daemon's.
 ASAN_GROUP := --prefix 'asan: ' EXPIRYD=$(CURDIR)/$(B)/asan/expiryd \
-	EXPIRY_TEST_SHADOW=1 ASAN_OPTIONS=quarantine_size_mb=1 \
+	EXPIRY_TEST_SHADOW=1 ASAN_OPTIONS=quarantine_size_mb=1 $(FEWER_KILLS) \
 	$(ASAN_SOCKET) $(ASAN_LIB)
 
 CORE_NEEDS := $(CORE_GROUP)

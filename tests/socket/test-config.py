@@ -215,7 +215,7 @@ def breaker_is_logged(daemon):
     with Connection(daemon.path) as bad:
         bad.send(b"\xee" * SIZE)
         bad.ended()
-    return wait_for(lambda: "HELLO" in daemon.log()[said:], 0.5)
+    return wait_for(lambda: "HELLO" in daemon.log()[said:], 2)
 
 
 def first_line(daemon):

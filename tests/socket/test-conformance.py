@@ -14,7 +14,7 @@ import tempfile
 import threading
 
 import tap
-from client import ARM, HOUR, QUERY, SIZE, WAIT, scaled, unpack
+from client import ARM, HOUR, QUERY, SIZE, SLOWER, WAIT, scaled, unpack
 from daemon import PROGRAM, ROOT
 
 CONFORMANCE = os.path.join(ROOT, "tests", "conformance", "conformance")
@@ -27,7 +27,7 @@ SEED = os.environ.get("EXPIRY_TEST_SEED", "12")
 def run(path, *arguments):
     """The exit status and what it prints."""
     # On an emulated machine a turn of the daemon takes as many times longer.
-    slack = 250 * (20 if scaled(100) < 100 else 1)
+    slack = 250 * SLOWER
     done = subprocess.run(
         [CONFORMANCE, "--socket", path, "--seed", SEED, "--slack-ms",
          str(slack), "--patience", str(WAIT), *arguments],

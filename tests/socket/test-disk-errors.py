@@ -22,6 +22,9 @@ from stalls import Stalls
 
 PRELOAD = os.path.join(ROOT, "build", "tests", "socket", "fail-disk.so")
 LOOPS = ("epoll",) if uring_refused() else ("io_uring", "epoll")
+# With the module each error comes from the journal as it does without: calls of one
+# kind fail on both loops, the others on one.
+SOME_LOOPS = LOOPS[:1] if ENGINE == "kernel" else LOOPS
 
 # As in fail-disk.c.
 WRITE, SYNC, OPEN, RENAME, UNLINK, SYNC_NAMES, READ, LIST = range(8)
@@ -32,8 +35,8 @@ EVER = 1 << 40
 DELAY = 1 << 20         # and milliseconds
 
 # How many calls of a kind are tried, from the first to the last; and at once.
-TRIES = int(os.environ.get("EXPIRY_TEST_TRIES", "3" if SCALE == 1 else "2"))
-JOBS = 8
+TRIES = int(os.environ.get("EXPIRY_TEST_TRIES", "3" if SCALE == 1 else "1"))
+JOBS = min(8, 4 * os.cpu_count())
 ROUNDS = 9
 MOST_STALL_S = 0.2      # of a machine on which waits are judged
 
@@ -256,13 +259,13 @@ def cases(loop, call, reasons, count=1):
     assert -errno.EIO in refused, refused
 
 
-def on_loops(*args):
-    for loop in LOOPS:
+def on_loops(*args, loops=SOME_LOOPS):
+    for loop in loops:
         cases(loop, *args)
 
 
 def test_a_write_fails():
-    on_loops(WRITE, (errno.EIO, errno.ENOSPC, SHORT))
+    on_loops(WRITE, (errno.EIO, errno.ENOSPC, SHORT), loops=LOOPS)
 
 
 def test_a_sync_fails():
@@ -327,7 +330,7 @@ def starts(loop, call):
 
 
 def test_a_start_fails():
-    for loop in LOOPS:
+    for loop in SOME_LOOPS:
         for call in OPEN, READ, LIST, SYNC, SYNC_NAMES, UNLINK:
             calls, ended = starts(loop, call)
             print("# %s: %d calls of %s, %d starts ended" % (loop, calls, NAMES[call], ended))
@@ -362,13 +365,15 @@ def test_it_is_mended_soon_on_a_daemon_without_other_work():
 def test_hello_is_answered_at_once_while_the_journal_fails():
     """With an error and the end, if it would make a queue; one that is durable can be
     attached to, and its timers come."""
+    took = []
+
     def hello(daemon, name, status):
         began = time.monotonic()
         with Connection(daemon.path) as connection:
             assert connection.hello(name, FLAGS).status == status
             if status:
                 assert not connection.ended()
-        assert time.monotonic() - began < 1, "%s has to wait" % name
+        took.append((time.monotonic() - began, name))
 
     def check(daemon, faults):
         faults.fail(0, OPEN, 1, errno.EIO, 2)
@@ -389,7 +394,12 @@ def test_hello_is_answered_at_once_while_the_journal_fails():
             assert queue.request(Record(ACK, id=1)).status == -errno.EIO
         faults.end()
         assert wait_for(lambda: accepted_durable(daemon, "late"))
-    on_both(check)
+
+    with Stalls() as stalls:
+        on_both(check)
+        stall = stalls.worst()
+    assert max(took)[0] < 1 + 3 * stall, "%s has to wait %.1f s, beside a stall of " \
+        "%.1f s" % (max(took)[1], max(took)[0], stall)
 
 
 def test_queues_are_made_and_dropped_while_a_block_is_full():

@@ -10,7 +10,7 @@ import struct
 import time
 
 import tap
-from client import (CANCEL, CONSUME, HOUR, QUERY, QUEUES, SCALE, SCAN, SIZE, STAT,
+from client import (CANCEL, CONSUME, HOUR, QUERY, QUEUES, SCAN, SIZE, SLOWER, STAT,
                     STAT_BODY, Connection, Record, arm, attach, scaled,
                     unpack_stat, wait_for)
 from daemon import Daemon
@@ -160,7 +160,7 @@ def test_expirations_come_beside_scans_that_find_little(daemon):
         alone = sorted(times)[4]
         plain = lateness_beside(daemon, Record(QUERY, id=77))
         scans = lateness_beside(daemon, Record(SCAN, period=2**32 - 1))
-        assert scans < 10 * plain + 2 * 8 * alone + 0.02 * SCALE, \
+        assert scans < 10 * plain + 2 * 8 * alone + 0.02 * SLOWER, \
             (plain, alone, scans)
 
 

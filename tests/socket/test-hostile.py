@@ -11,7 +11,7 @@ import struct
 import time
 
 import tap
-from client import (CONSUME, CREDIT, HOUR, SCALE, SCAN, SIZE, STAT, WAIT,
+from client import (CONSUME, CREDIT, HOUR, SCAN, SIZE, SLOWER, STAT, WAIT,
                     Closed, Connection, Record, arm, attach, hello, pack,
                     scaled, wait_for)
 from daemon import SHADOW, Daemon
@@ -56,7 +56,7 @@ def round_trip(daemon, count=20):
 def check_served(daemon, alone):
     """Checks that a client is served about as quickly as when it was @alone."""
     beside = round_trip(daemon)
-    assert beside < 10 * alone + 0.02 * SCALE, (alone, beside)
+    assert beside < 10 * alone + 0.02 * SLOWER, (alone, beside)
 
 
 def lingering(seconds):

@@ -15,7 +15,7 @@ import time
 
 import tap
 from client import (BOOTTIME, CANCEL, CONSUME, HOUR, MONOTONIC, REALTIME,
-                    REFRESH, SCALE, SIZE, WAIT, Record, arm, attach, unpack)
+                    REFRESH, SIZE, SLOWER, WAIT, Record, arm, attach, unpack)
 from daemon import Daemon
 
 # The slow engine holds up what it is asked and what it gives, each so long.
@@ -25,7 +25,7 @@ MILLISECOND = 10**6
 CLOCKS = {"REALTIME": REALTIME, "MONOTONIC": MONOTONIC, "BOOTTIME": BOOTTIME}
 # Beyond the timerfd. A busy machine makes some tries late; a daemon that is late
 # makes all of them so.
-BOUND = 60 * MILLISECOND * SCALE
+BOUND = 60 * MILLISECOND * SLOWER
 GOOD, BAD = 3, 5
 
 # What has not come so long after the last timerfd is given up, and not tried

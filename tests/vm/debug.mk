@@ -12,6 +12,10 @@ DEBUG_KERNEL = $(eval DEBUG_KERNEL := $$(shell tests/vm/build-kernel tests/vm/de
 .PHONY: check-debug check-debug-uml check-debug-vm check-debug-programs \
 	check-uml debug-modules
 
+# How many times fewer of a thing its tests do than those of check-user, beside which
+# they run at low priority; check-debug does all.
+UML_SCALE ?= 4
+
 check-uml: ## the daemon and its clients on the module's engine, in User Mode Linux that checks itself; LOOP=epoll
 	@mkdir -p $(dir $(RESULTS))
 	@$(MAKE) --no-print-directory check-debug-programs uml-module-debug || \
@@ -20,7 +24,8 @@ check-uml: ## the daemon and its clients on the module's engine, in User Mode Li
 		tests/uml/run --kernel $(UML_DEBUG_KERNEL) --no-module \
 		--memory 2048 --time 1800 --silence 1200 --append page_owner=on -- \
 		tests/vm/debug-guest build/kmod/$$(cat $(UML_DEBUG_KERNEL)/release)/expiry.ko \
-		env $(LOOP:%=EXPIRY_LOOP=%) EXPIRY_TEST_TIMEOUT=1100 EXPIRY_TEST_KILLS=50
+		env $(LOOP:%=EXPIRY_LOOP=%) EXPIRY_TEST_TIMEOUT=1100 \
+		EXPIRY_TEST_SCALE=$(UML_SCALE) EXPIRY_TEST_OPERATIONS=200000
 
 check-debug: check-debug-programs ## the module's tests under KASAN, UBSAN, lockdep, kmemleak (minutes)
 	@$(call uml-make,$(UML_DEBUG_KERNEL)) debug-modules

@@ -26,7 +26,8 @@ check-vm: ## the module on Debian's kernel, two processors: kselftests, a smoke 
 	@$(RUN_TESTS) --prefix 'vm: ' LAYERS_MODULE=$(MODULE_DIR)/src \
 		tests/static/layers; layers=$$?; \
 	tests/vm/check $(RESULTS) vm 'device smoke' \
-		$(VM_RUN) --time 1500 --silence 330 -- && exit $$layers
+		$(VM_RUN) --time 1500 --silence 330 -- env EXPIRY_TEST_TIMERS=50000 \
+		&& exit $$layers
 
 vm-programs: $(VM_PROGRAMS)
 
