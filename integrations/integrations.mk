@@ -4,15 +4,16 @@
 # A folder is NAME/{README.md, tests/test-*, bench/}.
 
 INTEGRATION_TESTS = $(wildcard integrations/*/tests/test-*.py integrations/*/tests/test-*.sh)
-# Seconds in which programs are killed in turn.
-KILLS ?= 60
+# Seconds in which programs are killed in turn: KILLS of the command line or the
+# environment. Its default is that of another target.
+INTEGRATION_KILLS = $(if $(filter file undefined,$(origin KILLS)),60,$(KILLS))
 INTEGRATION_NEEDS := $(B)/expiryd $(B)/expiryctl
 
 include integrations/redis/redis.mk integrations/django/django.mk
 
 .PHONY: check-integrations bench-celery
 check-integrations: $(INTEGRATION_NEEDS) ## Celery, Redis and others, with the real programs, killed in turn for KILLS=60 seconds
-	@$(RUN_TESTS) --timeout 900 EXPIRY_TEST_KILLS=$(KILLS) $(INTEGRATION_TESTS)
+	@$(RUN_TESTS) --timeout 900 EXPIRY_TEST_KILLS=$(INTEGRATION_KILLS) $(INTEGRATION_TESTS)
 
 # Celery has a limit of tasks with an ETA since 5.6, which Debian has not.
 CELERY_VERSION := 5.7.0

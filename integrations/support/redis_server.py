@@ -36,7 +36,8 @@ def ping(port):
 
 
 class RedisServer:
-    """On a port of its own, with an append-only file. @settings: name and value by turns"""
+    """On a port of its own, with an append-only file that has what was answered, also
+    after a kill. @settings: name and value by turns"""
 
     def __init__(self, *settings):
         if not program():
@@ -53,8 +54,11 @@ class RedisServer:
         return "redis://127.0.0.1:%d/0" % self.port
 
     def start(self):
+        # With everysec, which is the default, a write is answered and kept in memory for up
+        # to 2 s while the disk is busy with the last fsync. A kill loses it.
         command = [program(), "--port", str(self.port), "--bind", "127.0.0.1",
                    "--dir", self.folder, "--save", "", "--appendonly", "yes",
+                   "--appendfsync", "no",
                    "--logfile", os.path.join(self.folder, "log")]
         for name, value in zip(self.settings[::2], self.settings[1::2]):
             command += ["--" + name, value]

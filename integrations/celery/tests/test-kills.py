@@ -71,7 +71,8 @@ def crossed(module, *options):
         assert (", durable," in relay.log()) == bool(options)
         # What Redis hands to a worker whose connection breaks is kombu's own affair: the
         # lists are looked at, without a worker.
-        wait_until(lambda: on.client.llen("celery") >= len(etas) or not on.parked(), 60)
+        wait_until(lambda: on.client.llen("celery") >= len(etas) or not on.parked(),
+                   SECONDS / 2 + 60)
         ran = arrivals(on)
         print("# %d tasks, kills: %s" % (len(etas), kills))
         lost, extra = set(etas) - set(ran), [n for n in ran if ran.count(n) > 1]
