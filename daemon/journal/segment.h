@@ -4,7 +4,6 @@
 #define DAEMON_JOURNAL_SEGMENT_H
 
 #include <stdbool.h>
-#include <stdbool.h>
 #include <stdint.h>
 
 #include "daemon/journal/disk.h"
