@@ -20,9 +20,24 @@
 #include <linux/errno.h>
 #include <linux/math64.h>
 #include <linux/minmax.h>
+#include <linux/nospec.h>
 #include <linux/prefetch.h>
 #include <linux/string.h>
 #include <linux/types.h>
+#include <asm/page.h>
+
+/* Pages of the machine's, which may be of 16 or 64 KiB. */
+#ifndef CORE_PAGE_SHIFT
+#define CORE_PAGE_SHIFT	PAGE_SHIFT
+#endif
+
+/*
+ * Returns @index, which was found below @size; in speculation past that check,
+ * too. For every index that a caller names. A test has one of its own.
+ */
+#ifndef core_nospec
+#define core_nospec(index, size)	array_index_nospec(index, size)
+#endif
 
 /* True when the invariant is broken: warns once, never fatal. */
 #define core_broken(x)	WARN_ON_ONCE(!(x))
@@ -71,6 +86,11 @@ static inline u64 div64_u64(u64 dividend, u64 divisor)
 {
 	return dividend / divisor;
 }
+
+/* Nothing: a library's caller can read its memory anyway. */
+#ifndef core_nospec
+#define core_nospec(index, size)	(index)
+#endif
 
 static inline bool core_broken_at(bool broken)
 {

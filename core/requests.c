@@ -310,9 +310,12 @@ static int apply_record(struct timers *timers, struct expiry_record *record,
 		[EXPIRY_OP_CLEAR] = 0,
 	};
 
-	if (record->op < EXPIRY_OP_ARM || record->op > EXPIRY_OP_CLEAR)
+	u32 op = record->op;
+
+	if (op < EXPIRY_OP_ARM || op > EXPIRY_OP_CLEAR)
 		return -EOPNOTSUPP;
-	if (record->status || record->flags & ~flags_known[record->op])
+	op = core_nospec(op, EXPIRY_OP_CLEAR + 1U);
+	if (record->status || record->flags & ~flags_known[op])
 		return -EINVAL;
 
 	switch (record->op) {

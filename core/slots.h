@@ -81,7 +81,7 @@ static inline struct slot *slots_get(struct slots *slots, u32 nr)
 		slots->pages->error = 0;
 		return NULL;
 	}
-	nr--;
+	nr = core_nospec(nr - 1, slots->nr);
 	page = core_page(slots->pages, nr / SLOTS_PER_PAGE);
 	return likely(page) ? page + nr % SLOTS_PER_PAGE : NULL;
 }
@@ -93,7 +93,7 @@ static inline struct slot *slots_peek(const struct slots *slots, u32 nr)
 
 	if (!nr || nr > slots->nr)
 		return NULL;
-	nr--;
+	nr = core_nospec(nr - 1, slots->nr);
 	page = core_page_peek(slots->pages, nr / SLOTS_PER_PAGE);
 	return page ? page + nr % SLOTS_PER_PAGE : NULL;
 }
@@ -101,8 +101,10 @@ static inline struct slot *slots_peek(const struct slots *slots, u32 nr)
 /* Prefetches what slots_peek() reads. */
 static inline void slots_prefetch_dir(const struct slots *slots, u32 nr)
 {
-	if (nr && nr <= slots->nr)
-		core_page_prefetch_dir(slots->pages, (nr - 1) / SLOTS_PER_PAGE);
+	if (!nr || nr > slots->nr)
+		return;
+	nr = core_nospec(nr - 1, slots->nr);
+	core_page_prefetch_dir(slots->pages, nr / SLOTS_PER_PAGE);
 }
 
 /* Returns a free slot's number, or 0 with pages->error set: the slot freed last,
