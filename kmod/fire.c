@@ -74,8 +74,9 @@ static bool is_alarm(const struct expiry_queue *queue)
 
 static bool timer_is_set(struct expiry_queue *queue)
 {
+	/* The interrupt changes it. */
 	if (is_alarm(queue))
-		return queue->alarm.state & ALARMTIMER_STATE_ENQUEUED;
+		return READ_ONCE(queue->alarm.state) & ALARMTIMER_STATE_ENQUEUED;
 	return hrtimer_is_queued(&queue->timer);
 }
 
@@ -98,11 +99,11 @@ static void timer_set(struct expiry_queue *queue, u64 next_ns)
 	if (trace_expiry_fire_enabled())
 		timer_stop(queue);
 	WRITE_ONCE(queue->programmed_ns, next_ns);
-	if (is_alarm(queue))
-		alarm_start(&queue->alarm, ns_to_ktime(next_ns));
-	else
+	if (!is_alarm(queue))
 		hrtimer_start_range_ns(&queue->timer, ns_to_ktime(next_ns),
 				       queue->slack_ns, HRTIMER_MODE_ABS);
+	else if (!compat_alarm_start(&queue->alarm, ns_to_ktime(next_ns)))
+		expiry_fire_wake(queue);
 }
 
 static void timer_unset(struct expiry_queue *queue)
@@ -318,7 +319,11 @@ void expiry_fire_close(struct expiry_queue *queue)
  */
 int expiry_fire_init(void)
 {
-	fire_wq = alloc_workqueue("expiry", WQ_UNBOUND, 0);
+	/*
+	 * Frozen with the processes: the items read from swap and free its slots,
+	 * which must not happen after a hibernation image was made.
+	 */
+	fire_wq = alloc_workqueue("expiry", WQ_UNBOUND | WQ_FREEZABLE, 0);
 	return fire_wq ? 0 : -ENOMEM;
 }
 

@@ -59,6 +59,40 @@ static gfp_t gfp_of(const struct expiry_memory *memory)
 	return gfp_hard(!can_reclaim(memory));
 }
 
+/*
+ * Looks for a page of the file without waiting, not even for its lock: reclaim
+ * holds that while it pages out. Returns it with a reference, NULL if it does not
+ * exist, -EAGAIN if it takes waiting.
+ */
+static struct page *find_in_memory(struct address_space *mapping, pgoff_t offset)
+{
+	struct folio *folio;
+	bool ready;
+	void *entry;
+
+	for (;;) {
+		/* Linux 6.1 returns NULL, 6.3 an error. */
+		folio = filemap_get_folio(mapping, offset);
+		if (!IS_ERR_OR_NULL(folio))
+			break;
+		entry = xa_load(&mapping->i_pages, offset);
+		if (!entry)
+			return NULL;
+		if (xa_is_value(entry))	/* in swap */
+			return ERR_PTR(-EAGAIN);
+		/* It came back in between. */
+	}
+	ready = folio_trylock(folio);
+	if (ready) {
+		ready = folio->mapping == mapping && folio_test_uptodate(folio);
+		folio_unlock(folio);
+	}
+	if (ready)
+		return folio_file_page(folio, offset);
+	folio_put(folio);
+	return ERR_PTR(-EAGAIN);
+}
+
 /* Returns a page with a reference, or an error. */
 static struct page *find_page(const struct expiry_page_array *array, u32 index,
 			      gfp_t gfp)
@@ -71,10 +105,12 @@ static struct page *find_page(const struct expiry_page_array *array, u32 index,
 		page = alloc_page(gfp | __GFP_ACCOUNT);
 		return page ?: ERR_PTR(-ENOMEM);
 	}
-	/* A page neither in memory nor in swap is created without waiting. */
-	if (!gfpflags_allow_blocking(gfp) &&
-	    xa_is_value(xa_load(&file->f_mapping->i_pages, offset)))
-		return ERR_PTR(-EAGAIN);
+	if (!gfpflags_allow_blocking(gfp)) {
+		page = find_in_memory(file->f_mapping, offset);
+		if (page)
+			return page;
+		/* A new one is created without waiting. */
+	}
 	return shmem_read_mapping_page_gfp(file->f_mapping, offset,
 					   gfp | __GFP_RECLAIMABLE);
 }
@@ -116,7 +152,8 @@ static struct expiry_table *get_table(struct expiry_page_array *array,
 	table->array = array;
 	table->nr = nr;
 	table->pageable = array->memory->file;
-	array->table[nr] = table;
+	/* expiry_memory_fetch() looks without the lock. */
+	WRITE_ONCE(array->table[nr], table);
 	return table;
 }
 
@@ -304,10 +341,15 @@ void expiry_memory_install(struct expiry_memory *memory,
 	memory->failed = NULL;
 	if (!fetch->array)
 		return;
-	/* A page that was freed meanwhile is no longer of the file. */
+	/*
+	 * A page that was freed meanwhile is no longer of the file. Without the
+	 * page's lock: only this queue frees pages of its file, under its lock, and
+	 * the reference keeps a page from being paged out.
+	 */
 	if (fetch->page &&
 	    (!memory->file ||
-	     page_folio(fetch->page)->mapping == memory->file->f_mapping)) {
+	     READ_ONCE(page_folio(fetch->page)->mapping) ==
+	     memory->file->f_mapping)) {
 		err = enter_page(fetch->array, fetch->index, fetch->page, fetch,
 				 GFP_NOWAIT | __GFP_NOWARN);
 		fetch->page = NULL;

@@ -67,6 +67,19 @@ compat_hrtimer_setup(struct hrtimer *timer,
 #endif
 }
 
+/* Sets an alarm. Returns false if it is not set because it has expired already;
+ * older kernels set it in any case.
+ */
+static inline bool compat_alarm_start(struct alarm *alarm, ktime_t expires)
+{
+#ifdef EXPIRY_HAVE_ALARM_START_TIMER
+	return alarm_start_timer(alarm, expires, false);
+#else
+	alarm_start(alarm, expires);
+	return true;
+#endif
+}
+
 /* Returns whether the machine has a clock that wakes it. */
 static inline bool compat_has_alarm(void)
 {

@@ -14,13 +14,15 @@
 #define ALARM		"/sys/class/rtc/rtc0/wakealarm"
 #define DELAY		"/sys/module/suspend/parameters/pm_test_delay"
 #define SLEEP_S		5
+#define UNPIN_MS	"/sys/module/expiry/parameters/unpin_ms"
+#define TRACING		"/sys/kernel/tracing/"
 
-/* Freezes all other processes, for a second. */
-static int freeze_processes(void)
+/* Freezes all other processes for a time. */
+static int freeze_processes(const char *seconds)
 {
 	int err;
 
-	write_text(DELAY, "1");
+	write_text(DELAY, seconds);
 	err = write_text(POWER "pm_test", "freezer");
 	if (!err) {
 		err = write_text(POWER "state", "freeze");
@@ -121,10 +123,84 @@ TEST_F(suspend, who_waits_is_frozen_and_goes_on)
 			close(fd);
 		}
 		sleep_ms(100);
-		ASSERT_EQ(0, freeze_processes());
+		ASSERT_EQ(0, freeze_processes("1"));
 		for (i = 0; i < ARRAY_SIZE(gets); i++)
 			EXPECT_EQ(0, child_status(pids[i]));
 	}
+}
+
+static int trace_on(const char *on)
+{
+	int err = write_text(TRACING "events/workqueue/workqueue_execute_start/enable",
+			     on);
+
+	return err ? err : write_text(TRACING "events/power/suspend_resume/enable",
+				      on);
+}
+
+/* When the work item that unpins pages ran. */
+struct runs {
+	unsigned int before;	/* the processes were frozen */
+	unsigned int frozen;
+	unsigned int after;
+};
+
+static struct runs find_runs(void)
+{
+	FILE *file = fopen(TRACING "trace", "re");
+	struct runs runs = { 0 };
+	unsigned int *when = &runs.before;
+	char line[1024];
+
+	while (file && fgets(line, sizeof(line), file)) {
+		if (strstr(line, "freeze_processes[0] end"))
+			when = &runs.frozen;
+		else if (strstr(line, "thaw_processes[0] begin"))
+			when = &runs.after;
+		else if (strstr(line, "function trim_idle_work"))
+			++*when;
+	}
+	if (file)
+		fclose(file);
+	return runs;
+}
+
+/*
+ * The work items read from swap and free its slots. While a hibernation image is
+ * made and written, its swap must not change.
+ */
+TEST_F(suspend, work_items_are_frozen)
+{
+	struct expiry_record record = arm_in(HOUR_NS, 1);
+	struct runs runs = { 0 };
+	char unpin_ms[16];
+	int fd, tries;
+
+	if (!self->how)
+		SKIP(return, "EXPIRY_TEST_SUSPEND does not allow it");
+	if (access(POWER "pm_test", W_OK))
+		SKIP(return, POWER "pm_test: %s", strerror(errno));
+	if (trace_on("1"))
+		SKIP(return, "no tracepoints of work items");
+	snprintf(unpin_ms, sizeof(unpin_ms), "%lld", read_number(UNPIN_MS, ""));
+	fd = queue_new_flags(CLOCK_MONOTONIC, 0, 0);
+	ASSERT_LE(0, fd);
+	/* Freezing must not take longer than until the item is due. */
+	ASSERT_EQ(0, write_text(UNPIN_MS, "1000"));
+	for (tries = 0; tries < 5 && !runs.after && !runs.frozen; tries++) {
+		/* Let the item of the last try end; then that of this one begins. */
+		sleep_ms(2500);
+		EXPECT_EQ(0, write_text(TRACING "trace", "\n"));
+		EXPECT_EQ(0, request(fd, &record));
+		EXPECT_EQ(0, freeze_processes("3"));
+		sleep_ms(1000);
+		runs = find_runs();
+	}
+	EXPECT_EQ(0, runs.frozen);
+	EXPECT_LT(0, runs.after);
+	trace_on("0");
+	write_text(UNPIN_MS, unpin_ms);
+	close(fd);
 }
 
 /* Returns how long the machine has slept since it was started. */

@@ -5,10 +5,13 @@
  */
 #include <linux/jiffies.h>
 #include <linux/module.h>
+#include <linux/pagemap.h>
 #include <linux/sched/signal.h>
 #include <linux/shrinker.h>
 #include <linux/slab.h>
 #include <linux/wait.h>
+#include <linux/workqueue.h>
+#include <linux/xarray.h>
 #include <kunit/test.h>
 
 #include "clock.h"
@@ -209,6 +212,59 @@ static void unpinned_pages_keep_their_timers(struct kunit *test)
 	KUNIT_EXPECT_EQ(test, expiry_memory_resident(&queue->memory), resident);
 	deliver_many(test, queue);
 	KUNIT_EXPECT_GT(test, queue->memory.pinned, 0);
+	expiry_queue_free(queue);
+}
+
+/* Pages that someone has locked, as reclaim does while it pages out. */
+static struct folio *locked_pages[256];
+static u32 locked_nr;
+
+static void unlock_pages(struct work_struct *unused)
+{
+	while (locked_nr) {
+		folio_unlock(locked_pages[--locked_nr]);
+		folio_put(locked_pages[locked_nr]);
+	}
+}
+
+static DECLARE_DELAYED_WORK(unlock_pages_work, unlock_pages);
+
+static void lock_pages(struct expiry_queue *queue)
+{
+	struct folio *folio;
+	unsigned long index;
+
+	xa_for_each(&queue->memory.file->f_mapping->i_pages, index, folio) {
+		if (xa_is_value(folio) || locked_nr == ARRAY_SIZE(locked_pages))
+			continue;
+		folio_get(folio);
+		folio_lock(folio);
+		locked_pages[locked_nr++] = folio;
+	}
+}
+
+static void does_not_wait_for_a_locked_page(struct kunit *test)
+{
+	struct expiry_record record = { .op = EXPIRY_OP_ARM };
+	struct expiry_queue *queue = queue_new(test);
+	struct expiry_use nowait = { .nowait = true };
+
+	arm_many(test, queue);
+	unpin_all(queue);
+	lock_pages(queue);
+	KUNIT_EXPECT_GT(test, locked_nr, 0);
+	/* A call that waits ends then, and the test sees that it waited. */
+	schedule_delayed_work(&unlock_pages_work, 2 * HZ);
+
+	KUNIT_ASSERT_EQ(test, expiry_queue_lock(queue, &nowait), 0);
+	KUNIT_EXPECT_EQ(test, expiry_queue_submit_locked(queue, &record, 1), 0);
+	KUNIT_EXPECT_GT(test, locked_nr, 0);
+	KUNIT_EXPECT_TRUE(test, queue->memory.wanted);
+	expiry_queue_unlock(queue, &nowait);
+	KUNIT_EXPECT_GT(test, locked_nr, 0);
+
+	flush_delayed_work(&unlock_pages_work);
+	deliver_many(test, queue);
 	expiry_queue_free(queue);
 }
 
@@ -430,6 +486,7 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(the_hrtimer_wakes),
 	KUNIT_CASE(the_hrtimer_goes_with_the_queue),
 	KUNIT_CASE(unpinned_pages_keep_their_timers),
+	KUNIT_CASE(does_not_wait_for_a_locked_page),
 	KUNIT_CASE(too_many_pins_are_let_go),
 	KUNIT_CASE(what_is_cleared_is_given_back),
 	KUNIT_CASE(a_locked_queue_does_not_hide_others),
