@@ -45,6 +45,8 @@ struct step {
  * @scan_queue: where the checkpoint is; likewise @scan_id, @scan_numbers
  * @wants_checkpoint: one failed, or the journal mends
  * @last: number of the segment that it may go on with, 0 = none
+ * @stat: what the journal counts; @checkpoints, @failures: what its events tell of that;
+ *	@commits, @records: what the disk has taken
  */
 struct life {
 	struct sim_disk *disk;
@@ -62,6 +64,11 @@ struct life {
 	bool wants_checkpoint;
 	uint64_t last;
 	uint64_t now_ns;
+	struct journal_stat stat;
+	uint64_t checkpoints;
+	uint64_t failures;
+	uint64_t commits;
+	uint64_t records;
 };
 
 /* A block of the stream, as recovery saw it. */
@@ -82,6 +89,7 @@ static struct {
 	uint64_t checkpoints;
 	uint64_t resumed;
 	uint64_t ended;
+	uint64_t at_rest;
 	uint64_t interval_ns;
 	struct seen seen[BLOCKS];
 	uint32_t nr_seen;
@@ -138,8 +146,13 @@ static void run_commit(struct life *life)
 		return;
 	life->commit = NULL;
 	write->job.run(&write->job);
-	if (!life->disk->is_dead)
-		write->job.done(&write->job);
+	if (life->disk->is_dead)
+		return;
+	if (write->result >= 0 && life->journal.state != JOURNAL_FAILED) {
+		life->commits++;
+		life->records += ((const struct journal_block *)write->data)->count;
+	}
+	write->job.done(&write->job);
 }
 
 static void run_job(struct life *life)
@@ -171,9 +184,12 @@ static void advanced(struct journal *journal)
 
 static void failed(struct journal *journal, int error)
 {
+	struct life *life = container_of(journal, struct life, journal);
+
 	(void)error;
 	run.failures++;
-	container_of(journal, struct life, journal)->wants_checkpoint = true;
+	life->failures++;
+	life->wants_checkpoint = true;
 }
 
 static void clocks(struct journal *journal, uint64_t ns[3])
@@ -194,6 +210,7 @@ static void checkpoint_done(struct checkpoint *checkpoint, int result)
 	struct life *life = container_of(checkpoint, struct life, checkpoint);
 
 	run.checkpoints += !result;
+	life->checkpoints += !result;
 	life->wants_checkpoint = result < 0;
 }
 
@@ -337,6 +354,28 @@ static void checkpoint_step(struct life *life)
 		    !random_below(30)))))
 		begin_checkpoint(life);
 	checkpoint_turn(&life->checkpoint);
+}
+
+static void check_counter(const char *name, counter_t *counter, uint64_t wanted)
+{
+	if (counter_read(counter) != wanted)
+		fail("%s: %" PRIu64 ", not %" PRIu64, name,
+		     counter_read(counter), wanted);
+}
+
+/* The counters tell what the events did, and what there is on a disk at rest. */
+static void check_counters(struct life *life)
+{
+	check_counter("checkpoints", &life->stat.checkpoints, life->checkpoints);
+	check_counter("failures", &life->stat.failures, life->failures);
+	check_counter("commits", &life->stat.commits, life->commits);
+	check_counter("records", &life->stat.records, life->records);
+	if (life->jobs || life->commit || life->failures ||
+	    life->disk->fail_at || life->checkpoint.state != CHECKPOINT_NONE)
+		return;
+	check_counter("size", &life->stat.size,
+		      (uint64_t)sim_disk_used(life->disk) * SECTOR);
+	run.at_rest++;
 }
 
 static void step(struct life *life)
@@ -545,11 +584,10 @@ static void check_damage(const struct sim_disk *good)
 /* Begins a life from the disk as it is. */
 static void life_begin(struct life *life, struct sim_disk *disk)
 {
-	static struct journal_stat stat;
 	struct journal_config config = {
 		.disk = &disk->disk,
 		.runner = &life->runner,
-		.stat = &stat,
+		.stat = &life->stat,
 		.events = &events,
 		.interval_ns = run.interval_ns,
 		.segment_min = 8192,
@@ -620,8 +658,11 @@ static void run_disk(uint64_t seed)
 	for (lives = 0; lives < LIVES; lives++) {
 		run.lives++;
 		life_begin(&life, &disk);
-		for (steps = 0; steps < LIFE_STEPS && !disk.is_dead; steps++)
+		for (steps = 0; steps < LIFE_STEPS && !disk.is_dead; steps++) {
 			step(&life);
+			if (!disk.is_dead)
+				check_counters(&life);
+		}
 		run.crashes++;
 		for (i = 0; i < VARIANTS; i++)
 			check_state(&life, &state, !i);
@@ -642,12 +683,15 @@ int main(int argc, char **argv)
 		run_disk(seed++);
 	if (states >= 100000 && (!run.resumed || !run.ended))
 		fail("no segment was gone on with");
+	if (!run.at_rest)
+		fail("no disk was at rest");
 	printf("# %" PRIu64 " states of %" PRIu64 " crashes, %" PRIu64
 	       " checkpoints, %" PRIu64 " failures, %" PRIu64
 	       " damaged, %" PRIu64 " segments gone on with, %" PRIu64
-	       " batches without space, seeds to %" PRIu64 "\n",
+	       " batches without space, %" PRIu64
+	       " sizes compared, seeds to %" PRIu64 "\n",
 	       run.states, run.crashes, run.checkpoints, run.failures,
-	       run.damaged, run.resumed, run.ended, seed - 1);
+	       run.damaged, run.resumed, run.ended, run.at_rest, seed - 1);
 	puts("ok 1 - after each crash the timers are those after some requests, with all that were answered");
 	return 0;
 }
