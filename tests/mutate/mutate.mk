@@ -7,10 +7,16 @@
 MUTATE = tests/mutate/mutate $(if $(SEED),--seed $(SEED)) \
 	$(if $(JOBS),--jobs $(JOBS))
 
-.PHONY: check-mutants check-mutants-sample check-mutants-kmod
+.PHONY: check-mutants check-mutants-night check-mutants-sample check-mutants-kmod
 
 check-mutants: ## break the sources in 10000 places, see each noticed; SAMPLE=N
 	@$(MUTATE) $(if $(SAMPLE),--sample $(SAMPLE)) $(FOLDERS)
+
+# Each night's verdicts are kept: the table is of all nights.
+HOURS ?= 8
+check-mutants-night: ## as many as there is time for in HOURS=8, from where the last such run stopped
+	@mkdir -p $(B)/mutate
+	@$(MUTATE) --resume $(B)/mutate/whole --seconds $$(($(HOURS) * 3600)) $(FOLDERS)
 
 # Others with each commit: its hash is the seed.
 COMMIT = $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo 1)

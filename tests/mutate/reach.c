@@ -12,7 +12,7 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 
-#define REACH_SIZE	(4UL << 20)
+#define REACH_SIZE	(32UL << 20)
 
 extern const Elf64_Ehdr start __asm__("__ehdr_start")
 	__attribute__((visibility("hidden")));

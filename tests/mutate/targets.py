@@ -12,11 +12,21 @@ SOCKET = ["build/expiryd", "build/slow/expiryd"]
 LIBRARY = ["build/libexpiry.so.0", "build/libexpiry.a", "build/expiryctl"]
 
 SIMULATION = "tests/sim/test-seeds"
+CRASHES = "tests/sim/test-crashes"
 SIMULATOR = "build/tests/sim/sim"
+
+# The journal on a disk that loses power: so often, to be as quick as other programs.
+JOURNAL = "tests/journal/test-crash"
+JOURNAL_PROGRAMS = ["build/tests/journal/crash", "build/asan/tests/journal/crash"]
+JOURNAL_STATES = 5000
+
+# What a program needs to be built again with each mutant.
+BUILT_FOR = {SIMULATION: [SIMULATOR], CRASHES: [SIMULATOR], JOURNAL: JOURNAL_PROGRAMS}
 
 # Libraries that programs are preloaded with.
 PRELOADED = ["build/tests/socket/count-calls.so",
              "build/tests/socket/fail-calls.so",
+             "build/tests/socket/fail-disk.so",
              "build/tests/socket/refuse-uring.so",
              "build/tests/socket/step-clock.so",
              "build/tests/tools/fixed-time.so"]
@@ -36,7 +46,8 @@ SECONDS = {
     "test-manager.py": 18, "test-steady-state.py": 4, "test-service.py": 6,
     "test-threads.py": 28, "test-exporter.py": 33, "test-metrics.py": 9,
     "test-refusals.py": 4, "test-restart.py": 2, "test-run.py": 6, "test-reconnect-server": 6,
-    "test-replies": 2, "test-seeds": 4,
+    "test-replies": 2, "test-seeds": 4, "test-crashes": 30, "test-crash": 4,
+    "test-disk-errors.py": 40, "test-kills.py": 60, "test-durable.py": 13,
 }
 
 # Programs that are likely to notice, by the first matching start of a path.
@@ -62,6 +73,9 @@ LIKELY = {
                                "test-limits.py"],
     "daemon/client/hello": ["test-hello.py"],
     "daemon/util/histogram": ["test-histograms.py"],
+    "daemon/journal/": ["test-crash", "test-crashes"],
+    "daemon/queue/durable": ["test-crashes", "test-durable.py"],
+    "daemon/queue/restore": ["test-crashes", "test-durable.py"],
     "daemon/util/key-file": ["test-declared.py", "test-service.py"],
     "daemon/server/listen": ["test-hostile.py", "test-limits.py", "test-service.py"],
     "daemon/client/listing": ["test-queues.py"],
@@ -93,12 +107,15 @@ LIKELY = {
     "lib/link": ["test-reconnect-server", "test-reconnect",
                  "test-reconnect-consume", "test-cuts", "test-replies"],
     "lib/exchange": ["test-hostile", "test-stream", "test-replies", "test-timers"],
+    "lib/id": ["test-durable", "test-timers"],
     "lib/inbox": ["test-hostile", "test-stream", "test-replies", "test-timers"],
+    "lib/restore": ["test-restore"],
     "lib/re": ["test-reconnect-server", "test-reconnect",
                "test-reconnect-consume", "test-cuts", "test-replies"],
     "lib/transport-unix": ["test-stream", "test-replies", "test-timers"],
     "lib/stream": ["test-stream", "test-replies", "test-timers"],
     "lib/": ["test-timers", "test-handle", "test-api", "test-stream"],
+    "tools/commands/journal": ["test-journal.py"],
     "tools/commands/metrics": ["test-metrics.py"],
     "tools/commands/run": ["test-run.py"],
     "tools/commands/s": ["test-ctl.py", "test-metrics.py"],
@@ -137,8 +154,12 @@ class Target:
 
     def __init__(self, name, goals, first, then):
         self.name, self.products = name, goals
-        self.goals = [*goals, *([SIMULATOR] if SIMULATION in first else [])]
-        self.paths = {os.path.basename(path): path for path in [*first, *then]}
+        self.goals = sorted({*goals, *(goal for path in first
+                                       for goal in BUILT_FOR.get(path, []))})
+        self.paths = {}
+        for path in [*first, *then]:
+            folder, base = path.split("/")[-2:]
+            self.paths[f"{folder}/{base}" if base in self.paths else base] = path
         programs = [path for path in self.paths.values()
                     if path.startswith("build/")]
         self.base = sorted({*SOCKET, *LIBRARY, *self.goals, *programs, *PRELOADED})
@@ -149,13 +170,14 @@ class Target:
     def command(self, name):
         path, *loop = self.paths[name].split(ON_EPOLL)
         # A mutant's seed need not be shrunk.
-        first = ["env", "SHRINK=0"] if path == SIMULATION else \
+        first = ["env", "SHRINK=0"] if path in (SIMULATION, CRASHES) else \
+            ["env", f"STATES={JOURNAL_STATES}"] if path == JOURNAL else \
             ["env", "EXPIRY_LOOP=epoll"] if loop else []
         return [*first, path]
 
     def is_sanitized(self, name):
         return self.paths[name].startswith(("build/tests/daemon/",
-                                            "build/tests/tools/", SIMULATION))
+                                            "build/tests/tools/", *BUILT_FOR))
 
     def seconds(self, name):
         return SECONDS.get(name, 1)
@@ -172,13 +194,15 @@ class Target:
 
     def sources(self, name):
         """Returns the files that a program's result depends on."""
-        if self.paths[name] == SIMULATION:
+        if self.paths[name] in (SIMULATION, CRASHES):
             return glob.glob("tests/sim/*")
+        if self.paths[name] == JOURNAL:
+            return glob.glob("tests/journal/*")
         return [self.source(name)]
 
     def all_sources(self):
-        return [path for folder in ("daemon", "sim", "socket", "lib", "tools",
-                               "packaging")
+        return [path for folder in ("daemon", "journal", "sim", "socket", "lib",
+                               "tools", "packaging")
                 for path in glob.glob(f"tests/{folder}/*")]
 
 
@@ -195,7 +219,7 @@ def scripts(*folders, ends=("py", "sh")):
 def daemon():
     own = programs_of("daemon")
     return Target("daemon", [*SOCKET, *own],
-                  [SIMULATION, *scripts("socket"), *EPOLL],
+                  [SIMULATION, CRASHES, JOURNAL, *scripts("socket"), *EPOLL],
                   [*own, *programs_of("lib"),
                    *scripts("lib", "tools", "packaging", ends=["py"])])
 
