@@ -160,7 +160,7 @@ examples-asan: $(B)/libexpiry.a
 	$(EXAMPLES) O=$(CURDIR)/$(B)/asan/examples \
 		CFLAGS='$(OPTIMIZE) -Wall -Wextra -Werror $(SANITIZE)'
 
-include bench/paper/paper.mk bench/heap/heap.mk bench/daemon/daemon.mk kmod/module.mk \
+include bench/paper/paper.mk bench/heap/heap.mk bench/daemon/daemon.mk bench/figures/figures.mk kmod/module.mk \
 	tests/tests.mk tests/vm/vm.mk bench/kernel/kernel.mk packaging/install.mk packaging/deb.mk \
 	tests/systemd/systemd.mk tests/container/container.mk tests/targets/targets.mk \
 	tests/dashboard/dashboard.mk integrations/integrations.mk

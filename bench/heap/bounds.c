@@ -27,6 +27,7 @@
 
 static u32 singles = SINGLES;
 static u32 pairs_many = PAIRS_MANY;
+static const char *only;
 
 /* ------------------------------------------------------------------------
  * Reporting
@@ -323,7 +324,8 @@ static void run(u32 nr, bool keyed, u64 memory)
 		return;
 	}
 	for (i = 0; i < sizeof(layouts) / sizeof(layouts[0]); i++)
-		live(layouts[i], keyed, nr);
+		if (!only || !strcmp(only, layouts[i]->name))
+			live(layouts[i], keyed, nr);
 }
 
 int main(int argc, char **argv)
@@ -333,6 +335,7 @@ int main(int argc, char **argv)
 	static const struct option_row options[] = {
 		{ "quick", .flag = &quick },
 		{ "memory", "MIB", .number = &mib },
+		{ "layout", "NAME", .text = &only },
 		{ 0 }
 	};
 	int arg = options_parse(argc, argv, options, "[TIMERS...]");

@@ -79,7 +79,7 @@ extern const struct peer peer_libevent, peer_libevent_common;
 extern const struct peer peer_rbtree;
 extern const struct peer peer_binary;
 extern const struct peer peer_queue;
-extern const struct peer peer_wheel;
+extern const struct peer peer_wheel, peer_wheel_ids;
 extern const struct peer peer_timerfd;	/* bench/daemon/peer-timerfd.c */
 
 /* Those of the program, in the order of reports; ends with NULL: all of them

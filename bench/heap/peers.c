@@ -17,5 +17,6 @@ const struct peer *const peers[] = {
 	&peer_binary,
 	&peer_queue,
 	&peer_wheel,
+	&peer_wheel_ids,
 	NULL
 };

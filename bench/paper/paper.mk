@@ -32,10 +32,26 @@ $(B)/obj/paper16-watched/%.o: %.c VERSION
 		-MMD -MP -c -o $@ $<
 	$(Q)$(WATCH_COPIES) $@
 
+# Radix pages with digits of 2 and 3 bits.
+define paper_bits
+$(B)/obj/paper16-bits$(1)/%.o: %.c VERSION
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$< [digits of $(1) bits])$$(CC) $$(CPPFLAGS) $$(CFLAGS) \
+		-DBHEAP_RADIX_BITS=$(1) -MMD -MP -c -o $$@ $$<
+
+$(B)/obj/paper16-bits$(1)-watched/%.o: %.c VERSION
+	@mkdir -p $$(@D)
+	$$(call say,CC,$$< [digits of $(1) bits watched])$$(CC) $$(CPPFLAGS) $$(CFLAGS) \
+		$$(WATCHED) -DBHEAP_RADIX_BITS=$(1) -MMD -MP -c -o $$@ $$<
+	$$(Q)$$(WATCH_COPIES) $$@
+endef
+$(foreach bits,2 3,$(eval $(call paper_bits,$(bits))))
+
+PAPER_BITS := $(PAPER)/trace-16-bits2 $(PAPER)/trace-16-bits3
 PAPER_TRACERS := $(PAPER)/trace-8 $(PAPER)/trace-16
 PAPER_TIMERS := $(PAPER)/time-8 $(PAPER)/time-16
 
-$(PAPER_TRACERS): $(PAPER)/trace-%:
+$(PAPER_TRACERS) $(PAPER_BITS): $(PAPER)/trace-%:
 	$(call link)
 
 $(PAPER_TIMERS): $(PAPER)/time-%:
@@ -49,6 +65,11 @@ $(PAPER)/trace-8: $(call objects,paper8,$(PAPER_TRACE)) \
 	$(call objects,paper8-watched,$(PAPER_HEAPS))
 $(PAPER)/trace-16: $(call objects,plain,$(PAPER_TRACE)) \
 	$(call objects,paper16-watched,$(PAPER_HEAPS))
+$(PAPER_BITS): $(PAPER)/trace-16-%: $(call objects,plain,bench/paper/lru.c \
+	bench/paper/watch.c)
+$(foreach bits,2 3,$(eval $(PAPER)/trace-16-bits$(bits): \
+	$(call objects,paper16-bits$(bits),bench/paper/trace.c bench/paper/experiment.c) \
+	$(call objects,paper16-bits$(bits)-watched,$(PAPER_HEAPS))))
 $(PAPER)/time-8: $(call objects,paper8,$(PAPER_TIME))
 $(PAPER)/time-16: $(call objects,plain,$(PAPER_TIME))
 
