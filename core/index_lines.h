@@ -1,6 +1,6 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
- * The lines of an index, for lookups (index.c) and changes of size (index_resize.c).
+ * The lines of an index, for lookups (index_entries.c) and changes of size (index_resize.c).
  */
 #ifndef CORE_INDEX_LINES_H
 #define CORE_INDEX_LINES_H
