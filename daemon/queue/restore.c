@@ -107,13 +107,15 @@ static void set_late(struct restore *restore, const struct recovery *recovery)
 	int64_t by_ns[LOOP_CLOCKS] = {
 		0, restore->shift.by_ns[0], restore->shift.by_ns[1],
 	};
+	uint64_t until_ns;
 	uint32_t i;
 
-	for (i = 0; recovery->has_clock && i < LOOP_CLOCKS; i++)
-		restore->late_ns[i] =
-			is_clean ? journal_move(recovery->clock.ns[i],
-						by_ns[i]) :
-				   restore->now_ns[i];
+	for (i = 0; recovery->has_clock && i < LOOP_CLOCKS; i++) {
+		until_ns = is_clean ? journal_move(recovery->clock.ns[i], by_ns[i]) :
+				      restore->now_ns[i];
+		/* Deadlines from before the clock was 0 are 0 now. */
+		restore->late_ns[i] = until_ns ? until_ns : 1;
+	}
 }
 
 /* -------------------------------------------------------------------- queues */
@@ -352,7 +354,7 @@ static int add_timer(struct restore *restore, struct queue *queue,
 		     const struct expiry_record *record, int64_t by_ns)
 {
 	uint64_t now_ns = restore->now_ns[loop_clock(queue->clock_id)];
-	uint64_t period_ns = record->period_ms * NSEC_PER_MSEC;
+	uint64_t age_ns, period_ns = record->period_ms * NSEC_PER_MSEC;
 	struct expiry_record request = {
 		.op = EXPIRY_OP_ARM,
 		.period_ms = record->period_ms,
@@ -361,11 +363,19 @@ static int add_timer(struct restore *restore, struct queue *queue,
 		.cookie = record->cookie,
 	};
 
-	if (period_ns && request.deadline_ns <= now_ns)
-		request.deadline_ns +=
-			(now_ns - request.deadline_ns) / period_ns * period_ns;
-	else if (period_ns && record->flags & EXPIRY_F_REDELIVERED)
+	if (period_ns && request.deadline_ns <= now_ns) {
+		/* In its phase, also where it was due before the clock was 0. Of
+		 * a last time that was, only a delivery is left.
+		 */
+		age_ns = (now_ns - record->deadline_ns - by_ns) % period_ns;
+		request.deadline_ns = now_ns - age_ns;
+		if (age_ns > now_ns) {
+			request.deadline_ns += period_ns;
+			request.flags = EXPIRY_F_REDELIVERED;
+		}
+	} else if (period_ns && record->flags & EXPIRY_F_REDELIVERED) {
 		request.flags = EXPIRY_F_REDELIVERED;
+	}
 	restore->has_deliveries |= request.flags;
 	return add(restore, queue, &request);
 }

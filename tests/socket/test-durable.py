@@ -11,10 +11,10 @@ import tempfile
 import time
 
 import tap
-from client import (ACK, ACKING, CANCEL, CLEAR, CONSUME, DROP, DURABLE, EXISTING, HOUR,
-                    KEYED, REDELIVERED, REFRESH, RELATIVE, Connection, Record, arm, attach,
-                    error, wait_for)
-from daemon import LOOP, PROGRAM, Daemon
+from client import (ACK, ACKING, BOOTTIME, CANCEL, CLEAR, CONSUME, DROP, DURABLE, EXISTING,
+                    HOUR, KEYED, REDELIVERED, REFRESH, RELATIVE, SECOND, Connection, Record,
+                    arm, attach, error, wait_for)
+from daemon import ENGINE, LOOP, PROGRAM, Daemon
 from durable import FLAGS, LATE, MILLISECOND, Disk, kill, query, refused, rows
 from listing import listing
 
@@ -188,6 +188,53 @@ def test_periodic_timers_keep_their_phase():
                     if number:
                         assert record.deadline > before, record
                     before = record.deadline
+
+
+def younger(folder, seconds):
+    """Returns a program: the daemon on a machine that has run for so long, and the
+    offset of its BOOTTIME."""
+    path = os.path.join(folder, "younger")
+    offset = seconds - int(time.clock_gettime(time.CLOCK_BOOTTIME))
+    with open(path, "w", encoding="ascii") as file:
+        file.write(f"#!/bin/sh\nexec unshare --time --boottime {offset} --fork "
+                   f"--kill-child {PROGRAM} \"$@\"\n")
+    os.chmod(path, 0o700)
+    if subprocess.run([path, "--version"], capture_output=True, check=False).returncode:
+        raise tap.Skip("no namespace for clocks")
+    return path, offset * SECOND
+
+
+def test_deadlines_before_the_clock_was_0():
+    """They keep their marks, and periodic timers their phase."""
+    if ENGINE != "embedded":
+        raise tap.Skip("the module's clock is not the namespace's")
+    with Disk() as disk, tempfile.TemporaryDirectory() as folder:
+        with disk.daemon() as daemon:
+            with attach(daemon.path, "queue", FLAGS | CONSUME, BOOTTIME) as connection:
+                first = connection.batch(
+                    [arm(MILLISECOND, 1, id=1), arm(MILLISECOND, 2, id=2, period=700),
+                     arm(MILLISECOND, 3, id=3, period=60000)])
+                connection.credit(3)
+                assert {connection.expiration().id for _ in range(3)} == {1, 2, 3}
+        time.sleep(3.3)
+        program, offset = younger(folder, 1)
+        with disk.daemon(program=program) as daemon:
+            with attach(daemon.path, "queue", FLAGS | EXISTING | CONSUME,
+                        BOOTTIME) as connection:
+                connection.credit(3)
+                came = {record.id: record for record in
+                        (connection.expiration() for _ in range(3))}
+                assert len(came) == 3, came
+                assert came[1].flags == came[3].flags == LATE | REDELIVERED, came
+                # Not what was delivered, but a later time.
+                assert came[2].flags == LATE, came
+                assert came[1].deadline == came[3].deadline == 0, came
+                assert connection.request(Record(ACK, id=2)).status == 0
+                for armed in first[1:]:
+                    moved = query(connection, armed.id).deadline - offset - armed.deadline
+                    late = (moved + 50 * MILLISECOND) % (armed.period * MILLISECOND)
+                    assert late <= 100 * MILLISECOND, (armed, moved)
+            kill(daemon)
 
 
 def test_a_periodic_timers_delivery_that_waits_for_its_ack():
