@@ -16,7 +16,8 @@ import redis
 import tap                              # noqa: E402
 from redis_server import RedisServer, free_port, ping   # noqa: E402
 
-SENTINEL = shutil.which("redis-sentinel") or shutil.which("valkey-sentinel")
+SENTINEL = os.environ.get("REDIS_SENTINEL") or shutil.which("redis-sentinel") or \
+    shutil.which("valkey-sentinel")
 if not SENTINEL:
     print("1..0 # SKIP redis-sentinel is not installed")
     sys.exit(4)
