@@ -9,7 +9,9 @@ and an op. Prints the processor time and the time of that work, as JSON.
     sync|asyncio batch     the same in batches of 512
     asyncio tasks          100 tasks with an op each
     sync|asyncio consume   a million is taken one by one, after it was armed
+    uvloop single|batch|tasks|consume      as asyncio, on that loop
     redis batch            pipelines of 512: ZADD, ZADD, ZREM in turn
+    redis-asyncio tasks    100 tasks with a ZADD each
 """
 
 import asyncio
@@ -143,7 +145,25 @@ def redis_batch(client):
     return watch.row(BATCHES // 30 * 3 * BATCH)
 
 
+async def redis_asyncio_tasks(path):
+    import redis.asyncio
+    client = redis.asyncio.Redis(unix_socket_path=path)
+
+    async def work(id):
+        for _ in range(ROUNDS):
+            await client.zadd("due", {str(id): time.time() + HOUR})
+    await client.ping()
+    try:
+        with Watch() as watch:
+            await asyncio.gather(*(work(id) for id in range(1, TASKS + 1)))
+        return watch.row(TASKS * ROUNDS)
+    finally:
+        await client.close()
+
+
 def order(style, op, path, redis_path):
+    if style == "redis-asyncio":
+        return asyncio.run(redis_asyncio_tasks(redis_path))
     if style == "redis":
         import redis
         client = redis.Redis(unix_socket_path=redis_path)
@@ -159,6 +179,10 @@ def order(style, op, path, redis_path):
     async def main():
         async with expiry.connect("bench-" + op, **options) as queue:
             return await globals()["asyncio_" + op](queue)
+    if style == "uvloop":
+        import uvloop
+        with asyncio.Runner(loop_factory=uvloop.new_event_loop) as runner:
+            return runner.run(main())
     return asyncio.run(main())
 
 

@@ -19,7 +19,7 @@ PQ_HEADER := $(wildcard /usr/include/postgresql/libpq-fe.h)
 BENCH_DURABLE := $(addprefix $(BENCH_DAEMON)/,flush $(BENCH_STORES:%=store-%) \
 	$(if $(PQ_HEADER),postgres))
 BENCH_DAEMON_PROGRAMS := $(addprefix $(BENCH_DAEMON)/,echo expiry overload \
-	lateness victim abuser scaling churn library $(BENCH_PEERS))
+	lateness victim abuser scaling churn library client-c $(BENCH_PEERS))
 
 $(BENCH_DAEMON_PROGRAMS) $(BENCH_DURABLE): $(BENCH_DAEMON)/%:
 	$(call link,$(LIBS))
@@ -54,6 +54,8 @@ $(B)/obj/plain/bench/daemon/postgres.o: CPPFLAGS += -I$(dir $(PQ_HEADER))
 $(BENCH_DAEMON)/library: $(B)/obj/plain/bench/daemon/library.o \
 	$(call objects,plain,bench/mix.c $(BENCH_DRIVER)) $(B)/libexpiry.a
 
+$(BENCH_DAEMON)/client-c: $(B)/obj/plain/bench/daemon/client-c.o $(B)/libexpiry.a
+
 $(BENCH_DAEMON)/redis $(BENCH_DAEMON)/beanstalk: $(BENCH_DAEMON)/%: \
 	$(B)/obj/plain/bench/daemon/%.o $(call objects,plain,$(BENCH_DRIVER))
 
@@ -86,7 +88,7 @@ $(BENCH_DAEMON)/no-histograms: $(call objects,no-histograms,$(DAEMON) $(CORE))
 bench-quick: all $(BENCH_DAEMON)/library $(B)/bench/heap/timers-core ## rates and memory, in about a minute
 	@bench/daemon/run quick
 
-bench-clients: all $(BENCH_DAEMON)/library ## processor time of the clients of other languages, beside libexpiry and redis-py
+bench-clients: all $(BENCH_DAEMON)/client-c ## processor time of the clients of each language, beside libexpiry and Redis'; PEERS=1 with go-redis from the module proxy
 	@bench/daemon/run clients
 
 bench-lateness: all $(BENCH_DAEMON)/lateness ## how late expirations come, beside a timerfd's

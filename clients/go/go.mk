@@ -14,6 +14,15 @@ $(CLIENTS)/agent-go $(CLIENTS)/bench-go: $(CLIENTS)/%-go: clients/go/go.mod \
 		$(wildcard clients/go/*.go clients/go/internal/*/*.go)
 	@mkdir -p $(@D)
 	$(call say,GO,$@)cd clients/go && $(GO_ENV) $(GO) build -o $(CURDIR)/$@ ./internal/$*
+
+# A peer of bench-clients, whose sources come from the module proxy: PEERS=1.
+ifneq ($(PEERS),)
+CLIENT_BENCHES += $(CLIENTS)/bench-go-redis
+$(CLIENTS)/bench-go-redis: $(wildcard bench/daemon/go-redis/*)
+	@mkdir -p $(@D)
+	$(call say,GO,$@)cd bench/daemon/go-redis && GOFLAGS=-mod=readonly GOTOOLCHAIN=local \
+		GOCACHE=$(CURDIR)/$(B)/clients/go $(GO) build -o $(CURDIR)/$@ .
+endif
 else
 CLIENTS_MISSING += go
 endif

@@ -30,18 +30,26 @@ CARGO ?= $(shell command -v cargo)
 CARGO_REGISTRY := /usr/share/cargo/registry
 ifneq ($(and $(CARGO),$(wildcard $(CARGO_REGISTRY)/tokio-[0-9]*)),)
 CLIENT_AGENTS += $(CLIENTS)/agent-rust-tokio
+CLIENT_BENCHES += $(CLIENTS)/bench-rust-tokio
+TOKIO_COPY := $(CLIENTS)/rust/copy
 
+# cargo builds all of the folder examples.
 $(CLIENTS)/agent-rust-tokio: $(RUST_SOURCES) $(wildcard clients/rust/agent/*.rs) \
-		clients/rust/Cargo.toml
+		clients/rust/Cargo.toml bench/daemon/client-rust-tokio.rs
 	@mkdir -p $(CLIENTS)/rust
-	@rm -rf $(CLIENTS)/rust/copy
-	@cp -r clients/rust $(CLIENTS)/rust/copy
-	$(call say,CARGO,$@)cd $(CLIENTS)/rust/copy && MAKEFLAGS= $(CARGO) build -q --offline --release \
-		--features tokio --example agent-tokio \
+	@rm -rf $(TOKIO_COPY)
+	@cp -r clients/rust $(TOKIO_COPY)
+	@mkdir $(TOKIO_COPY)/examples
+	@cp bench/daemon/client-rust-tokio.rs $(TOKIO_COPY)/examples/bench-tokio.rs
+	$(call say,CARGO,$@)cd $(TOKIO_COPY) && MAKEFLAGS= $(CARGO) build -q --offline --release \
+		--features tokio --example agent-tokio --example bench-tokio \
 		--target-dir $(CURDIR)/$(CLIENTS)/rust/cargo \
 		--config 'source.crates-io.replace-with="debian"' \
 		--config 'source.debian.directory="$(CARGO_REGISTRY)"'
+	@cp $(CLIENTS)/rust/cargo/release/examples/bench-tokio $(CLIENTS)/bench-rust-tokio
 	@cp $(CLIENTS)/rust/cargo/release/examples/agent-tokio $@
+
+$(CLIENTS)/bench-rust-tokio: $(CLIENTS)/agent-rust-tokio
 else
 CLIENTS_MISSING += rust-tokio
 endif

@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
 // Driver of make bench-clients: the Go client by orders on standard input, "blocking
-// single" or "blocking batch". Prints the processor time and the time of an operation,
+// single", "blocking batch", "blocking tasks" or "blocking consume". Prints the processor time and the time of an operation,
 // as JSON. The operations are those of bench/daemon/client-python.py.
 package main
 
@@ -21,6 +21,10 @@ const (
 	batchSize = 512
 	batches   = 600
 	singles   = 9000
+	consumed  = 200000
+	credit    = 4096
+	tasks     = 100
+	rounds    = 60
 	ttl       = time.Hour
 )
 
@@ -43,16 +47,32 @@ func main() {
 
 func measure(path, op string) error {
 	ctx := context.Background()
-	q, err := expiry.Open(ctx, "bench-go-"+op, expiry.Socket(path), expiry.Keyed())
+	options := []expiry.Option{expiry.Socket(path), expiry.Keyed()}
+	if op == "consume" {
+		options = append(options, expiry.Consume(), expiry.Credit(credit))
+	}
+	q, err := expiry.Open(ctx, "bench-go-"+op, options...)
 	if err != nil {
 		return err
 	}
 	defer q.Close()
+	if op == "consume" {
+		if err := prepare(ctx, q); err != nil {
+			return err
+		}
+	}
 	ops, times := singles, []int64(nil)
 	cpu, begun := processorTime(), time.Now()
-	if op == "single" {
+	switch op {
+	case "single":
 		times, err = single(ctx, q)
-	} else {
+	case "tasks":
+		ops = tasks * rounds
+		err = together(ctx, q)
+	case "consume":
+		ops = consumed
+		err = consume(ctx, q)
+	default:
 		ops = batches * batchSize
 		err = batch(ctx, q)
 	}
@@ -106,6 +126,53 @@ func batch(ctx context.Context, q *expiry.Queue) error {
 				return err
 			}
 		}
+	}
+	return nil
+}
+
+// together has goroutines with an operation each in flight.
+func together(ctx context.Context, q *expiry.Queue) error {
+	done := make(chan error, tasks)
+	for id := uint64(1); id <= tasks; id++ {
+		go func(id uint64) {
+			for i := 0; i < rounds; i++ {
+				if err := q.Arm(ctx, id, ttl); err != nil {
+					done <- err
+					return
+				}
+			}
+			done <- nil
+		}(id)
+	}
+	var first error
+	for i := 0; i < tasks; i++ {
+		if err := <-done; err != nil && first == nil {
+			first = err
+		}
+	}
+	return first
+}
+
+func prepare(ctx context.Context, q *expiry.Queue) error {
+	records := make([]expiry.Record, consumed)
+	for i := range records {
+		records[i] = expiry.Record{Op: expiry.OpArm, Flags: expiry.Relative,
+			ID: uint64(i) + 1}
+	}
+	if err := q.Submit(ctx, records); err != nil {
+		return err
+	}
+	return expiry.Check(records)
+}
+
+func consume(ctx context.Context, q *expiry.Queue) error {
+	records := make([]expiry.Record, batchSize)
+	for left := consumed; left > 0; {
+		n, err := q.Receive(ctx, records)
+		if err != nil {
+			return err
+		}
+		left -= n
 	}
 	return nil
 }

@@ -1,0 +1,135 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+
+//! Driver of make bench-clients: the Rust client for tokio, on one thread, by orders on
+//! standard input: "tokio single", "tokio batch", "tokio tasks" or "tokio consume". Prints
+//! the processor time and the time of an operation, as JSON. The operations are those of
+//! client-python.py.
+
+use expiry::tokio::{connect, Client, Due};
+use expiry::{check, flag, op, Options, Record, Result};
+use std::io::BufRead;
+use std::time::{Duration, Instant};
+
+const BATCH: u64 = 512;
+const BATCHES: u64 = 600;
+const SINGLES: u64 = 9000;
+const CONSUMED: u64 = 200_000;
+const TASKS: u64 = 100;
+const ROUNDS: u64 = 60;
+const TTL: Duration = Duration::from_secs(3600);
+
+fn main() {
+    let path = std::env::args().nth(1).expect("usage: client-rust-tokio SOCKET");
+    let runtime =
+        tokio::runtime::Builder::new_current_thread().enable_all().build().expect("a runtime");
+    for line in std::io::stdin().lock().lines() {
+        let line = line.expect("standard input");
+        let op = line.split(' ').nth(1).expect("STYLE OP");
+        println!("{}", runtime.block_on(measure(&path, op)).expect("the server"));
+    }
+}
+
+async fn measure(path: &str, op: &str) -> Result<String> {
+    let options = Options::new().socket(path).keyed();
+    let options = if op == "consume" { options.consume().credit(4096) } else { options };
+    let (client, due, driver) = connect(&format!("bench-tokio-{}", op), options).await?;
+    let driver = tokio::spawn(driver);
+    if op == "consume" {
+        prepare(&client).await?;
+    }
+    let mut times = Vec::new();
+    let (cpu, begun) = (processor_time(), Instant::now());
+    let ops = match op {
+        "single" => single(&client, &mut times).await?,
+        "tasks" => together(&client).await?,
+        "consume" => consume(due).await?,
+        _ => batch(&client).await?,
+    };
+    let took = begun.elapsed().as_nanos();
+    let cpu = processor_time() - cpu;
+    driver.abort();
+    times.sort_unstable();
+    Ok(format!(
+        "{{\"ns\": {:.1}, \"took\": {:.1}, \"p50\": {}}}",
+        cpu as f64 / ops as f64,
+        took as f64 / ops as f64,
+        times.get(times.len() / 2).unwrap_or(&0)
+    ))
+}
+
+async fn single(client: &Client, times: &mut Vec<u128>) -> Result<u64> {
+    for id in 1..=SINGLES / 3 {
+        for op in [op::ARM, op::REFRESH, op::CANCEL] {
+            let begun = Instant::now();
+            match op {
+                op::ARM => client.arm(id, TTL, 0).await?,
+                op::REFRESH => assert!(client.refresh(id, TTL).await?),
+                _ => assert!(client.cancel(id).await?),
+            }
+            times.push(begun.elapsed().as_nanos());
+        }
+    }
+    Ok(SINGLES)
+}
+
+fn relative(op: u8, ttl: Duration) -> Record {
+    Record { op, flags: flag::RELATIVE, deadline: ttl.as_nanos() as u64, ..Record::default() }
+}
+
+async fn batch(client: &Client) -> Result<u64> {
+    let models = [
+        relative(op::ARM, TTL),
+        relative(op::REFRESH, TTL),
+        Record { op: op::CANCEL, ..Record::default() },
+    ];
+    for at in 0..BATCHES / 3 {
+        for model in models {
+            let ids = 1 + at * BATCH..=(at + 1) * BATCH;
+            send(client, ids.map(|id| Record { id, ..model }).collect()).await?;
+        }
+    }
+    Ok(BATCHES * BATCH)
+}
+
+async fn together(client: &Client) -> Result<u64> {
+    let tasks: Vec<_> = (1..=TASKS)
+        .map(|id| {
+            let client = client.clone();
+            tokio::spawn(async move {
+                for _ in 0..ROUNDS {
+                    client.arm(id, TTL, 0).await?;
+                }
+                Ok(())
+            })
+        })
+        .collect();
+    for task in tasks {
+        task.await.expect("a task")?;
+    }
+    Ok(TASKS * ROUNDS)
+}
+
+async fn prepare(client: &Client) -> Result<()> {
+    let arm = relative(op::ARM, Duration::ZERO);
+    send(client, (1..=CONSUMED).map(|id| Record { id, ..arm }).collect()).await
+}
+
+async fn consume(mut due: Due) -> Result<u64> {
+    for _ in 0..CONSUMED {
+        due.next().await.expect("an expiration")?;
+    }
+    Ok(CONSUMED)
+}
+
+async fn send(client: &Client, records: Vec<Record>) -> Result<()> {
+    let (answers, result) = client.submit(records).await;
+    result?;
+    assert!(check(&answers).is_empty());
+    Ok(())
+}
+
+/// Returns the nanoseconds that the one thread of this program has run.
+fn processor_time() -> u64 {
+    let text = std::fs::read_to_string("/proc/thread-self/schedstat").expect("schedstat");
+    text.split(' ').next().and_then(|ns| ns.parse().ok()).expect("a number")
+}
