@@ -237,54 +237,19 @@ static int apply_make(struct restore *restore, uint64_t number,
 
 /* -------------------------------------------------------------------- timers */
 
-/* Forgets the ARMs of @id without room; @all: of the whole queue. */
-static void forget_crowded(struct restore *restore, const struct queue *queue,
-			   uint64_t id, bool all)
-{
-	uint32_t i, kept = 0;
-
-	for (i = 0; i < restore->nr_crowded; i++) {
-		const struct restore_crowded *crowded = &restore->crowded[i];
-
-		if (crowded->queue != queue || (!all && crowded->arm.id != id))
-			restore->crowded[kept++] = *crowded;
-	}
-	restore->nr_crowded = kept;
-}
-
-/* Puts an ARM aside. A checkpoint has timers that came while it was taken, so a full
- * queue may have too many until the end of the journal.
- */
-static int add_crowded(struct restore *restore, struct queue *queue,
-		       const struct expiry_record *refused)
-{
-	uint32_t max = restore->max_crowded ? 2 * restore->max_crowded : 64;
-	struct restore_crowded *all;
-
-	if (restore->nr_crowded == restore->max_crowded) {
-		all = realloc(restore->crowded, max * sizeof(*all));
-		if (!all)
-			return -ENOMEM;
-		restore->crowded = all;
-		restore->max_crowded = max;
-	}
-	all = &restore->crowded[restore->nr_crowded++];
-	all->queue = queue;
-	all->arm = *refused;
-	all->arm.status = 0;
-	return 0;
-}
-
 /* Handles an answer of the engine. */
 static int answered(struct restore *restore, const struct expiry_record *answer)
 {
 	bool is_arm = answer->op == EXPIRY_OP_ARM;
+	struct expiry_record arm = *answer;
 
-	if (restore->nr_crowded)
-		forget_crowded(restore, restore->queue, answer->id,
-			       answer->op == EXPIRY_OP_CLEAR);
-	if (is_arm && answer->status == -ENOSPC && !restore->has_ended)
-		return add_crowded(restore, restore->queue, answer);
+	if (is_arm && answer->status == -ENOSPC && !restore->has_ended) {
+		arm.status = 0;
+		return crowded_add(&restore->crowded, restore->queue, &arm);
+	}
+	if (answer->op == EXPIRY_OP_CLEAR)
+		return crowded_forget_all(&restore->crowded, restore->queue);
+	crowded_forget(&restore->crowded, restore->queue, answer->id);
 	return is_arm ? answer->status : 0;
 }
 
@@ -317,21 +282,25 @@ static int add(struct restore *restore, struct queue *queue,
 	return r;
 }
 
+static int add_crowded(void *data, struct queue *queue,
+		       const struct expiry_record *arm)
+{
+	return add(data, queue, arm);
+}
+
 /* Arms what had no room, at the end of the journal. */
 static int add_all_crowded(struct restore *restore)
 {
-	uint32_t i, nr = restore->nr_crowded;
 	int r = flush(restore);
+	struct crowded crowded = restore->crowded;
 
 	restore->has_ended = true;
-	restore->nr_crowded = 0;
-	for (i = 0; !r && i < nr; i++)
-		r = add(restore, restore->crowded[i].queue,
-			&restore->crowded[i].arm);
+	restore->crowded = (struct crowded) { 0 };
+	if (!r)
+		r = crowded_visit(&crowded, add_crowded, restore);
 	if (!r)
 		r = flush(restore);
-	free(restore->crowded);
-	restore->crowded = NULL;
+	crowded_free(&crowded);
 	return r;
 }
 
@@ -432,7 +401,8 @@ static int apply_drop(struct restore *restore, struct restore_entry *entry)
 	struct queue *queue = entry->queue;
 	int r = flush(restore);
 
-	forget_crowded(restore, queue, 0, true);
+	if (!r)
+		r = crowded_forget_all(&restore->crowded, queue);
 	restore->queue = NULL;
 	entry->queue = NULL;
 	if (entry->is_kept) {
@@ -538,8 +508,7 @@ int restore_run(struct restore *restore, struct recovery *recovery,
 	for (i = 0; !r && i < restore->table_size; i++)
 		if (restore->table[i].queue)
 			count_queue(restore, restore->table[i].queue);
-	free(restore->crowded);
-	restore->crowded = NULL;
+	crowded_free(&restore->crowded);
 	free(restore->table);
 	restore->table = NULL;
 	return r;

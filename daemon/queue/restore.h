@@ -10,17 +10,12 @@
 #include "daemon/journal/format.h"
 #include "daemon/journal/recovery.h"
 #include "daemon/loop/loop.h"
+#include "daemon/queue/crowded.h"
 
 struct context;
 struct queue;
 
 #define RESTORE_BATCH	512U
-
-/* An ARM for which its queue has no room yet. */
-struct restore_crowded {
-	struct queue *queue;
-	struct expiry_record arm;
-};
 
 /**
  * struct restore - a start
@@ -34,7 +29,7 @@ struct restore_crowded {
  * @is_ahead: a queue is the module's, and ahead of the journal
  * @has_deliveries: some timer was made with one that waits for its ACK
  * @batch: requests for @queue, @count of them
- * @crowded: those without room, @nr_crowded of them
+ * @crowded: those without room
  * @has_ended: the whole journal is read
  */
 struct restore {
@@ -56,9 +51,7 @@ struct restore {
 	struct queue *queue;
 	uint32_t count;
 	struct expiry_record batch[RESTORE_BATCH];
-	struct restore_crowded *crowded;
-	uint32_t nr_crowded;
-	uint32_t max_crowded;
+	struct crowded crowded;
 	bool has_ended;
 };
 

@@ -6,6 +6,7 @@ import contextlib
 import errno
 import os
 import resource
+import select
 import subprocess
 import tempfile
 import time
@@ -13,7 +14,7 @@ import time
 import tap
 from client import (ACK, ACKING, BOOTTIME, CANCEL, CLEAR, CONSUME, DROP, DURABLE, EXISTING,
                     HOUR, KEYED, REDELIVERED, REFRESH, RELATIVE, SECOND, Connection, Record,
-                    arm, attach, error, wait_for)
+                    arm, attach, error, pack, wait_for)
 from daemon import ENGINE, LOOP, PROGRAM, Daemon
 from durable import FLAGS, LATE, MILLISECOND, Disk, kill, query, refused, rows
 from listing import listing
@@ -469,6 +470,42 @@ def test_the_reserve_holds_over_starts_without_space():
                 attach(daemon.path, "queue", FLAGS) as connection:
             assert set(rows(connection)) == armed
             os.unlink(os.path.join(disk.folder, "other"))
+
+
+def stream(connection, data):
+    """Sends the requests of @data, and drops as many replies."""
+    left, view = len(data), memoryview(data)
+    while left:
+        _, room, _ = select.select([], [connection.socket] if view else [], [], 0)
+        if room:
+            view = view[connection.socket.send(view[:1 << 16]):]
+        ready, _, _ = select.select([connection.socket], [], [], 0 if view else 30)
+        if ready:
+            left -= len(connection.socket.recv(1 << 16))
+        else:
+            assert view, "no reply"
+
+
+def test_a_full_queue_changes_while_a_checkpoint_is_taken():
+    """The checkpoint has timers that were armed while it was taken, and the journal the
+    ARMs before them: together that is more than the queue may have."""
+    cold, hot = 19500, 500
+    sets = [range(cold + 1 + i * hot, cold + 1 + (i + 1) * hot) for i in range(3)]
+    swaps = [pack([Record(CANCEL, id=number) for number in sets[i - 1]] +
+                  [arm(HOUR, i, id=number) for number in sets[i]]) for i in range(3)]
+    with Disk("timers_per_queue = %d\n" % (cold + hot)) as disk:
+        with disk.daemon(threads=1) as daemon, \
+                attach(daemon.path, "queue", FLAGS) as connection:
+            connection.batch([arm(HOUR, 2, id=number)
+                              for number in [*range(1, cold + 1), *sets[2]]])
+            while not connection.stat().journal_checkpoints:
+                stream(connection, b"".join(swaps * 20))
+            before = rows(connection)
+            assert len(before) == cold + hot
+            kill(daemon)
+        with disk.daemon(threads=1) as daemon, \
+                attach(daemon.path, "queue", FLAGS) as connection:
+            assert rows(connection) == before
 
 
 def limit_writes(daemon, most):
