@@ -190,6 +190,10 @@ void past_attached(const char *name)
 void past_shown(const char *name, const struct expiry_record *row)
 {
 	const struct past *past = past_of(name);
+	/* A delivery moves a periodic timer, and is no change: its ACK leaves the
+	 * same deadline, later.
+	 */
+	bool waits = row->period_ms && row->flags & EXPIRY_F_REDELIVERED;
 	uint32_t i, number = 0;
 
 	/* The first of the last changes that leave the timer like that. */
@@ -200,7 +204,8 @@ void past_shown(const char *name, const struct expiry_record *row)
 			continue;
 		if (change->is_there && change->cookie == row->cookie &&
 		    change->period_ms == row->period_ms &&
-		    change->deadline_ns == row->deadline_ns)
+		    change->deadline_ns == row->deadline_ns &&
+		    (change->waits || !waits))
 			number = i;
 		else if (number)
 			break;
