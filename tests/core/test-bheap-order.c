@@ -229,6 +229,44 @@ static void a_chain_in_order_is_opened_without_its_last_page(void **state)
 	subject_free(&subject);
 }
 
+static bool drop(void *context, struct bheap_node *node)
+{
+	(void)node;
+	++*(u32 *)context;
+	return false;
+}
+
+static void ahead_of_none(void *context, const struct bheap_node *node,
+			  enum bheap_when when)
+{
+	(void)context;
+	(void)node;
+	(void)when;
+}
+
+/* Where all that is left is stale, the search ends without a first node. */
+static void a_search_that_drops_all_ends(void **state)
+{
+	u32 n = PAGES * NODES, i, dropped = 0;
+	struct subject subject;
+	struct bheap *heap = &subject.heap;
+	int ret;
+
+	(void)state;
+	fill_in_order(&subject, n);
+	for (i = 0; i < n && !heap->is_bound; i++)
+		assert_int_equal(bheap_pop(heap), 0);
+	assert_true(heap->nr);
+	while (!(ret = bheap_find_first(heap, drop, ahead_of_none, &dropped)))
+		assert_true(heap->nr);
+	assert_int_equal(ret, 1);
+	assert_true(!heap->is_bound);
+	assert_int_equal(heap->nr, 0);
+	assert_int_equal(dropped, n - i);
+	validate(&subject);
+	subject_free(&subject);
+}
+
 /* Equal deadlines are in order. */
 static void equal_deadlines_are_in_order(void **state)
 {
@@ -254,6 +292,7 @@ int main(int argc, char **argv)
 		test_with_layout(faults_while_a_chain_in_order_is_taken, radix),
 		test_with_layout(a_chain_in_order_is_opened_without_its_last_page,
 				 radix),
+		test_with_layout(a_search_that_drops_all_ends, radix),
 		test_with_layout(equal_deadlines_are_in_order, radix),
 	};
 
