@@ -154,8 +154,11 @@ class States:
     def draw(self, number):
         """Yields (cut, answered) for @number cuts of the log. @image is then the
         state's durable part, and lose() gives the rest of it to a copy."""
-        cuts = sorted(self.random.randrange(1, len(self.entries) + 1)
-                      for _ in range(number))
+        yield from self.at(sorted(self.random.randrange(1, len(self.entries) + 1)
+                                  for _ in range(number)))
+
+    def at(self, cuts):
+        """Yields the same for these cuts."""
         answered, applied, pending = 0, 0, []
         with open(self.log, "rb") as log, open(self.image, "r+b") as image:
             for cut in cuts:

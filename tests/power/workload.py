@@ -78,9 +78,12 @@ class Queue:
     def judge(self, rows, answered):
         """Returns what is wrong with these rows after a loss of power, when so many
         rounds had been answered and no more than one other begun."""
+        return self.judge_sum(sum_of(rows), answered)
+
+    def judge_sum(self, seen, answered):
+        """The same by the sum of the rows."""
         most = self.round_ends[min(answered + 1, len(self.round_ends) - 1)]
         allowed = self.sums[self.round_ends[answered]:most + 1]
-        seen = sum_of(rows)
         if seen in allowed:
             return None
         if seen in self.sums[:self.round_ends[answered]]:

@@ -15,11 +15,18 @@ SYSTEMD_PACKAGES := $(B)/tests/systemd/packages/$(OWN_SUITE)
 SYSTEMD_PROGRAMS := $(B)/tests/systemd/load systemd-later \
 	$(if $(filter $(OWN_SUITE),$(or $(SUITE),$(OWN_SUITE))),systemd-packages)
 
-.PHONY: check-systemd check-systemd-vm systemd-later systemd-packages
+.PHONY: check-systemd check-systemd-vm check-reboots systemd-later systemd-packages
 
 check-systemd: all $(SYSTEMD_PROGRAMS) ## the service under systemd: kills, upgrades, watchdog, journal (ten minutes)
 	@$(call uml-make,$(SYSTEMD_KERNEL)) module
 	@tests/systemd/check $(or $(SUITE),$(OWN_SUITE)) um $(SYSTEMD_KERNEL)
+
+# Durable queues over reboots, then one on a disk that must lose some.
+check-reboots: all ## durable queues over reboots and losses of power of a machine with systemd (ten minutes)
+	@$(call uml-make,$(SYSTEMD_KERNEL)) module
+	@tests/systemd/check $(or $(SUITE),$(OWN_SUITE)) um $(SYSTEMD_KERNEL) \
+		'tests/systemd/reboot --engine embedded' \
+		'tests/systemd/reboot --canary'
 
 # Emulated, with fewer kills.
 check-systemd-vm: all module $(SYSTEMD_PROGRAMS) ## the same on Debian's own kernel in a VM
