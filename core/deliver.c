@@ -47,16 +47,17 @@ struct batch {
  */
 static inline bool needs_index(const struct timers *timers)
 {
-	return (timers->mode & (EXPIRY_MODE_KEYED | EXPIRY_MODE_ACK)) ==
-	       EXPIRY_MODE_KEYED;
+	return timers->index.nr && !is_acking(timers);
 }
 
 /* Brings in the pages by which the timer is found and ended, by timers_release()
  * too: it cannot wait. Returns 0 or a page error.
  */
-static int prepare_index(struct timers *timers, u32 nr, u32 hash)
+static int prepare_index(struct timers *timers, u32 nr, const struct slot *slot,
+			 u32 hash)
 {
-	return needs_index(timers) ? timer_prepare_end(timers, nr, hash) : 0;
+	return needs_index(timers) ?
+	       timer_prepare_end(timers, nr, slot, hash) : 0;
 }
 
 static inline const struct bheap_node *batch_node(const struct timers *timers,
@@ -182,8 +183,14 @@ static int deliver_batch(const struct delivery *delivery,
 		if (unlikely(!slot)) {
 			slot = slots_get(&timers->slots, node->slot);
 			err = slot ? 0 : timers->slots.pages->error;
-			if (!slot)
+			if (err)
 				break;
+			if (!slot) {
+				/* It was dropped: the node is stale. */
+				timers->found_live = 0;
+				live = nr;
+				continue;
+			}
 			if (needs_index(timers))
 				batch.hashes[i] = index_hash(&timers->index,
 							     slot->id);
@@ -197,7 +204,8 @@ static int deliver_batch(const struct delivery *delivery,
 		}
 		if (state == NODE_MOVED || slot->period_ms)
 			break;
-		err = prepare_index(timers, node->slot, batch.hashes[i]);
+		err = prepare_index(timers, node->slot, slot,
+				    batch.hashes[i]);
 		if (unlikely(err))
 			break;
 		write_expiration(&records[nr], slot, node->deadline, 0);
@@ -235,7 +243,7 @@ static int deliver_periodic(const struct delivery *delivery,
 					  delivery->now_ns, &count);
 	}
 	if (delivery->keep && needs_index(timers))
-		err = timer_prepare_end(timers, node.slot,
+		err = timer_prepare_end(timers, node.slot, slot,
 					timer_hash(timers, slot->id));
 	if (!err)
 		err = bheap_replace(&timers->heap, &node);
@@ -286,12 +294,11 @@ static int drop_stale_step(struct timers *timers, struct slot **slotp,
 	if (!heap->nr)
 		return 1;
 	*slotp = slots_get(&timers->slots, heap->first.slot);
-	if (core_broken(*slotp || timers->slots.pages->error))
-		return -EIO;
-	if (unlikely(!*slotp))
+	if (unlikely(!*slotp && timers->slots.pages->error))
 		return timers->slots.pages->error;
 
-	switch (timer_node_state(&heap->first, *slotp)) {
+	/* A slot that was dropped leaves its node stale. */
+	switch (*slotp ? timer_node_state(&heap->first, *slotp) : NODE_STALE) {
 	case NODE_LIVE:
 		return 1;
 	case NODE_MOVED:
@@ -304,7 +311,7 @@ static int drop_stale_step(struct timers *timers, struct slot **slotp,
 		timers->found_live = 0;
 		node = heap->first;
 		err = bheap_pop(heap);
-		if (!err)
+		if (!err && *slotp)
 			slot_forget_node(*slotp, &node);
 		break;
 	}

@@ -1,6 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
- * The index of a keyed queue: from a client's id to its slot.
+ * The index of a keyed queue: from a client's id to its slot. A plain queue's has
+ * only the timers that are no longer in the slot of their id (compact.c).
  *
  * Open addressing over cache lines. A line has seven entries {hash, slot} and a
  * word of their tags, so that one comparison finds an entry or a free place. The
@@ -51,7 +52,7 @@ struct index_line {
 
 /**
  * struct index - the table and its change of size
- * @pages: its pages, whose lines are all in use; NULL on a plain queue
+ * @pages: its pages, whose lines are all in use
  * @nr: entries
  * @lines: lines that are home to hashes, before the change of size
  * @to: after it; the same if there is none
@@ -177,6 +178,11 @@ int index_prepare_remove(struct index *index, u32 hash, u32 slot);
 
 /* Removes an existing entry; cannot fail after index_prepare_remove(). */
 void index_remove(struct index *index, u32 hash, u32 slot);
+
+/* Lets an existing entry refer to slot @to; cannot fail after
+ * index_prepare_remove().
+ */
+void index_renumber(struct index *index, u32 hash, u32 slot, u32 to);
 
 /* Walks the index (unbounded): 0 or -EIO. */
 int index_validate(struct index *index, struct slots *slots);

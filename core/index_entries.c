@@ -154,6 +154,23 @@ void index_remove(struct index *index, u32 hash, u32 slot)
 	(void)resize_step(index);
 }
 
+void index_renumber(struct index *index, u32 hash, u32 slot, u32 to)
+{
+	u32 number = index_home(index, hash);
+	struct index_line *line = index->place;
+
+	while (!line) {
+		line = line_get(index, number++);
+		if (core_broken(line))
+			return;
+		index->entry = line_find_slot(line, hash, slot);
+		if (index->entry == INDEX_LINE_ENTRIES)
+			line = NULL;
+	}
+	slot = line->entry[index->entry].slot;
+	line->entry[index->entry].slot = to | (slot & INDEX_SIDE);
+}
+
 /* ------------------------------------------------------------------------
  * Validation
  */

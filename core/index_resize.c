@@ -26,6 +26,9 @@
 /* Lines that a step moves. */
 #define MOVE		2U
 
+/* The same where a table shrinks, and has few entries in each. */
+#define MOVE_SPARSE	8U
+
 /* A table's last line is home to no hash but takes what has no place before it,
  * unless pages are so small.
  */
@@ -256,7 +259,8 @@ static int shrink_step(struct index *index)
 	u32 step;
 	int err;
 
-	for (step = 0; step < MOVE && index->moved < index->lines; step++) {
+	for (step = 0; step < MOVE_SPARSE && index->moved < index->lines;
+	     step++) {
 		err = prepare_move(index, index->moved);
 		if (err)
 			return err;

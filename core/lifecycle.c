@@ -53,26 +53,18 @@ int timer_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp)
 	return 0;
 }
 
-int timer_prepare_end(struct timers *timers, u32 nr, u32 hash)
+int timer_prepare_end(struct timers *timers, u32 nr, const struct slot *slot,
+		      u32 hash)
 {
-	if (!timers_is_keyed(timers))
+	if (!timer_is_indexed(timers, nr, slot))
 		return 0;
-	return index_prepare_remove(&timers->index, hash, nr);
-}
-
-void timer_free(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
-{
-	if (timers_is_keyed(timers))
-		index_remove(&timers->index, hash, nr);
-	slots_put(&timers->slots, nr, slot);
-	/* With the last timer, drop all stale nodes and all pages. */
-	if (!timers->slots.used)
-		timers_reset(timers);
+	return index_prepare_remove(&timers->index,
+				    timer_hash_of(timers, slot, hash), nr);
 }
 
 int timer_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
 {
-	int err = timer_prepare_end(timers, nr, hash);
+	int err = timer_prepare_end(timers, nr, slot, hash);
 
 	if (err)
 		return err;
@@ -128,8 +120,10 @@ bool timer_review(void *context, struct bheap_node *node)
 	struct timers *timers = context;
 	struct slot *slot = slots_peek(&timers->slots, node->slot);
 
-	if (unlikely(!slot))
-		return true;
+	if (unlikely(!slot)) {
+		/* A slot that was dropped, or one that is not in memory. */
+		return node->slot <= timers->slots.nr;
+	}
 	switch (timer_node_state(node, slot)) {
 	case NODE_LIVE:
 		timer_found_live(timers, 1);
@@ -154,7 +148,7 @@ static bool node_is_stale(void *context, const struct bheap_node *node)
 	struct slot *slot = slots_get(&timers->slots, node->slot);
 
 	if (!slot)
-		return false;
+		return !timers->slots.pages->error;
 	slot_forget_node(slot, node);
 	return ((slot->tag & SLOT_ARMED) == 0) |
 	       (slot->tag >> SLOT_STAMP_SHIFT != node->stamp) |

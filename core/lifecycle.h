@@ -6,6 +6,7 @@
 #ifndef CORE_LIFECYCLE_H
 #define CORE_LIFECYCLE_H
 
+#include "moved.h"
 #include "timers.h"
 
 /* Nodes that the sweep checks for each record or delivery. */
@@ -103,10 +104,10 @@ static inline s64 timer_find(struct timers *timers, u64 id, u32 hash,
 				  slotp);
 
 	*slotp = slots_get(&timers->slots, nr);
-	if (!*slotp)
-		return nr && nr <= timers->slots.nr ?
-		       timers->slots.pages->error : 0;
-	return (*slotp)->id == id ? nr : 0;
+	if (likely(*slotp && (*slotp)->id == id))
+		return nr;
+	return timer_find_moved(timers, id, slotp,
+				*slotp ? 0 : timers->slots.pages->error);
 }
 
 /* Returns the same for a timer in one of the states of @mask, else -ENOENT. */
@@ -168,12 +169,23 @@ static inline enum node_state timer_node_state(const struct bheap_node *node,
 int timer_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp);
 
 /* Gets the pages for freeing the slot: 0 or a page error. */
-int timer_prepare_end(struct timers *timers, u32 nr, u32 hash);
+int timer_prepare_end(struct timers *timers, u32 nr, const struct slot *slot,
+		      u32 hash);
 
 /* Frees the slot; the caller has updated @armed and @unacked. Unless its tag is
  * 0, the slot keeps the node with that stamp.
  */
-void timer_free(struct timers *timers, u32 nr, struct slot *slot, u32 hash);
+static inline void timer_free(struct timers *timers, u32 nr,
+			      struct slot *slot, u32 hash)
+{
+	if (timer_is_indexed(timers, nr, slot))
+		index_remove(&timers->index,
+			     timer_hash_of(timers, slot, hash), nr);
+	slots_put(&timers->slots, nr, slot);
+	/* With the last timer, drop all stale nodes and all pages. */
+	if (!timers->slots.used)
+		timers_reset(timers);
+}
 
 /* Ends a timer: 0 or a page error. */
 int timer_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash);
@@ -190,5 +202,31 @@ int timer_undeliver(struct timers *timers, u32 nr, struct slot *slot, u64 due,
 
 /* Sweeps stale nodes in proportion to @work just done. */
 void timers_sweep(struct timers *timers, u32 work);
+
+/* Compaction begins when fewer than a fourth of the slots are in use. */
+#define COMPACT_SPARSE		4U
+
+void timers_compact_some(struct timers *timers, u32 work);
+
+/* Compacts the slots in proportion to @work just done. */
+static inline void timers_compact(struct timers *timers, u32 work)
+{
+	const struct slots *slots = &timers->slots;
+
+	if (unlikely(slots->used < slots->nr / COMPACT_SPARSE ||
+		     slots_is_compacting(slots)))
+		timers_compact_some(timers, work);
+}
+
+/* Begins or continues a walk over all slots (SCAN, REWIND). *@posp is the slot to
+ * look at next, from 0. Returns false if timers have moved since the call that
+ * returned @cursor.
+ */
+bool timers_walk(const struct timers *timers, u64 cursor, u32 *posp);
+
+/* Ends a call of a walk that began at *@cursorp and is now at @pos. Sets *@cursorp
+ * to where it continues. @is_end: nowhere, and *@cursorp is 0.
+ */
+void timers_walked(struct timers *timers, u64 *cursorp, u32 pos, bool is_end);
 
 #endif /* CORE_LIFECYCLE_H */

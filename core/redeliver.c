@@ -98,29 +98,34 @@ int timers_restore(struct timers *timers, const struct expiry_record *records,
 
 int timers_rewind(struct timers *timers, u64 *cursor, u64 now_ns)
 {
-	u32 steps = REWIND_STEPS;
+	u32 steps = REWIND_STEPS, pos;
 	struct slot *slot;
+	bool is_end;
+	int err = 0;
 	u64 due;
-	int err;
 
-	while (timers->unacked && *cursor < timers->slots.nr) {
-		if (!steps--)
-			return 1;
-		slot = slots_get(&timers->slots, *cursor + 1);
-		if (!slot)
-			return timers->slots.pages->error;
+	/* Timers that moved may lie before the cursor now. */
+	if (!timers_walk(timers, *cursor, &pos))
+		pos = 0;
+	while (!(is_end = !timers->unacked || pos >= timers->slots.nr) &&
+	       steps--) {
+		slot = slots_get(&timers->slots, pos + 1);
+		if (!slot) {
+			err = timers->slots.pages->error;
+			break;
+		}
 		if (slot->tag & SLOT_UNACKED) {
 			/* A periodic timer is already armed for its next time.
 			 */
 			due = slot->tag & SLOT_ARMED ?
 			      slot_again_ns(slot, now_ns) : slot->deadline;
-			err = timer_undeliver(timers, *cursor + 1, slot, due,
+			err = timer_undeliver(timers, pos + 1, slot, due,
 					      slot->deadline, SLOT_REDELIVER);
 			if (err)
-				return err;
+				break;
 		}
-		(*cursor)++;
+		pos++;
 	}
-	*cursor = 0;
-	return 0;
+	timers_walked(timers, cursor, pos, is_end);
+	return err ?: !is_end;
 }

@@ -8,17 +8,20 @@
 int timers_scan(struct timers *timers, struct expiry_record *records,
 		u32 count, u64 *cursor)
 {
-	u32 steps = SCAN_STEPS, nr = 0;
+	u32 steps = SCAN_STEPS, nr = 0, pos;
 	const struct slot *slot;
 	bool waits;
+	int err = 0;
 
-	while (*cursor < timers->slots.nr) {
-		if (nr == count || !steps--)
-			return nr;
-		slot = slots_get(&timers->slots, *cursor + 1);
-		if (!slot)
-			return nr ? (int)nr : timers->slots.pages->error;
-		(*cursor)++;
+	if (!timers_walk(timers, *cursor, &pos))
+		return -ECANCELED;
+	while (pos < timers->slots.nr && nr < count && steps--) {
+		slot = slots_get(&timers->slots, pos + 1);
+		if (!slot) {
+			err = timers->slots.pages->error;
+			break;
+		}
+		pos++;
 		if (!(slot->tag & (SLOT_ARMED | SLOT_UNACKED)))
 			continue;
 		waits = is_acking(timers) ?
@@ -33,8 +36,8 @@ int timers_scan(struct timers *timers, struct expiry_record *records,
 			.cookie = slot->cookie,
 		};
 	}
-	*cursor = 0;
-	return nr;
+	timers_walked(timers, cursor, pos, pos >= timers->slots.nr);
+	return nr ? (int)nr : err;
 }
 
 void timers_stat(const struct timers *timers, struct expiry_stat *stat)
@@ -47,9 +50,7 @@ void timers_stat(const struct timers *timers, struct expiry_stat *stat)
 	stat->nodes = timers->heap.nr;
 	stat->pages_heap = timers->heap.pages->nr;
 	stat->pages_slots = timers->slots.pages->nr;
-	stat->pages_index = 0;
-	if (timers_is_keyed(timers))
-		stat->pages_index = timers->index.pages->nr;
+	stat->pages_index = timers->index.pages->nr;
 	stat->arms = timers->stat.arms;
 	stat->refreshes = timers->stat.refreshes;
 	stat->cancels = timers->stat.cancels;
@@ -95,7 +96,7 @@ static void count_live(void *context, const struct bheap_node *node)
 int timers_validate(struct timers *timers)
 {
 	struct live live = { .timers = timers };
-	u64 armed = 0, unacked = 0, used = 0, kept = 0;
+	u64 armed = 0, unacked = 0, used = 0, kept = 0, indexed = 0;
 	struct slot *slot;
 	u32 nr;
 	int err;
@@ -107,6 +108,7 @@ int timers_validate(struct timers *timers)
 		armed += !!(slot->tag & SLOT_ARMED);
 		unacked += !!(slot->tag & SLOT_UNACKED);
 		used += !!(slot->tag & SLOT_STATE);
+		indexed += slot->id && timer_is_indexed(timers, nr, slot);
 		kept += slot->tag && !(slot->tag & SLOT_STATE);
 		if (!(slot->tag & SLOT_STATE) != !slot->id)
 			return -EIO;
@@ -114,13 +116,16 @@ int timers_validate(struct timers *timers)
 	if (armed != timers->armed || unacked != timers->unacked ||
 	    used != timers->slots.used || armed > timers->heap.nr)
 		return -EIO;
-	if (timers_is_keyed(timers)) {
-		if (timers->index.nr != used)
-			return -EIO;
+	err = slots_validate(&timers->slots);
+	if (err)
+		return err;
+	if (timers->index.nr != indexed ||
+	    (timers_is_keyed(timers) && indexed != used))
+		return -EIO;
+	if (indexed)
 		err = index_validate(&timers->index, &timers->slots);
-		if (err)
-			return err;
-	}
+	if (err)
+		return err;
 	err = timers->heap.layout->validate(&timers->heap, count_live, &live);
 	if (err)
 		return err;

@@ -92,6 +92,24 @@ static int arm_again(struct timers *timers, struct expiry_record *record,
 	return 0;
 }
 
+/* Makes the id of a plain queue's timer in slot @nr. Where the generations have
+ * wrapped around, a timer that has moved from that slot may have it still.
+ */
+static inline int new_id(struct timers *timers, u32 nr, u64 *idp)
+{
+	u32 generation = timers->generation;
+	struct slot *slot;
+	s64 known = 0;
+
+	do {
+		generation++;
+		*idp = (u64)generation << 32 | nr;
+		if (unlikely(timers->index.nr))
+			known = timer_find_moved(timers, *idp, &slot, 0);
+	} while (unlikely(known > 0));
+	return known;
+}
+
 static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 	       u64 now_ns)
 {
@@ -126,11 +144,12 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 	nr = slots_reserve(&timers->slots, &slot);
 	if (unlikely(!nr))
 		return timers->slots.pages->error;
-	if (timers_is_keyed(timers)) {
+	if (timers_is_keyed(timers))
 		err = index_prepare(&timers->index, hash);
-		if (err)
-			return err;
-	}
+	else
+		err = new_id(timers, nr, &id);
+	if (unlikely(err))
+		return err;
 	if (slot_has_node(slot, deadline)) {
 		tag = slot->tag;
 	} else {
@@ -143,7 +162,7 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 	if (timers_is_keyed(timers))
 		index_add(&timers->index, hash, nr);
 	else
-		id = (u64)(++timers->generation) << 32 | nr;
+		timers->generation = id >> 32;
 	slot->deadline = deadline;
 	slot->cookie = record->cookie;
 	slot->id = id;
@@ -385,9 +404,12 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
 		if (i + AHEAD < count)
 			prefetch_record(timers, &records[i + AHEAD],
 					&ahead[i % AHEAD]);
-		if (i % TIMERS_SWEEP_EVERY == TIMERS_SWEEP_EVERY - 1)
+		if (i % TIMERS_SWEEP_EVERY == TIMERS_SWEEP_EVERY - 1) {
 			timers_sweep(timers, TIMERS_SWEEP_EVERY);
+			timers_compact(timers, TIMERS_SWEEP_EVERY);
+		}
 	}
 	timers_sweep(timers, i % TIMERS_SWEEP_EVERY);
+	timers_compact(timers, i % TIMERS_SWEEP_EVERY);
 	return i;
 }

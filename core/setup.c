@@ -19,8 +19,7 @@ u32 timers_pages_max(const struct timers_config *config, enum timers_pages which
 	case TIMERS_PAGES_SLOTS:
 		return slots_pages_max(config->limit);
 	case TIMERS_PAGES_INDEX:
-		return config->mode & EXPIRY_MODE_KEYED ?
-		       index_pages_max(config->limit) : 0;
+		return index_pages_max(config->limit);
 	default:
 		return 0;
 	}
@@ -51,8 +50,7 @@ void timers_reset(struct timers *timers)
 	bheap_init(&timers->heap, timers->heap.layout, timers->heap.pages);
 	timers->heap.now = now;
 	slots_reset(&timers->slots);
-	if (timers_is_keyed(timers))
-		index_reset(&timers->index);
+	index_reset(&timers->index);
 	timers->armed = 0;
 	timers->unacked = 0;
 	timers->top_is_live = true;

@@ -6,8 +6,12 @@
 
 static_assert(sizeof(struct slot) == 32, "two slots a cache line");
 
+/* Slots that an ARM looks at before it appends one. */
+#define LIST_STEPS	128U
+
 u32 slots_pages_max(u64 limit)
 {
+	limit += limit / 4 + LIST_STEPS;
 	return (limit + SLOTS_PER_PAGE - 1) / SLOTS_PER_PAGE;
 }
 
@@ -21,6 +25,8 @@ void slots_reset(struct slots *slots)
 {
 	slots->nr = 0;
 	slots->used = 0;
+	slots->listed = 0;
+	slots->known = ~0U;
 	memset(slots->free, 0, sizeof(slots->free));
 	slots->pages->nr = 0;
 }
@@ -31,49 +37,150 @@ static inline u32 *slots_list(struct slots *slots, u32 nr)
 	return &slots->free[nr % SLOTS_LISTS];
 }
 
+/* Lists some free slots of a table that is being compacted, if there are any. */
+static void list_some(struct slots *slots)
+{
+	u32 steps = LIST_STEPS;
+
+	while (!slots->listed && slots->known < slots->nr && steps--)
+		if (slots_list_next(slots))
+			break;
+}
+
 u32 slots_reserve(struct slots *slots, struct slot **slotp)
 {
-	u32 free = slots->nr - slots->used, nr;
 	struct slot *page;
+	u32 nr;
 
-	if (free) {
-		nr = *slots_list(slots, free - 1);
+	if (!slots->listed && unlikely(slots_is_compacting(slots)))
+		list_some(slots);
+	if (slots->listed) {
+		nr = *slots_list(slots, slots->listed - 1);
 		*slotp = slots_get(slots, nr);
 		return *slotp ? nr : 0;
 	}
 	nr = slots->nr;
 	page = core_page(slots->pages, nr / SLOTS_PER_PAGE);
-	if (unlikely(!page))
+	if (unlikely(!page)) {
+		/* The table has room for the limit. It may be full if missing
+		 * pages have delayed its compaction.
+		 */
+		if (slots->pages->error == -ENOSPC)
+			slots->pages->error = -ENOMEM;
 		return 0;
+	}
 	*slotp = page + nr % SLOTS_PER_PAGE;
 	(*slotp)->tag = 0;
 	return nr + 1;
 }
 
+static inline void set_nr(struct slots *slots, u32 nr)
+{
+	slots->nr = nr;
+	slots->pages->nr = (nr + SLOTS_PER_PAGE - 1) / SLOTS_PER_PAGE;
+}
+
 void slots_commit(struct slots *slots, u32 nr, struct slot *slot)
 {
-	u32 free = slots->nr - slots->used;
-
-	if (free) {
-		*slots_list(slots, free - 1) = slot->period_ms;
+	if (slots->listed) {
+		*slots_list(slots, --slots->listed) = slot->period_ms;
 		/* It has its turn SLOTS_LISTS commits from now. */
 		slot = slots_peek(slots, slot->period_ms);
 		if (slot)
 			prefetchw(slot);
 	} else {
-		slots->nr = nr;
-		slots->pages->nr = (nr + SLOTS_PER_PAGE - 1) / SLOTS_PER_PAGE;
+		set_nr(slots, nr);
 	}
 	slots->used++;
 }
 
-void slots_put(struct slots *slots, u32 nr, struct slot *slot)
+static inline void list_slot(struct slots *slots, u32 nr, struct slot *slot)
 {
-	u32 *list = slots_list(slots, slots->nr - slots->used);
+	u32 *list = slots_list(slots, slots->listed++);
 
-	slot->id = 0;
-	slot->tag &= ~SLOT_FLAGS;
 	slot->period_ms = *list;
 	*list = nr;
+}
+
+void slots_put(struct slots *slots, u32 nr, struct slot *slot)
+{
+	slot->id = 0;
+	slot->tag &= ~SLOT_FLAGS;
 	slots->used--;
+	if (likely(nr <= slots->known))
+		list_slot(slots, nr, slot);
+}
+
+/* ------------------------------------------------------------------------
+ * Compaction
+ */
+
+void slots_unlist(struct slots *slots)
+{
+	slots->listed = 0;
+	slots->known = 0;
+	memset(slots->free, 0, sizeof(slots->free));
+}
+
+int slots_list_next(struct slots *slots)
+{
+	u32 nr = slots->known + 1;
+	struct slot *slot = slots_get(slots, nr);
+
+	if (unlikely(!slot))
+		return slots->pages->error;
+	slots->known = nr;
+	if (!slot->id)
+		list_slot(slots, nr, slot);
+	return 0;
+}
+
+void slots_end(struct slots *slots)
+{
+	slots->known = ~0U;
+}
+
+void slots_drop_last(struct slots *slots)
+{
+	set_nr(slots, slots->nr - 1);
+}
+
+/* Walks the lists as a stack, from its top. */
+static int validate_lists(struct slots *slots)
+{
+	u32 next[SLOTS_LISTS], i, nr;
+	struct slot *slot;
+
+	memcpy(next, slots->free, sizeof(next));
+	for (i = slots->listed; i--;) {
+		nr = next[i % SLOTS_LISTS];
+		slot = nr <= slots->known ? slots_get(slots, nr) : NULL;
+		if (!slot)
+			return nr <= slots->known && slots->pages->error ?
+			       slots->pages->error : -EIO;
+		if (slot->id)
+			return -EIO;
+		next[i % SLOTS_LISTS] = slot->period_ms;
+	}
+	for (i = 0; i < SLOTS_LISTS; i++)
+		if (next[i])
+			return -EIO;
+	return 0;
+}
+
+int slots_validate(struct slots *slots)
+{
+	u32 nr, used = 0, listed = 0;
+	struct slot *slot;
+
+	for (nr = 1; nr <= slots->nr; nr++) {
+		slot = slots_get(slots, nr);
+		if (!slot)
+			return slots->pages->error;
+		used += !!slot->id;
+		listed += !slot->id && nr <= slots->known;
+	}
+	if (used != slots->used || listed != slots->listed)
+		return -EIO;
+	return validate_lists(slots);
 }

@@ -52,6 +52,9 @@ struct slot {
  * @pages: its pages; slot number n is element n - 1
  * @nr: slots used since the last reset
  * @used: slots that are not free
+ * @listed: free slots in the lists
+ * @known: of higher numbers no free slot is in a list; ~0 unless the table is
+ *	being compacted (compact.c)
  * @free: first free slot of each list
  *
  * The slot freed last is used first. The free slots are a stack, whose n-th from
@@ -63,9 +66,14 @@ struct slots {
 	struct core_pages *pages;
 	u32 nr;
 	u32 used;
+	u32 listed;
+	u32 known;
 	u32 free[SLOTS_LISTS];
 };
 
+/* Returns the pages for @limit timers. A table that is being compacted may append
+ * a slot where a free one is not listed yet.
+ */
 u32 slots_pages_max(u64 limit);
 void slots_init(struct slots *slots, struct core_pages *pages);
 
@@ -115,5 +123,27 @@ void slots_commit(struct slots *slots, u32 nr, struct slot *slot);
 
 /* Frees a slot; the stamp in its tag stays. */
 void slots_put(struct slots *slots, u32 nr, struct slot *slot);
+
+static inline bool slots_is_compacting(const struct slots *slots)
+{
+	return slots->known != ~0U;
+}
+
+/* Takes all free slots out of the lists: the table is being compacted. */
+void slots_unlist(struct slots *slots);
+
+/* Looks at the first slot that is not known, and lists it if it is free. There is
+ * one. Returns 0 or a page error.
+ */
+int slots_list_next(struct slots *slots);
+
+/* Notes that all slots are known: the table is no longer being compacted. */
+void slots_end(struct slots *slots);
+
+/* Drops the last slot, which is in no list. */
+void slots_drop_last(struct slots *slots);
+
+/* Walks table and lists (unbounded): 0, -EIO or a page error. */
+int slots_validate(struct slots *slots);
 
 #endif /* CORE_SLOTS_H */

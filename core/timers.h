@@ -19,7 +19,7 @@
 enum timers_pages {
 	TIMERS_PAGES_HEAP,
 	TIMERS_PAGES_SLOTS,
-	TIMERS_PAGES_INDEX,	/* keyed queues only */
+	TIMERS_PAGES_INDEX,	/* on a plain queue only after compaction */
 	TIMERS_PAGES_NR,
 };
 
@@ -42,6 +42,9 @@ struct timers_config {
 /* Records or deliveries between two steps of the sweep. */
 #define TIMERS_SWEEP_EVERY	32U
 
+/* Records for which a SCAN or REWIND that is not continued delays compaction. */
+#define TIMERS_WALK_HOLD	(1U << 20)
+
 /* Most deliveries held at a time: one bit each of @held_past. */
 #define TIMERS_HELD_MAX	64U
 
@@ -53,6 +56,11 @@ struct timers_config {
  * @armed: slots with SLOT_ARMED
  * @unacked: slots with SLOT_UNACKED
  * @top_is_live: the heap's first node is live: next_ns is exact
+ * @moves: timers moved to another slot, modulo 2^32
+ * @walks: SCANs and REWINDs in progress
+ * @walk_hold: records until they count as given up
+ * @stuck_nr: slots when the last compaction gave up; 0 = it did not
+ * @stuck_used: slots in use then
  * @found_live: live nodes since the last that was stale or moved, up to a limit
  * @held_ns: when the held deliveries were taken
  * @held_past: bit n: the n-th deadline had passed when set
@@ -68,6 +76,11 @@ struct timers {
 	u32 generation;
 	u32 stamp;
 	bool top_is_live;
+	u32 moves;
+	u32 walks;
+	u32 walk_hold;
+	u32 stuck_nr;
+	u32 stuck_used;
 	u32 found_live;
 	u64 limit;
 	u64 armed;
@@ -185,7 +198,7 @@ int timers_restore(struct timers *timers, const struct expiry_record *records,
  * A periodic timer's last delivery is due at once, even if the timer was
  * refreshed since: the refresh sets its next time. The work of a call is
  * bounded. Returns 1: call again, 0: done, or a page error (call again with the
- * same cursor).
+ * same cursor). A rewind that is continued too late begins anew: see timers_scan().
  */
 int timers_rewind(struct timers *timers, u64 *cursor, u64 now_ns);
 
@@ -197,6 +210,10 @@ int timers_rewind(struct timers *timers, u64 *cursor, u64 now_ns);
  * A delivered, unacknowledged timer is listed too, with EXPIRY_F_REDELIVERED.
  * Returns the number of records written or a page error. The work is bounded:
  * the result may be 0 before the end.
+ *
+ * A timer that is there all the time is listed once. So timers do not move while
+ * the scan goes on, unless TIMERS_WALK_HOLD records were submitted since its last
+ * call. If any has moved then, returns -ECANCELED: only a new scan lists all.
  */
 int timers_scan(struct timers *timers, struct expiry_record *records,
 		u32 count, u64 *cursor);

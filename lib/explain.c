@@ -61,6 +61,8 @@ static const struct explanation explanations[] = {
 	  "not an acknowledging queue: there is nothing to acknowledge" },
 	{ EXPIRY_OP_SCAN, EINVAL,
 	  "not a cursor this queue gave" },
+	{ EXPIRY_OP_SCAN, ECANCELED,
+	  "the list was not continued for long, and timers have moved since: begin anew" },
 	{ EXPIRY_OP_SCAN, ENOENT, "the queue is gone: it was dropped" },
 	{ EXPIRY_OP_STAT, ENOENT, "the queue is gone: it was dropped" },
 	{ EXPIRY_OP_DROP, ENOENT, "the queue is gone: it was dropped" },

@@ -62,10 +62,14 @@ static void cancelled_timers_leave(void **state)
 						 ids[i]).status, 0);
 			nodes_are_bounded(&queue);
 		}
+		for (i = 0; queue.timers.heap.sweep; i++) {
+			test_op(&queue, EXPIRY_OP_QUERY, ids[n - 1]);
+			assert_true(i < left);
+		}
 		assert_true(queue.timers.heap.pages->nr <= pages_max(left));
 		assert_true(queue.timers.heap.pages->nr < pages);
 		assert_int_equal(timers_validate(&queue.timers), 0);
-		for (; i < n; i++)
+		for (i = n - left; i < n; i++)
 			test_op(&queue, EXPIRY_OP_CANCEL, ids[i]);
 		test_queue_trim(&queue);
 		assert_int_equal(test_queue_pages(&queue), 0);

@@ -72,13 +72,14 @@ static void a_scan_does_bounded_work(void **state)
 	(void)state;
 	test_queue_init(&queue, 0, n, test_seed);
 	ids = test_arm_many(&queue, n, FAR);
+	/* A scan in progress keeps the slots of those cancelled. */
+	assert_int_equal(timers_scan(&queue.timers, &record, 0, &cursor), 0);
 	for (i = 0; i + 1 < n; i++)
 		test_op(&queue, EXPIRY_OP_CANCEL, ids[i]);
-	assert_int_equal(timers_scan(&queue.timers, &record, 0, &cursor), 0);
 	do {
-		i = cursor;
+		i = (u32)cursor;
 		rows += timers_scan(&queue.timers, &record, 1, &cursor);
-		assert_true(!cursor || cursor - i <= 4096);
+		assert_true(!cursor || (u32)cursor - i <= 4096);
 		calls++;
 	} while (cursor);
 	assert_int_equal(rows, 1);

@@ -3,6 +3,8 @@
  * A queue's report: its initial values, its counters, and when the next
  * deadline is known without a check.
  */
+#include <stdlib.h>
+
 #include "support.h"
 
 #define ACK	EXPIRY_MODE_ACK
@@ -96,20 +98,22 @@ static void stat_tells_all(void **state)
 	}
 }
 
-/* A plain queue has no index and no pages for one. */
+/* A plain queue has an index only of timers that have moved. */
 static void no_pages_for_no_index(void **state)
 {
-	struct timers_config config = { .limit = 1000, .layout = test_layout };
-	u32 which;
+	struct test_queue queue;
+	u32 mode;
 
 	(void)state;
-	for (which = TIMERS_PAGES_INDEX; which < TIMERS_PAGES_NR; which++) {
-		config.mode = ACK;
-		assert_int_equal(timers_pages_max(&config, which), 0);
-		config.mode = KEYED;
-		assert_true(timers_pages_max(&config, which) > 0);
+	for (mode = 0; mode < ARRAY_SIZE(test_modes); mode++) {
+		test_queue_init(&queue, test_modes[mode], 1000, test_seed);
+		free(test_arm_many(&queue, 1000, SECOND));
+		assert_int_equal(!!queue.timers.index.pages->nr,
+				 !!(test_modes[mode] & KEYED));
+		assert_int_equal(timers_pages_max(&queue.config,
+						  TIMERS_PAGES_NR), 0);
+		test_queue_free(&queue);
 	}
-	assert_int_equal(timers_pages_max(&config, TIMERS_PAGES_NR), 0);
 }
 
 /* Known deadlines need no check: a node pushed in front of a stale one is live,
