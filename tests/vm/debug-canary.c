@@ -14,6 +14,8 @@
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
+#include "compat/compat.h"
+
 /* kmemleak treats a stale word on a stack as a reference: one leak is not
  * enough.
  */
@@ -23,7 +25,7 @@ static DECLARE_COMPLETION(spoken);
 static struct hrtimer speaker;
 static DEFINE_MUTEX(first);
 static DEFINE_MUTEX(second);
-static DEFINE_SPINLOCK(spinlock);
+static DEFINE_RAW_SPINLOCK(spinlock);
 static int bits = 32;
 
 struct armed {
@@ -39,8 +41,8 @@ static enum hrtimer_restart speak(struct hrtimer *timer)
 
 static void speak_in_interrupt(void)
 {
-	hrtimer_init(&speaker, CLOCK_MONOTONIC, HRTIMER_MODE_REL_HARD);
-	speaker.function = speak;
+	compat_hrtimer_setup(&speaker, speak, CLOCK_MONOTONIC,
+			     HRTIMER_MODE_REL_HARD);
 	hrtimer_start(&speaker, ktime_set(0, 1000000), HRTIMER_MODE_REL_HARD);
 	wait_for_completion(&spoken);
 	hrtimer_cancel(&speaker);
@@ -48,9 +50,9 @@ static void speak_in_interrupt(void)
 
 static void sleep_in_atomic_context(void)
 {
-	spin_lock(&spinlock);
+	raw_spin_lock(&spinlock);
 	might_sleep();
-	spin_unlock(&spinlock);
+	raw_spin_unlock(&spinlock);
 }
 
 static void invert_locks(void)
@@ -82,8 +84,8 @@ static void free_active_timer(void)
 
 	if (!armed)
 		return;
-	hrtimer_init(&armed->timer, CLOCK_MONOTONIC, HRTIMER_MODE_REL);
-	armed->timer.function = fired;
+	compat_hrtimer_setup(&armed->timer, fired, CLOCK_MONOTONIC,
+			     HRTIMER_MODE_REL);
 	hrtimer_start(&armed->timer, ktime_set(1000, 0), HRTIMER_MODE_REL);
 	kfree(armed);
 }

@@ -2,15 +2,22 @@
 #
 # The module's tests on kernels that check themselves: all of them in User Mode
 # Linux (tests/uml), those of the device once more on a kernel with two processors,
-# emulated, which takes a quarter of an hour to build the first time. check-uml is
-# the part that `make check` has: the daemon's tests.
+# emulated, which takes a quarter of an hour to build the first time.
+# check-uml is the part that `make check` has: the daemon's tests.
 #
-#	make check-debug-uml [SUITES=device]
+#	make check-debug-uml [SUITES=device] [KERNELS='6.12 7.2']
+#
+# KERNELS: of Debian's sources for these (tests/vm/build-kernel); else of those of
+# the kernel that the module is built for.
 
-DEBUG_KERNEL = $(eval DEBUG_KERNEL := $$(shell tests/vm/build-kernel tests/vm/debug.config))$(DEBUG_KERNEL)
+DEBUG_KERNEL = $(eval DEBUG_KERNEL := $$(shell tests/vm/build-kernel tests/vm/machine.config tests/vm/debug.config))$(DEBUG_KERNEL)
 
 .PHONY: check-debug check-debug-uml check-debug-vm check-debug-programs \
 	check-uml debug-modules
+
+# kernels.mk has a default for KERNELS, which is not meant here.
+DEBUG_SERIES = $(if $(findstring command,$(origin KERNELS))$(findstring \
+	environment,$(origin KERNELS)),$(KERNELS),own)
 
 # How many times fewer of a thing its tests do than those of check-user, beside which
 # they run at low priority; check-debug does all.
@@ -27,19 +34,28 @@ check-uml: ## the daemon and its clients on the module's engine, in User Mode Li
 		env $(LOOP:%=EXPIRY_LOOP=%) EXPIRY_TEST_TIMEOUT=1100 \
 		EXPIRY_TEST_SCALE=$(UML_SCALE) EXPIRY_TEST_OPERATIONS=200000
 
-check-debug: check-debug-programs ## the module's tests under KASAN, UBSAN, lockdep, kmemleak (minutes)
-	@$(call uml-make,$(UML_DEBUG_KERNEL)) debug-modules
-	@$(call debug-make,$(DEBUG_KERNEL)) debug-modules
-	@tests/vm/debug-check --uml $(UML_DEBUG_KERNEL) --x86 $(DEBUG_KERNEL) \
-		--suites '$(SUITES)'
+# $(call debug-kernel,OPTION,SERIES...,CONFIGS,[um]): build kernels and modules for
+# them; `checked` gets OPTION with each kernel's directory.
+debug-kernel = for series in $(2); do \
+		[ $$series != own ] || series=; \
+		kernel=$$(tests/vm/build-kernel $(if $(4),--arch $(4)) \
+			--series "$$series" $(3)) || exit 1; \
+		$(MAKE) --no-print-directory $(if $(4),ARCH=$(4)) \
+			KDIR=$$kernel/build KREL=$$(cat $$kernel/release) \
+			debug-modules || exit 1; \
+		checked="$$checked $(1) $$kernel"; \
+	done
+debug-uml = $(call debug-kernel,--uml,$(DEBUG_SERIES),tests/uml/machine.config tests/uml/debug.config,um)
+debug-vm = $(call debug-kernel,--x86,$(DEBUG_SERIES),tests/vm/machine.config tests/vm/debug.config)
 
-check-debug-uml: check-debug-programs
-	@$(call uml-make,$(UML_DEBUG_KERNEL)) debug-modules
-	@tests/vm/debug-check --uml $(UML_DEBUG_KERNEL) --suites '$(SUITES)'
+check-debug: check-debug-programs ## the module's tests under KASAN, UBSAN, lockdep, kmemleak (minutes); KERNELS='6.12 7.2'
+	@$(debug-uml); $(debug-vm); tests/vm/debug-check $$checked --suites '$(SUITES)'
+
+check-debug-uml: check-debug-programs ## the part of check-debug in User Mode Linux; KERNELS='6.12 7.2'
+	@$(debug-uml); tests/vm/debug-check $$checked --suites '$(SUITES)'
 
 check-debug-vm: check-debug-programs
-	@$(call debug-make,$(DEBUG_KERNEL)) debug-modules
-	@tests/vm/debug-check --x86 $(DEBUG_KERNEL)
+	@$(debug-vm); tests/vm/debug-check $$checked
 
 check-debug-programs: $(filter-out module,$(VM_PROGRAMS))
 
@@ -59,7 +75,10 @@ debug-modules:
 		MODULE_FLAGS='$(DEBUG_FLAGS) KCFLAGS=-DCONFIG_EXPIRY_CANARY'
 	@mkdir -p $(DEBUG_CANARY)/faults
 	@ln -sf $(CURDIR)/tests/vm/debug-canary.c $(DEBUG_CANARY)/faults
-	@echo 'obj-m := debug-canary.o' >$(DEBUG_CANARY)/faults/Kbuild
+	@printf '%s\n' 'obj-m := debug-canary.o' \
+		'include $(CURDIR)/kmod/compat/Kbuild.include' \
+		'ccflags-y += $$(expiry-compat) -I$(CURDIR)/kmod -I$(CURDIR)/include/uapi' \
+		>$(DEBUG_CANARY)/faults/Kbuild
 	@$(MAKE) --no-print-directory -s -C $(KDIR) UBSAN_SANITIZE=y \
 		M=$(CURDIR)/$(DEBUG_CANARY)/faults modules
 	@cp $(DEBUG_CANARY)/faults/debug-canary.ko $(DEBUG_CANARY)
