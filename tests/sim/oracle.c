@@ -244,6 +244,9 @@ void oracle_answered(struct peer *peer, const struct expiry_record *record)
 			if (!p->refused_ns)
 				p->refused_ns = sim.mono_ns;
 			p->refusal = record->status;
+			/* It came after HELLO, to tell the queue from another. */
+			if (p->losses && peer->answered == 1)
+				p->nr_before = p->nr_events;
 		} else if (record->op == EXPIRY_OP_STAT) {
 			p->refused_ns = 0;
 		}
@@ -295,6 +298,10 @@ void oracle_lost(struct program *p)
 		p->calls[i].is_doomed = !p->calls[i].is_answered;
 	if (!observes(p))
 		p->nr_droppable = p->nr_events;
+	/* The pause went on: copies that came with it are not the program's. */
+	else if (p->nr_before < p->nr_events)
+		p->nr_events = p->nr_before;
+	p->nr_before = UINT32_MAX;
 	/* One that came with the end may be lost, as those without a connection. */
 	p->nr_clock_lost = p->nr_clock_sets;
 }
@@ -319,6 +326,7 @@ void oracle_reset(struct program *p)
 	p->nr_taken = 0;
 	p->nr_droppable = 0;
 	p->missed = 0;
+	p->nr_before = UINT32_MAX;
 	p->has_clock_set = false;
 	p->nr_clock_sets = 0;
 	p->nr_clock_lost = 0;

@@ -45,6 +45,8 @@ struct call {
  * @events: that arrived, @nr_events of them; @nr_taken by the program; those before
  *	@nr_droppable may come again instead
  * @missed: events that an observer's MISSED covers
+ * @nr_before: of an observer, those before a refused STAT, which ends an attempt to
+ *	reconnect; UINT32_MAX: none was refused
  * @nr_clock_sets: arrived, less those that the program took, @has_clock_set; those that
  *	a lost connection may have taken along: @nr_clock_lost
  * @is_late: a call ended early, perhaps because it timed out
@@ -80,6 +82,7 @@ struct program {
 	uint32_t nr_taken;
 	uint32_t nr_droppable;
 	uint64_t missed;
+	uint32_t nr_before;
 	uint32_t nr_clock_sets;
 	uint32_t nr_clock_lost;
 	bool has_clock_set;
