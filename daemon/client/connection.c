@@ -259,9 +259,7 @@ void client_send(struct client *client, struct buffer *buffer)
 {
 	if (client->state == CLIENT_DEAD)
 		buffer_put(&client->context->buffers, buffer);
-	else if (!client->blocked)
-		output_push(client, buffer);
-	else if (!output_gather(client, buffer))
+	else if (!output_push(client, buffer))
 		client_fail(client, "no memory for records it does not read",
 			    0);
 }

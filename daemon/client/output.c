@@ -25,18 +25,25 @@ void output_schedule(struct client *client)
 			 &client->writer);
 }
 
-void output_push(struct client *client, struct buffer *buffer)
+static void append(struct client *client, struct buffer *buffer)
 {
 	buffer->reply = NULL;
 	buffer->reply_tail = NULL;
 	buffer_push(&client->replies, buffer);
 	client->replies_len += buffer->tail - buffer->head;
 	output_schedule(client);
+}
+
+static void hold(const struct client *client, struct buffer *buffer)
+{
 	if (client->durable)
 		durable_hold(client->context, client->queue, buffer);
 }
 
-void *output_room(struct client *client, size_t len)
+/* Returns the last buffer if it has room for @len bytes, or a new one; NULL: there is no
+ * memory.
+ */
+static struct buffer *last_with_room(struct client *client, size_t len)
 {
 	struct buffer *buffer = client->replies.first ? client->replies.last :
 							NULL;
@@ -45,7 +52,6 @@ void *output_room(struct client *client, size_t len)
 	 */
 	bool private = client->blocked || client->observes ||
 		       len > client->context->buffers.size;
-	char *room;
 
 	if (!buffer ||
 	    buffer->kind != (private ? BUFFER_PRIVATE : BUFFER_SPARE) ||
@@ -60,28 +66,60 @@ void *output_room(struct client *client, size_t len)
 			buffer = buffer_spare(&client->context->buffers);
 		if (!buffer)
 			return NULL;
-		output_push(client, buffer);
+		append(client, buffer);
 	}
 	assert(!client->sending || buffer != client->sending_last);
 	assert((size_t)(buffer->data + buffer->size - buffer->tail) >= len);
 	buffer->content = BUFFER_OTHER;
-	if (client->durable)
-		durable_hold(client->context, client->queue, buffer);
-	room = buffer->tail;
+	return buffer;
+}
+
+/* Returns room for @len bytes at the end of the buffer. */
+static void *extend(struct client *client, struct buffer *buffer, size_t len)
+{
+	void *room = buffer->tail;
+
 	buffer->tail += len;
 	client->replies_len += len;
 	return room;
 }
 
-bool output_gather(struct client *client, struct buffer *buffer)
+void *output_room(struct client *client, size_t len)
+{
+	struct buffer *buffer = last_with_room(client, len);
+
+	if (!buffer)
+		return NULL;
+	hold(client, buffer);
+	return extend(client, buffer, len);
+}
+
+/* Copies a buffer to a blocked client's own memory, where many small replies cost
+ * only their size, and frees it. The copy waits for the same block of the journal, and
+ * may not wait for a later one: while the journal fails there is none. Returns false if
+ * there is no memory.
+ */
+static bool gather(struct client *client, struct buffer *buffer)
 {
 	size_t len = buffer->tail - buffer->head;
-	void *room = output_room(client, len);
+	struct buffer *own = last_with_room(client, len);
 
-	if (room)
-		memcpy(room, buffer->head, len);
+	if (own) {
+		if (own->commit < buffer->commit)
+			own->commit = buffer->commit;
+		memcpy(extend(client, own, len), buffer->head, len);
+	}
 	buffer_put(&client->context->buffers, buffer);
-	return room;
+	return own;
+}
+
+bool output_push(struct client *client, struct buffer *buffer)
+{
+	hold(client, buffer);
+	if (client->blocked)
+		return gather(client, buffer);
+	append(client, buffer);
+	return true;
 }
 
 /* Counts the time of its requests until their answers went to the kernel, in an
@@ -113,7 +151,7 @@ bool output_block(struct client *client)
 	while ((buffer = buffer_pop(&old))) {
 		output_count(client, buffer);
 		if (all)
-			all = output_gather(client, buffer);
+			all = gather(client, buffer);
 		else
 			buffer_put(&client->context->buffers, buffer);
 	}

@@ -20,13 +20,10 @@ void output_schedule(struct client *client);
  */
 void *output_room(struct client *client, size_t len);
 
-/* Appends a buffer, which is freed once it is sent. */
-void output_push(struct client *client, struct buffer *buffer);
-
-/* Copies a buffer to a blocked client's own memory, where many small replies cost
- * only their size, and frees it. Returns false if there is no memory.
+/* Appends a buffer, which is freed once it is sent, or, if the client is blocked, once it
+ * is copied to the client's own memory. Returns false if there is no memory for that.
  */
-bool output_gather(struct client *client, struct buffer *buffer);
+bool output_push(struct client *client, struct buffer *buffer);
 
 /* Blocks a client whose socket took only a part: until all is sent, its replies
  * are in private memory. Returns false if there is no memory for them.
