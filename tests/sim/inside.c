@@ -1,7 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Invariants of the daemon's own structs, at the end of each turn. All that the
- * simulator knows of them is in this file.
+ * simulator knows of them is in this file and in inside-durable.c.
  */
 #include <stdio.h>
 #include <string.h>
@@ -10,7 +10,6 @@
 #include "daemon/client/client.h"
 #include "daemon/queue/access.h"
 #include "daemon/queue/context.h"
-#include "daemon/queue/durable.h"
 #include "daemon/queue/queue-file.h"
 #include "daemon/queue/queue.h"
 #include "daemon/queue/store.h"
@@ -19,7 +18,7 @@
 #include "daemon/util/group.h"
 #include "daemon/util/list.h"
 #include "daemon/util/util.h"
-#include "tests/sim/lives.h"
+#include "tests/sim/inside.h"
 
 #define check(condition) \
 	do { \
@@ -30,7 +29,7 @@
 
 #define LIST_MOST	1000000
 
-static struct shared *shared;
+struct shared *inside_shared;
 
 static uint32_t list_length(const struct list *list)
 {
@@ -225,8 +224,8 @@ static void check_accounts(void)
 	const struct list *bucket, *entry;
 	uint32_t i, j;
 
-	for (i = 0; i < shared->nr; i++) {
-		const struct context *context = shared->contexts[i];
+	for (i = 0; i < inside_shared->nr; i++) {
+		const struct context *context = inside_shared->contexts[i];
 
 		if (!context || !context->queues->buckets)
 			return;
@@ -239,8 +238,8 @@ static void check_accounts(void)
 		}
 		queues += context->queues->pool.nr;
 	}
-	check(accounts_timers(&shared->accounts) == charged);
-	check(share_read(&shared->queues) == queues);
+	check(accounts_timers(&inside_shared->accounts) == charged);
+	check(share_read(&inside_shared->queues) == queues);
 }
 
 static void check_buffers(const struct context *context,
@@ -273,7 +272,7 @@ void inside_check(struct io_uring *ring)
 
 	if (sim.phase == SIM_START || sim.phase == SIM_STOP)
 		return;
-	shared = context->shared;
+	inside_shared = context->shared;
 	check_clients(context, &sum);
 	check_queues(context, &sum);
 	check_users(context);
@@ -292,8 +291,8 @@ static const struct client *client_of(const struct peer *peer)
 	const struct list *all, *entry;
 	uint32_t i;
 
-	for (i = 0; i < shared->nr; i++) {
-		all = &shared->contexts[i]->connections->clients;
+	for (i = 0; i < inside_shared->nr; i++) {
+		all = &inside_shared->contexts[i]->connections->clients;
 		for (entry = all->next; entry != all; entry = entry->next) {
 			const struct client *client =
 				container_of(entry, struct client, all);
@@ -307,7 +306,7 @@ static const struct client *client_of(const struct peer *peer)
 
 bool inside_is_blocked(const struct peer *peer)
 {
-	const struct client *client = shared ? client_of(peer) : NULL;
+	const struct client *client = inside_shared ? client_of(peer) : NULL;
 
 	return client && client->blocked;
 }
@@ -336,10 +335,10 @@ void inside_check_victim(const struct peer *peer)
 
 void inside_check_status(uint64_t queues, uint64_t clients)
 {
-	if (!shared)
+	if (!inside_shared)
 		return;
-	check(queues == share_read(&shared->queues));
-	check(clients == share_read(&shared->connections));
+	check(queues == share_read(&inside_shared->queues));
+	check(clients == share_read(&inside_shared->connections));
 }
 
 static uint32_t count_kept(const struct context *context)
@@ -370,12 +369,12 @@ void inside_check_kept(uint32_t nr)
 {
 	uint32_t i, sum = 0;
 
-	if (!shared)
+	if (!inside_shared)
 		return;
-	for (i = 0; i < shared->nr; i++)
-		sum += count_kept(shared->contexts[i]);
-	check(sum == shared->store->stored);
-	check(!shared->store->store_pending);
+	for (i = 0; i < inside_shared->nr; i++)
+		sum += count_kept(inside_shared->contexts[i]);
+	check(sum == inside_shared->store->stored);
+	check(!inside_shared->store->store_pending);
 	if (nr)
 		check(sum <= nr);
 }
@@ -419,10 +418,10 @@ void inside_check_declared(void)
 	uint32_t i;
 
 	/* Without memory the old files stay, and an owner may. */
-	if (!shared || sim.has_failed || sim.busy_manager)
+	if (!inside_shared || sim.has_failed || sim.busy_manager)
 		return;
-	for (i = 0; i < shared->nr; i++)
-		check_all_declared(shared->contexts[i]);
+	for (i = 0; i < inside_shared->nr; i++)
+		check_all_declared(inside_shared->contexts[i]);
 }
 
 uid_t inside_owner(const void *owner)
@@ -436,12 +435,12 @@ void inside_check_empty(void)
 	const struct list *bucket, *entry;
 	uint32_t i;
 
-	if (!shared)
+	if (!inside_shared)
 		return;
-	server = container_of(shared, struct server, shared);
-	check(!share_read(&shared->connections));
-	for (i = 0; i < shared->nr; i++) {
-		const struct context *context = shared->contexts[i];
+	server = container_of(inside_shared, struct server, shared);
+	check(!share_read(&inside_shared->connections));
+	for (i = 0; i < inside_shared->nr; i++) {
+		const struct context *context = inside_shared->contexts[i];
 
 		check(list_empty(&context->connections->clients));
 		check(list_empty(&context->connections->dead));
@@ -452,7 +451,7 @@ void inside_check_empty(void)
 	check(list_empty(&server->handshakes.all));
 	check(!server->handshakes.pool.nr);
 	for (i = 0; i < ACCOUNTS_BUCKETS; i++) {
-		bucket = &shared->accounts.buckets[i];
+		bucket = &inside_shared->accounts.buckets[i];
 		for (entry = bucket->next; entry != bucket;
 		     entry = entry->next)
 			check(!share_read(&container_of(entry, struct account,
@@ -507,15 +506,6 @@ void inside_copy(const void *owner, const struct expiry_record *records,
 			    records, nr);
 }
 
-/* -------------------------------------------------------------- durable queues */
-
-bool inside_is_durable(const void *owner)
-{
-	const struct queue *queue = owner;
-
-	return queue && queue->journal_number;
-}
-
 bool inside_is_removed(const void *owner)
 {
 	const struct queue *queue = owner;
@@ -523,119 +513,15 @@ bool inside_is_removed(const void *owner)
 	return queue && (!queue->user || queue->dying);
 }
 
-void inside_mark(const void *owner, struct expiry_record *records, uint32_t nr)
-{
-	const struct queue *queue = owner;
-	uint32_t i;
-
-	for (i = 0; i < nr && queue->journal_number; i++) {
-		if (records[i].deadline_ns < queue->late_before_ns)
-			records[i].flags |= EXPIRY_F_LATE;
-		if (records[i].deadline_ns < queue->again_before_ns)
-			records[i].flags |= EXPIRY_F_REDELIVERED;
-	}
-}
-
-struct peer *inside_only_client(const void *owner)
-{
-	const struct queue *queue = owner;
-	const struct list *all = &queue->context->connections->clients;
-	const struct list *entry;
-
-	for (entry = all->next; entry != all; entry = entry->next) {
-		const struct client *client =
-			container_of(entry, struct client, all);
-
-		if (client->queue == queue && !client->observes)
-			return stream_of(client->fd)->peer;
-	}
-	sim_fail("queue %.24s is dropped by nobody", queue->name);
-}
-
-void inside_want_checkpoint(struct rng *rng)
-{
-	uint32_t i = rng_below(rng, 8);
-
-	if (shared && i < shared->nr && rng_hits(rng, 200) &&
-	    shared->contexts[i]->durable)
-		shared->contexts[i]->durable->wants_checkpoint = true;
-}
-
-bool inside_journal_fails(void)
-{
-	uint32_t i;
-
-	for (i = 0; shared && i < shared->nr; i++) {
-		const struct durable *durable = shared->contexts[i]->durable;
-
-		if (durable && (durable->journal.state > JOURNAL_OPEN ||
-				durable->journal.is_full ||
-				durable->journal.retry_ns > sim.mono_ns))
-			return true;
-	}
-	return false;
-}
-
 bool inside_lacks_buffers(void)
 {
 	uint32_t i;
 
-	for (i = 0; shared && i < shared->nr; i++)
-		if (!shared->contexts[i]->buffers.nr_free ||
-		    !shared->contexts[i]->buffers.spare)
+	for (i = 0; inside_shared && i < inside_shared->nr; i++)
+		if (!inside_shared->contexts[i]->buffers.nr_free ||
+		    !inside_shared->contexts[i]->buffers.spare)
 			return true;
 	return false;
-}
-
-static void trace_journal(const struct context *context)
-{
-	const struct durable *durable = context->durable;
-	const struct journal *journal = &durable->journal;
-
-	trace("thread %u: journal state %u, blocks %llu written, %llu durable, %llu answered of %llu; %u records gather, %u segments ahead, retry at %llu%s%s%s%s",
-	      context->number, journal->state,
-	      (unsigned long long)journal->written,
-	      (unsigned long long)journal->durable,
-	      (unsigned long long)journal->acked,
-	      (unsigned long long)journal->next_lsn - 1,
-	      journal->gather[journal->gathering].block->count,
-	      journal->nr_ahead, (unsigned long long)journal->retry_ns,
-	      journal->committing ? ", commits" : "",
-	      journal->flushing ? ", flushes" : "",
-	      journal->making ? ", makes a segment" : "",
-	      journal->is_full ? ", is full" : "");
-	trace("thread %u: checkpoint state %u, room for %u, again at %llu%s%s",
-	      context->number, durable->checkpoint.state,
-	      checkpoint_room(&durable->checkpoint),
-	      (unsigned long long)durable->retry_ns,
-	      durable->checkpoint.writing ? ", writes" : "",
-	      durable->wants_checkpoint ? ", wanted" : "");
-}
-
-void inside_trace(void)
-{
-	uint32_t i;
-
-	for (i = 0; shared && i < shared->nr; i++)
-		if (shared->contexts[i] && shared->contexts[i]->durable)
-			trace_journal(shared->contexts[i]);
-}
-
-void __real_durable_make(struct queue *queue);
-void __wrap_durable_make(struct queue *queue);
-void __real_durable_drop(struct queue *queue);
-void __wrap_durable_drop(struct queue *queue);
-
-void __wrap_durable_make(struct queue *queue)
-{
-	__real_durable_make(queue);
-	past_made(queue->name);
-}
-
-void __wrap_durable_drop(struct queue *queue)
-{
-	inside_only_client(queue)->dropped = past_dropped(queue->name);
-	__real_durable_drop(queue);
 }
 
 const char *inside_name(const void *owner)

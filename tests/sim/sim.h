@@ -23,6 +23,7 @@
  *   lives.c       several lives of the daemon on one disk; lives.h has its parts
  *   log.c         the reader of the log
  *   inside.c      invariants of the daemon's own structs
+ *   inside-durable.c  its journals
  */
 #ifndef TESTS_SIM_SIM_H
 #define TESTS_SIM_SIM_H
@@ -483,18 +484,7 @@ struct peer *inside_asker(const struct engine_io *io);
 void inside_copy(const void *owner, const struct expiry_record *records,
 		 uint32_t nr);
 const char *inside_name(const void *owner);
-bool inside_is_durable(const void *owner);
 bool inside_is_removed(const void *owner);
-/* Marks expirations as the daemon does before it sends them. */
-void inside_mark(const void *owner, struct expiry_record *records, uint32_t nr);
-/* Returns the only client of the daemon's queue that is no observer. */
-struct peer *inside_only_client(const void *owner);
-/* Asks for a checkpoint, sometimes. */
-void inside_want_checkpoint(struct rng *rng);
-/* Traces the state of each journal. */
-void inside_trace(void);
-/* Returns whether a journal takes no records, and has not yet been mended. */
-bool inside_journal_fails(void);
 /* Returns whether a thread has no buffer for a receive, or none for a reply. */
 bool inside_lacks_buffers(void);
 /* Returns whether the thread with this ring knows of a free buffer. */
@@ -515,5 +505,17 @@ void inside_check_declared(void);
 uid_t inside_owner(const void *owner);
 /* Fails unless nothing is charged or held, without clients. */
 void inside_check_empty(void);
+
+/* -------------------------------------------------------- inside-durable.c */
+
+bool inside_is_durable(const void *owner);
+/* Marks expirations as the daemon does before it sends them. */
+void inside_mark(const void *owner, struct expiry_record *records, uint32_t nr);
+/* Asks for a checkpoint, sometimes. */
+void inside_want_checkpoint(struct rng *rng);
+/* Traces the state of each journal. */
+void inside_trace(void);
+/* Returns whether a journal takes no records, and has not yet been mended. */
+bool inside_journal_fails(void);
 
 #endif /* TESTS_SIM_SIM_H */
