@@ -186,6 +186,11 @@ void timers_walked(struct timers *timers, u64 *cursorp, u32 pos, bool is_end)
 {
 	bool began = !*cursorp;
 
+	/* The walk has passed no slot: the first page is missing, or there was no
+	 * room. It is not in progress yet, as the next call may begin it again.
+	 */
+	if (!pos && !is_end)
+		return;
 	if (!is_end) {
 		if (began || !timers->walks)
 			timers->walks++;

@@ -289,6 +289,41 @@ static void a_scan_given_up(void **state)
 	subject_free(&subject);
 }
 
+/* A scan that found its first page missing, or had no room for a row, and was tried
+ * again until it came to its end holds nothing any more.
+ */
+static void a_scan_tried_again_ends(void **state)
+{
+	struct expiry_record row;
+	struct subject subject;
+	u64 cursor = 0;
+	u32 mode, i;
+
+	(void)state;
+	for (mode = 0; mode < ARRAY_SIZE(test_modes); mode++) {
+		struct test_faults *faults = &subject.queue.faults;
+
+		subject_init(&subject, test_modes[mode]);
+		for (i = 0; i < 3; i++) {
+			test_queue_evict_all(&subject.queue);
+			faults->error = -EAGAIN;
+			faults->fail_in = 1;
+			assert_int_equal(scan_some(&subject, NULL, &cursor),
+					 -EAGAIN);
+			faults->fail_in = 0;
+			assert_int_equal(timers_scan(timers_of(&subject), &row,
+						     0, &cursor), 0);
+		}
+		do {
+			assert_true(scan_some(&subject, NULL, &cursor) >= 0);
+		} while (cursor);
+		cancel_to(&subject, N / 50);
+		pass(&subject.queue, N);
+		assert_true(timers_of(&subject)->moves > 0);
+		subject_free(&subject);
+	}
+}
+
 /* Acknowledges deliveries in the order of the ids until only @left wait. */
 static void acknowledge_to(struct subject *subject, u32 left)
 {
@@ -448,6 +483,7 @@ int main(int argc, char **argv)
 		test_with_layouts(pages_may_be_missing),
 		test_with_layouts(a_scan_lists_each_once),
 		test_with_layouts(a_scan_given_up),
+		test_with_layouts(a_scan_tried_again_ends),
 		test_with_layouts(a_rewind_misses_none),
 		test_with_layouts(a_delivery_to_be_repeated_stays),
 		test_with_layouts(held_deliveries_move),
