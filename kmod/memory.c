@@ -67,6 +67,7 @@ static gfp_t gfp_of(const struct expiry_memory *memory)
 static struct page *find_in_memory(struct address_space *mapping, pgoff_t offset)
 {
 	struct folio *folio;
+	struct page *page;
 	bool ready;
 	void *entry;
 
@@ -82,13 +83,19 @@ static struct page *find_in_memory(struct address_space *mapping, pgoff_t offset
 			return ERR_PTR(-EAGAIN);
 		/* It came back in between. */
 	}
+	page = folio_file_page(folio, offset);
 	ready = folio_trylock(folio);
 	if (ready) {
-		ready = folio->mapping == mapping && folio_test_uptodate(folio);
+		/*
+		 * To read a page with a memory error is a machine check. For it
+		 * shmem has -EIO, where waiting is allowed.
+		 */
+		ready = folio->mapping == mapping && folio_test_uptodate(folio) &&
+			!PageHWPoison(page);
 		folio_unlock(folio);
 	}
 	if (ready)
-		return folio_file_page(folio, offset);
+		return page;
 	folio_put(folio);
 	return ERR_PTR(-EAGAIN);
 }
