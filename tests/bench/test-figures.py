@@ -185,8 +185,9 @@ def test_the_daemon_is_judged_beside_another_commit():
         "not measured"
 
 
-def shown(kept):
-    """Runs `bench/figures/run --show` on results; returns its status and text."""
+def shown(kept, *arguments, **benches):
+    """Runs `bench/figures/run` on the results of a last run, with what it would measure
+    now; returns its status and text."""
     run = runpy.run_path(str(FIGURES / "run"))
     out = io.StringIO()
     with tempfile.TemporaryDirectory() as folder:
@@ -194,7 +195,8 @@ def shown(kept):
         (build / "results.json").write_text(json.dumps(kept), encoding="utf-8")
         main = run["main"]
         main.__globals__.update(BUILD=build, KEPT=build / "results.json")
-        before, sys.argv = sys.argv, ["run", "--show"]
+        run["BENCHES"].update(benches)
+        before, sys.argv = sys.argv, ["run", *(arguments or ["--show"])]
         try:
             with contextlib.redirect_stdout(out):
                 status = main()
@@ -211,6 +213,22 @@ def test_what_is_missing_is_said_and_makes_the_status():
     assert status == 1
     assert "not measured" in text and " 0 MISSED" in text and "A quick run" in text
     assert "No BASE=COMMIT" in text
+
+
+def test_what_is_not_measured_anew_is_of_the_last_run():
+    kept = {"machine": [], "quick": True, "base": "abcdef", "failed": [], "seconds": 1,
+            "results": {"daemon": [
+                {"op": "arm", "tree": tree, "round": 0, "timers": SMALL, "per_second": rate}
+                for tree, rate in (("this", 150), ("base", 100))]}}
+    for arguments in ["heaps"], ["--base", "123456", "heaps"]:
+        _, text = shown(kept, "--quick", *arguments, heaps=lambda *_: [])
+        assert "a second of abcdef" in text and "1.50" in text, text
+        assert "123456" not in text and "No BASE=COMMIT" not in text, text
+    _, text = shown(kept, "--quick", "daemon", daemon=lambda *_: [])
+    assert "No BASE=COMMIT" in text, text
+    # Results of larger numbers are not those of a quick run's.
+    _, text = shown({**kept, "quick": False}, "--quick", "heaps", heaps=lambda *_: [])
+    assert "No BASE=COMMIT" in text and "abcdef" not in text, text
 
 
 if __name__ == "__main__":
