@@ -157,10 +157,12 @@ var reasons = map[reason]string{
 	{OpArm, syscall.EDQUOT}:     "the user has as many timers as allowed",
 	{OpAck, syscall.ENOENT}:     "not delivered, or acknowledged before",
 	{OpAck, syscall.EINVAL}:     "the queue does not acknowledge",
-	{0, syscall.ENOENT}:         "no such timer is armed: it expired, was cancelled, or never was",
-	{0, syscall.EBUSY}:          "the daemon was held up and did nothing: send it again",
-	{0, syscall.EACCES}:         "this user, or an observer, may not do that",
-	{0, syscall.ECONNRESET}:     "the connection broke before the answer: it may have been carried out",
+	{OpScan, syscall.ECANCELED}: "the list was not continued for long, and timers have moved " +
+		"since: begin anew",
+	{0, syscall.ENOENT}:     "no such timer is armed: it expired, was cancelled, or never was",
+	{0, syscall.EBUSY}:      "the daemon was held up and did nothing: send it again",
+	{0, syscall.EACCES}:     "this user, or an observer, may not do that",
+	{0, syscall.ECONNRESET}: "the connection broke before the answer: it may have been carried out",
 }
 
 // explain returns a phrase for an errno of the server.

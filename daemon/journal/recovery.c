@@ -228,15 +228,23 @@ static int check_rest(struct recovery *recovery, struct reader *reader,
 	return r;
 }
 
-/* Notes the segment's header, or one of a start that went on with it. */
+/* Notes the segment's header, or one of a start that went on with it. Where that moved
+ * deadlines, the clocks began anew: the latest time from before counts no more. The boot
+ * id may not tell that: it may be unknown, or a container's clock was set back.
+ */
 static void note_header(struct recovery *recovery,
 			struct recovery_segment *segment,
 			const struct reader *reader,
 			const struct journal_block *block, uint8_t *boot_id)
 {
-	segment->has_shift |= pass_block(recovery, &recovery->shifts,
-					 segment->number,
-					 reader->offset - block->size, block);
+	uint64_t offset = reader->offset - block->size;
+
+	if (pass_block(recovery, &recovery->shifts, segment->number, offset,
+		       block)) {
+		segment->has_shift = true;
+		if (is_behind(recovery, segment->number, offset))
+			recovery->has_clock = false;
+	}
 	note_records(recovery, block, boot_id);
 	segment->end = reader->offset;
 }

@@ -492,6 +492,9 @@ int restore_run(struct restore *restore, struct recovery *recovery,
 	restore->now_ns[1] = loop_now(&context->loop, CLOCK_MONOTONIC);
 	restore->now_ns[2] = loop_now(&context->loop, CLOCK_BOOTTIME);
 	read_boot_id(restore->boot_id);
+	if (!context->number &&
+	    !memcmp(restore->boot_id, (uint8_t[16]) { 0 }, 16))
+		log_warning("journal: cannot read " BOOT_ID_FILE ": after a reboot deadlines on MONOTONIC and BOOTTIME may be wrong");
 	r = recovery_open(recovery, &context->shared->journal->disk,
 			  context->number, false);
 	if (!r) {

@@ -91,6 +91,12 @@ secure() {
 		"$units/$1"
 }
 
+# Without it the journal cannot tell each reboot from a restart.
+boot_id() {
+	! grep -e ProcSubset -e 'InaccessiblePaths=.*/proc' "$units/expiryd.service" \
+		"$user_units/expiryd.service"
+}
+
 keys_agree() {
 	store=$(sed -n 's/^FileDescriptorStoreMax=//p' "$units/expiryd.service")
 	kept=$(sed -n 's/^#kept_queues = //p' packaging/expiryd.conf)
@@ -167,6 +173,7 @@ is 'the service journals out of the box' journal "$units/expiryd.service"
 is "and so does a user's" journal "$user_units/expiryd.service"
 is 'the service is shut in: at most 1.5 of 10' secure expiryd.service
 is 'and so is the exporter of metrics' secure expiry-exporter.service
+is 'the daemon can read the boot id' boot_id
 is 'which starts only if enabled' not_started
 is 'and answers on its socket, as often as it is asked' answers
 is 'limits of the service and of the daemon agree' keys_agree

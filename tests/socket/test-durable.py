@@ -191,18 +191,45 @@ def test_periodic_timers_keep_their_phase():
                     before = record.deadline
 
 
-def younger(folder, seconds):
+HIDE = "mount --bind /dev/null /proc/sys/kernel/random/boot_id && "
+
+
+def younger(folder, seconds, hide=""):
     """Returns a program: the daemon on a machine that has run for so long, and the
-    offset of its BOOTTIME."""
-    path = os.path.join(folder, "younger")
+    offset of its BOOTTIME. @hide: HIDE if it cannot read the boot id"""
+    path = os.path.join(folder, f"younger-{seconds}")
     offset = seconds - int(time.clock_gettime(time.CLOCK_BOOTTIME))
     with open(path, "w", encoding="ascii") as file:
-        file.write(f"#!/bin/sh\nexec unshare --time --boottime {offset} --fork "
-                   f"--kill-child {PROGRAM} \"$@\"\n")
+        file.write(f"#!/bin/sh\nexec unshare --time --boottime {offset} --mount --fork "
+                   f"--kill-child sh -c '{hide}exec {PROGRAM} \"$@\"' sh \"$@\"\n")
     os.chmod(path, 0o700)
     if subprocess.run([path, "--version"], capture_output=True, check=False).returncode:
         raise tap.Skip("no namespace for clocks")
     return path, offset * SECOND
+
+
+def test_reboots_where_the_boot_id_is_unknown():
+    """Deadlines move once for each reboot, which the clocks tell."""
+    if ENGINE != "embedded":
+        raise tap.Skip("the module's clock is not the namespace's")
+    ends = {}       # the deadlines, on the clock of the tests' own machine
+    with Disk() as disk, tempfile.TemporaryDirectory() as folder:
+        for number, seconds in enumerate((1000, 100, 10), 1):
+            program, offset = younger(folder, seconds, HIDE)
+            with disk.daemon(program=program) as daemon:
+                assert "cannot read /proc/sys/kernel/random/boot_id" in daemon.log()
+                with attach(daemon.path, "queue", FLAGS, BOOTTIME) as connection:
+                    assert connection.request(
+                        arm(number * HOUR, id=number)).status == 0
+                    ends[number] = time.clock_gettime_ns(time.CLOCK_BOOTTIME) + \
+                        number * HOUR
+                    found = {id: row.deadline - offset
+                             for id, row in rows(connection).items()}
+                    assert found.keys() == ends.keys(), found
+                    wrong = {id: (found[id] - ends[id]) / SECOND for id in ends
+                             if abs(found[id] - ends[id]) > SECOND}
+                    assert not wrong, f"start {number}: {wrong}"
+                kill(daemon)
 
 
 def test_deadlines_before_the_clock_was_0():

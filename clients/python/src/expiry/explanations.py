@@ -68,6 +68,8 @@ EXPLANATIONS = {
         "not an acknowledging queue: there is nothing to acknowledge",
     (SCAN, errno.EINVAL):
         "not a cursor this queue gave",
+    (SCAN, errno.ECANCELED):
+        "the list was not continued for long, and timers have moved since: begin anew",
     (SCAN, errno.ENOENT):
         "the queue is gone: it was dropped",
     (STAT, errno.ENOENT):
