@@ -208,7 +208,8 @@ SIM_GROUP = SEEDS=$(SEEDS) tests/sim/test-seeds tests/sim/test-crashes
 LIB_GROUP := $(UNIT_PROGRAMS) $(LIB_PROGRAMS) \
 	$(foreach folder,lib tools packaging,$(wildcard \
 	tests/$(folder)/test-*.sh tests/$(folder)/test-*.py)) \
-	tests/static/plain-english tests/static/links tests/static/layers
+	tests/static/plain-english tests/static/links tests/static/planted \
+	tests/static/layers
 SOCKET_GROUP := $(SOCKET_TESTS) \
 	--and --prefix '2 threads: ' EXPIRY_THREADS=2 $(FEWER_KILLS) $(SOCKET_TWO) \
 	--and --prefix 'slow: ' EXPIRYD=$(CURDIR)/$(B)/slow/expiryd EXPIRY_SLOW_MS=1 \
