@@ -93,7 +93,7 @@ secure() {
 
 # Without it the journal cannot tell each reboot from a restart.
 boot_id() {
-	! grep -e ProcSubset -e 'InaccessiblePaths=.*/proc' "$units/expiryd.service" \
+	! grep -e ^ProcSubset -e '^InaccessiblePaths=.*/proc' "$units/expiryd.service" \
 		"$user_units/expiryd.service"
 }
 
