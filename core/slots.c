@@ -37,23 +37,27 @@ static inline u32 *slots_list(struct slots *slots, u32 nr)
 	return &slots->free[nr % SLOTS_LISTS];
 }
 
-/* Lists some free slots of a table that is being compacted, if there are any. */
-static void list_some(struct slots *slots)
+/* Lists some free slots of a table that is being compacted, if there are any.
+ * Returns 0 or a page error.
+ */
+static int list_some(struct slots *slots)
 {
 	u32 steps = LIST_STEPS;
+	int err = 0;
 
-	while (!slots->listed && slots->known < slots->nr && steps--)
-		if (slots_list_next(slots))
-			break;
+	while (!err && !slots->listed && slots->known < slots->nr && steps--)
+		err = slots_list_next(slots);
+	return err;
 }
 
 u32 slots_reserve(struct slots *slots, struct slot **slotp)
 {
 	struct slot *page;
+	int err = 0;
 	u32 nr;
 
 	if (!slots->listed && unlikely(slots_is_compacting(slots)))
-		list_some(slots);
+		err = list_some(slots);
 	if (slots->listed) {
 		nr = *slots_list(slots, slots->listed - 1);
 		*slotp = slots_get(slots, nr);
@@ -63,10 +67,11 @@ u32 slots_reserve(struct slots *slots, struct slot **slotp)
 	page = core_page(slots->pages, nr / SLOTS_PER_PAGE);
 	if (unlikely(!page)) {
 		/* The table has room for the limit. It may be full if missing
-		 * pages have delayed its compaction.
+		 * pages have delayed its compaction: then the page that is
+		 * missing now has free slots, or others may be behind it.
 		 */
 		if (slots->pages->error == -ENOSPC)
-			slots->pages->error = -ENOMEM;
+			slots->pages->error = err ?: -ENOMEM;
 		return 0;
 	}
 	*slotp = page + nr % SLOTS_PER_PAGE;

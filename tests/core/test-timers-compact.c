@@ -324,6 +324,53 @@ static void a_scan_tried_again_ends(void **state)
 	}
 }
 
+/* A table whose compaction is held up grows to its last page. An ARM then waits for
+ * the page with free slots that is missing, rather than being refused.
+ */
+static void a_full_table_waits_for_its_pages(void **state)
+{
+	struct expiry_record record;
+	struct subject subject;
+	u64 cursor = 0;
+	u32 mode, armed;
+
+	(void)state;
+	for (mode = 0; mode < 2; mode++) {
+		struct slots *slots = &timers_of(&subject)->slots;
+		struct test_faults *faults = &subject.queue.faults;
+
+		subject_init(&subject, test_modes[mode]);
+		cancel_until_moving(&subject);
+		/* No timer moves, so that no other slot is listed. */
+		assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
+		cursor = 0;
+		for (armed = 0;; armed++) {
+			record = (struct expiry_record) {
+				.op = EXPIRY_OP_ARM,
+				.id = mode ? 2 * N + armed : 0,
+				.deadline_ns = FAR,
+			};
+			if (!slots->listed) {
+				test_pages_evict_one(&subject.queue.runs[TIMERS_PAGES_SLOTS],
+						     slots->known / SLOTS_PER_PAGE);
+				faults->error = -EAGAIN;
+				faults->fail_in = 1;
+			}
+			if (!timers_submit(timers_of(&subject), &record, 1, 0))
+				break;
+			assert_int_equal(record.status, 0);
+			assert_true(armed < N);
+		}
+		faults->fail_in = 0;
+		assert_true(armed > N / 4);
+		assert_int_equal(timers_submit(timers_of(&subject), &record, 1, 0),
+				 1);
+		assert_int_equal(record.status, 0);
+		assert_int_equal(timers_validate(timers_of(&subject)), 0);
+		subject_free(&subject);
+	}
+}
+
 /* Acknowledges deliveries in the order of the ids until only @left wait. */
 static void acknowledge_to(struct subject *subject, u32 left)
 {
@@ -484,6 +531,7 @@ int main(int argc, char **argv)
 		test_with_layouts(a_scan_lists_each_once),
 		test_with_layouts(a_scan_given_up),
 		test_with_layouts(a_scan_tried_again_ends),
+		test_with_layouts(a_full_table_waits_for_its_pages),
 		test_with_layouts(a_rewind_misses_none),
 		test_with_layouts(a_delivery_to_be_repeated_stays),
 		test_with_layouts(held_deliveries_move),
