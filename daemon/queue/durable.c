@@ -4,7 +4,6 @@
 #include <string.h>
 #include <time.h>
 
-#include "daemon/engine/engine.h"
 #include "daemon/loop/buffer.h"
 #include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
@@ -21,12 +20,6 @@
 
 /* A checkpoint begins when the journal has grown by as much. */
 #define CHECKPOINT_BYTES	(64ULL << 20)
-
-/* Rows of a checkpoint in one turn. */
-#define SCAN_ROWS	512U
-
-/* Rows of a checkpoint for each record of a commit. */
-#define SCAN_SHARE	2U
 
 /* Without requests the time is noted as often: a MONOTONIC timer is at most so
  * late after a loss of power.
@@ -263,6 +256,8 @@ int durable_init(struct durable *durable, struct context *context)
 	*durable = (struct durable) {
 		.context = context,
 		.helper.fd = -1,
+		.scan = { .context = context,
+			  .checkpoint = &durable->checkpoint },
 		.retry_after_ns = JOURNAL_RETRY_NS,
 		.tick.done = ticked,
 		.next_number = 1,
@@ -322,22 +317,9 @@ void durable_deinit(struct durable *durable)
 
 static void log_make(struct durable *durable, const struct queue *queue)
 {
-	struct journal_make make = durable_describe(queue);
+	struct journal_make make = rows_describe(queue);
 
 	journal_append_own(&durable->journal, queue->journal_number, &make);
-}
-
-struct journal_make durable_describe(const struct queue *queue)
-{
-	struct journal_make make = {
-		.op = JOURNAL_OP_MAKE,
-		.mode = queue->mode,
-		.clock_id = queue->clock_id,
-		.uid = queue->user->uid,
-	};
-
-	memcpy(make.name, queue->name, sizeof(make.name));
-	return make;
 }
 
 /* Returns why nothing can be logged now, or 0. -EAGAIN: less than @room is left. */
@@ -526,73 +508,7 @@ static void checkpoint_start(struct durable *durable)
 	checkpoint_begin(&durable->checkpoint,
 			 2 * JOURNAL_SEGMENT_MAX + CHECKPOINT_BYTES +
 				 RECORD * durable->rows);
-	durable->scan_rows = 0;
-	durable->scan_index = 0;
-	durable->scan_number = 0;
-	durable->cursor = 0;
-	durable->limit_number = durable->next_number;
-}
-
-/* Puts rows of one queue, up to @count. Returns whether it has more. */
-static bool scan_queue(struct durable *durable, struct queue *queue,
-		       uint32_t count)
-{
-	const struct engine_ops *ops = durable->context->engine->ops;
-	struct expiry_record rows[SCAN_ROWS];
-	struct journal_make make;
-	int n;
-
-	if (durable->scan_number != queue->journal_number) {
-		durable->scan_number = queue->journal_number;
-		durable->cursor = 0;
-		make = durable_describe(queue);
-		memcpy(&rows[0], &make, sizeof(make));
-		checkpoint_put(&durable->checkpoint, queue->journal_number,
-			       rows, 1);
-		return true;
-	}
-	n = ops->scan(queue->engine_queue, rows, count, &durable->cursor);
-	if (n < 0) {
-		checkpoint_abandon(&durable->checkpoint, n);
-		return true;
-	}
-	checkpoint_put(&durable->checkpoint, queue->journal_number, rows, n);
-	return durable->cursor;
-}
-
-/* Returns whether rows may be put now. Those of a checkpoint share the disk with
- * commits, whose flushes would wait for all that it has written. So while there are
- * commits it writes twice as much as they do.
- */
-static bool may_scan(const struct durable *durable)
-{
-	return durable->checkpoint.state == CHECKPOINT_SCANNING &&
-	       checkpoint_room(&durable->checkpoint) &&
-	       (durable->scan_rows || !durable->journal.committing);
-}
-
-/* Puts some rows of the checkpoint in progress. A queue that is younger than it is
- * in the journal as a whole.
- */
-static void scan(struct durable *durable)
-{
-	struct pool *pool = &durable->context->queues->pool;
-	uint32_t room = checkpoint_room(&durable->checkpoint);
-	struct queue *queue;
-
-	while (room && (queue = pool_at(pool, durable->scan_index))) {
-		if (queue->user && queue->journal_number &&
-		    queue->journal_number < durable->limit_number) {
-			if (scan_queue(durable, queue,
-				       min_u64(room, SCAN_ROWS)))
-				return;
-			room = 0;
-		}
-		durable->scan_number = 0;
-		durable->scan_index++;
-	}
-	if (room && !pool_at(pool, durable->scan_index))
-		checkpoint_end(&durable->checkpoint);
+	rows_begin(&durable->scan, durable->next_number);
 }
 
 /* Returns about how many bytes a checkpoint would have now. */
@@ -672,25 +588,23 @@ bool durable_turn(struct durable *durable)
 	    journal_pending(journal) == journal->acked)
 		return false;
 	now_ns = loop_now(&durable->context->loop, CLOCK_MONOTONIC);
-	if (may_scan(durable)) {
-		scan(durable);
-		durable->scan_rows -= min_u64(durable->scan_rows, SCAN_ROWS);
-	} else if (checkpoint->state == CHECKPOINT_NONE &&
-		   needs_checkpoint(durable, now_ns)) {
+	if (rows_may_be_put(&durable->scan))
+		rows_put(&durable->scan);
+	else if (checkpoint->state == CHECKPOINT_NONE &&
+		 needs_checkpoint(durable, now_ns))
 		checkpoint_start(durable);
-	}
 	checkpoint_turn(checkpoint);
 	if (now_ns - journal->clock_ns >= IDLE_CLOCK_NS)
 		durable->wants_clock = true;
 	release_names(durable, journal->durable);
 	length = journal->length;
 	wait_ns = journal_turn(journal, durable->wants_clock && durable->nr);
-	durable->scan_rows += SCAN_SHARE * (journal->length - length) / RECORD;
+	rows_note_commit(&durable->scan, journal->length - length);
 	durable->wants_clock = false;
 	if (durable->retry_ns > now_ns)
 		wait_ns = min_u64(wait_ns, durable->retry_ns - now_ns);
 	if (durable->nr)
 		wait_ns = min_u64(wait_ns, IDLE_CLOCK_NS);
 	durable_wait(durable, now_ns, wait_ns);
-	return may_scan(durable);
+	return rows_may_be_put(&durable->scan);
 }

@@ -18,6 +18,7 @@
 #include "daemon/journal/directory.h"
 #include "daemon/journal/helper.h"
 #include "daemon/journal/journal.h"
+#include "daemon/queue/rows.h"
 #include "daemon/util/list.h"
 
 struct buffer;
@@ -39,10 +40,7 @@ struct queue;
  * @wants_clock: expirations were sent, or the last CLOCK is old
  * @recounted_ns: when the timers were last counted because there was no room
  * @rows: of the last checkpoint, or timers at the start
- * @scan_rows: to be put while a commit is in progress
- * @scan_index: of the next queue in the pool; likewise @scan_number, @cursor: where
- *	in that queue, 0 = its beginning
- * @limit_number: queues from here on are younger than the checkpoint
+ * @scan: how far the one in progress is
  * @tick: wakes the loop, while @ticking, at @tick_ns; 0: it is being canceled
  *
  * @retry_ns, @recounted_ns and @tick_ns are on CLOCK_MONOTONIC.
@@ -67,11 +65,7 @@ struct durable {
 	uint64_t rows;
 	uint64_t retry_ns;
 	uint64_t retry_after_ns;
-	uint64_t scan_rows;
-	uint64_t scan_index;
-	uint64_t scan_number;
-	uint64_t cursor;
-	uint64_t limit_number;
+	struct rows scan;
 	struct loop_op tick;
 	bool ticking;
 	uint64_t tick_ns;
@@ -115,9 +109,6 @@ int durable_may_attach(const struct queue *queue);
 
 /* Notes the queue's new owner. What cannot be logged now is in the next checkpoint. */
 void durable_give(struct queue *queue);
-
-/* Returns the record that makes the queue anew. */
-struct journal_make durable_describe(const struct queue *queue);
 
 /* Returns whether the queue's end can be logged: 0, or the same errors. */
 int durable_may_drop(const struct queue *queue);

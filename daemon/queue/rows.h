@@ -1,0 +1,54 @@
+/* SPDX-License-Identifier: LGPL-2.1-or-later */
+/*
+ * The rows of a checkpoint: each durable queue of the thread, and its timers. They are
+ * taken in bounded steps, while requests go on.
+ */
+#ifndef DAEMON_ROWS_H
+#define DAEMON_ROWS_H
+
+#include <stdbool.h>
+#include <stdint.h>
+
+#include "daemon/journal/format.h"
+
+struct checkpoint;
+struct context;
+struct queue;
+
+/**
+ * struct rows - how far the checkpoint in progress is
+ * @context: const; likewise @checkpoint
+ * @share: rows to be put while a commit is in progress
+ * @index: of the next queue in the pool; likewise @number, @cursor: where in that
+ *	queue, 0 = its beginning
+ * @limit_number: queues from here on are younger than the checkpoint
+ */
+struct rows {
+	struct context *context;
+	struct checkpoint *checkpoint;
+	uint64_t share;
+	uint64_t index;
+	uint64_t number;
+	uint64_t cursor;
+	uint64_t limit_number;
+};
+
+/* Returns the record that makes the queue anew. */
+struct journal_make rows_describe(const struct queue *queue);
+
+/* Begins anew, for a checkpoint that has begun. */
+void rows_begin(struct rows *rows, uint64_t limit_number);
+
+/* Returns whether rows may be put now. Those of a checkpoint share the disk with
+ * commits, whose flushes would wait for all that it has written. So while there are
+ * commits it writes twice as much as they do.
+ */
+bool rows_may_be_put(const struct rows *rows);
+
+/* Puts some rows of the checkpoint in progress, and ends it behind the last one. */
+void rows_put(struct rows *rows);
+
+/* Notes @bytes of commits: rows may be put beside the next ones. */
+void rows_note_commit(struct rows *rows, uint64_t bytes);
+
+#endif /* DAEMON_ROWS_H */
