@@ -10,7 +10,8 @@
 
 #define ACK	EXPIRY_MODE_ACK
 #define KEYED	EXPIRY_MODE_KEYED
-#define N	4000U
+/* Enough for many pages: a table of four is too small to be compacted. */
+#define N	(CORE_PAGE_SHIFT > 12 ? 4000U << (CORE_PAGE_SHIFT - 12) : 4000U)
 #define FAR	(1000 * SECOND)
 
 /**
@@ -462,10 +463,14 @@ static void held_deliveries_move(void **state)
 	for (mode = 0; mode < ARRAY_SIZE(test_modes); mode++) {
 		subject_init(&subject, test_modes[mode]);
 		cancel_to(&subject, N / 3);
-		do {	/* a call may only look for the first */
+		do {	/* a call may only look for the first, or find one */
 			ret = timers_deliver(timers_of(&subject), records, 32,
 					     2 * FAR, true);
-		} while (!ret);
+			assert_true(ret >= 0);
+			if (ret == 1)
+				assert_int_equal(timers_restore(timers_of(&subject),
+								records, 1), 0);
+		} while (ret < 2);
 		assert_in_range(ret, 2, 32);
 		nr = ret / 2 * 2;
 		assert_int_equal(timers_restore(timers_of(&subject),
