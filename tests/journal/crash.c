@@ -6,7 +6,8 @@
  * At a random operation the disk dies, or an operation fails with -EIO or -ENOSPC.
  * Each of several random states that the disk may have then is recovered. The timers
  * must be those after some number of the requests in their order, not fewer than were
- * answered. One such state begins the next life. Files of a good state are damaged,
+ * answered. The machine may be started anew between two lives: deadlines on BOOTTIME
+ * move then. One such state begins the next life. Files of a good state are damaged,
  * too: recovery must refuse them.
  *
  * usage: crash [SEED [STATES]]; prints TAP.
@@ -24,12 +25,12 @@
 #include "daemon/journal/recovery.h"
 #include "daemon/util/util.h"
 #include "tests/journal/model.h"
+#include "tests/journal/recovered.h"
 #include "tests/journal/simulated-disk.h"
 
 #define OPS_MAX		4096U	/* requests of a life */
 #define LIFE_STEPS	500U
 #define VARIANTS	12U	/* states of the disk for each crash */
-#define BLOCKS		1024U
 #define BATCH		5U
 #define LIVES		12U	/* after which a new disk is begun */
 
@@ -44,6 +45,8 @@ struct step {
  * @jobs: started and not run; likewise @commit
  * @scan_queue: where the checkpoint is; likewise @scan_id, @scan_numbers
  * @wants_checkpoint: one failed, or the journal mends
+ * @model: with deadlines on REALTIME, which no reboot moves; the journal has them on
+ *	BOOTTIME
  * @last: number of the segment that it may go on with, 0 = none
  * @stat: what the journal counts; @checkpoints, @failures: what its events tell of that;
  *	@commits, @records: what the disk has taken
@@ -63,19 +66,11 @@ struct life {
 	uint64_t scan_numbers[QUEUES];
 	bool wants_checkpoint;
 	uint64_t last;
-	uint64_t now_ns;
 	struct journal_stat stat;
 	uint64_t checkpoints;
 	uint64_t failures;
 	uint64_t commits;
 	uint64_t records;
-};
-
-/* A block of the stream, as recovery saw it. */
-struct seen {
-	struct journal_file file;
-	uint64_t offset;
-	uint64_t lsn;
 };
 
 static struct {
@@ -91,9 +86,13 @@ static struct {
 	uint64_t ended;
 	uint64_t at_rest;
 	uint64_t interval_ns;
-	struct seen seen[BLOCKS];
-	uint32_t nr_seen;
+	uint64_t now_ns;
+	uint64_t boot_ns;
+	uint64_t reboots;
+	uint8_t boot_id[16];
 } run;
+
+static struct recovered recovered;
 
 static uint64_t random_below(uint64_t limit)
 {
@@ -194,9 +193,9 @@ static void failed(struct journal *journal, int error)
 
 static void clocks(struct journal *journal, uint64_t ns[3])
 {
-	struct life *life = container_of(journal, struct life, journal);
-
-	ns[0] = ns[1] = ns[2] = life->now_ns;
+	(void)journal;
+	ns[0] = run.now_ns;
+	ns[1] = ns[2] = run.now_ns - run.boot_ns;
 }
 
 static const struct journal_events events = {
@@ -218,9 +217,15 @@ static void append(struct life *life, uint64_t number,
 		   const struct expiry_record *records, uint32_t count)
 {
 	bool is_own = records[count - 1].op >= JOURNAL_OP_SEGMENT;
+	struct expiry_record moved[BATCH];
 	uint32_t i;
 
-	journal_append(&life->journal, number, records, count - is_own);
+	assert(count <= BATCH);
+	for (i = 0; i < count - is_own; i++) {
+		moved[i] = records[i];
+		moved[i].deadline_ns -= run.boot_ns;
+	}
+	journal_append(&life->journal, number, moved, count - is_own);
 	if (is_own)
 		journal_append_own(&life->journal, number,
 				   &records[count - 1]);
@@ -320,7 +325,7 @@ static void scan(struct life *life)
 			.op = EXPIRY_OP_QUERY,
 			.period_ms = timer->period_ms,
 			.id = life->scan_id + 1,
-			.deadline_ns = timer->deadline_ns,
+			.deadline_ns = timer->deadline_ns - run.boot_ns,
 			.cookie = timer->cookie,
 		};
 
@@ -396,7 +401,7 @@ static void step(struct life *life)
 		checkpoint_step(life);
 		break;
 	case 6:
-		life->now_ns += random_below(400000000);
+		run.now_ns += random_below(400000000);
 		/* fall through */
 	default:
 		journal_turn(&life->journal, !random_below(4));
@@ -405,53 +410,6 @@ static void step(struct life *life)
 }
 
 /* --------------------------------------------------------------- recovering */
-
-static int visit(void *data, const struct recovery_place *place,
-		 const struct expiry_record *record)
-{
-	struct seen *last = run.nr_seen ? &run.seen[run.nr_seen - 1] : NULL;
-
-	if (!last || last->offset != place->offset ||
-	    memcmp(&last->file, &place->file, sizeof(last->file))) {
-		assert(run.nr_seen < BLOCKS);
-		run.seen[run.nr_seen++] = (struct seen) {
-			.file = place->file,
-			.offset = place->offset,
-			.lsn = place->lsn,
-		};
-	}
-	if (record->op >= JOURNAL_OP_SEGMENT && record->op <= JOURNAL_OP_QUEUE)
-		return 0;
-	/* The checkpoint lacks a queue that was dropped before it began, and the
-	 * block that gathered then may have records of it.
-	 */
-	model_apply(data, place->queue, record);
-	return 0;
-}
-
-/* Recovers the disk's stream into @model. */
-static int recover(struct sim_disk *disk, struct recovery *recovery,
-		   struct model *model)
-{
-	int r;
-
-	model_init(model);
-	run.nr_seen = 0;
-	r = recovery_open(recovery, &disk->disk, 0, false);
-	return r ? r : recovery_replay(recovery, visit, model);
-}
-
-static const char *place_text(const struct recovery *recovery)
-{
-	static char text[JOURNAL_NAME + 64];
-	char name[JOURNAL_NAME];
-
-	journal_name(name, &recovery->fault, false);
-	snprintf(text, sizeof(text), "%s at %" PRIu64 ": %s", name,
-		 recovery->fault_offset,
-		 recovery->why ? recovery->why : "?");
-	return text;
-}
 
 /* Returns how many requests the recovered state is that of. */
 static uint32_t find_prefix(const struct life *life, uint64_t hash,
@@ -476,72 +434,20 @@ static void check_state(const struct life *life, struct sim_disk *disk,
 			bool kill)
 {
 	struct recovery recovery;
-	struct model model;
 	int r;
 
 	sim_disk_copy(disk, life->disk);
 	sim_disk_crash(disk, &run.random, kill);
 	run.states++;
-	r = recover(disk, &recovery, &model);
+	r = recover(&recovered, disk, &recovery);
 	if (r < 0)
-		fail("recovery: %s (%s)", strerror(-r), place_text(&recovery));
-	find_prefix(life, model_hash(&model),
+		fail("recovery: %s (%s)", strerror(-r),
+		     recovered_fault(&recovery));
+	find_prefix(life, model_hash(&recovered.model),
 		    kill ? life->journal.acked :
 		    run.interval_ns ? life->journal.durable :
 				      life->journal.acked);
 	recovery_close(&recovery);
-}
-
-/* Returns whether a segment has a block that counts: from @start on. */
-static bool counts(const struct journal_file *file, uint64_t start)
-{
-	uint32_t i;
-
-	for (i = 0; i < run.nr_seen; i++)
-		if (!memcmp(&run.seen[i].file, file, sizeof(*file)) &&
-		    run.seen[i].lsn && run.seen[i].lsn >= start)
-			return true;
-	return false;
-}
-
-/* Returns the last block of all segments, 0 if there is none. */
-static uint64_t last_block(void)
-{
-	uint64_t last = 0;
-	uint32_t i;
-
-	for (i = 0; i < run.nr_seen; i++)
-		if (run.seen[i].file.kind == JOURNAL_SEGMENT &&
-		    run.seen[i].lsn > last)
-			last = run.seen[i].lsn;
-	return last;
-}
-
-/* Returns whether a later segment has a block behind this one. */
-static bool is_followed(const struct seen *seen)
-{
-	uint32_t i;
-
-	for (i = 0; i < run.nr_seen; i++)
-		if (run.seen[i].file.kind == JOURNAL_SEGMENT &&
-		    run.seen[i].file.number > seen->file.number &&
-		    run.seen[i].lsn > seen->lsn)
-			return true;
-	return false;
-}
-
-/* Returns whether recovery has to notice that @seen is damaged, or its file lost. The
- * last block of all may look like a torn write.
- */
-static bool is_noticed(const struct seen *seen, bool remove, uint64_t start)
-{
-	if (seen->file.kind == JOURNAL_CHECKPOINT)
-		return !remove;
-	if (remove)
-		return counts(&seen->file, start) && is_followed(seen);
-	if (!seen->offset)
-		return counts(&seen->file, start);
-	return seen->lsn >= start && seen->lsn != last_block();
 }
 
 /* Damages a block of a good state, or removes a file: unless it has nothing that
@@ -554,18 +460,17 @@ static void check_damage(const struct sim_disk *good)
 	struct recovery recovery;
 	const struct seen *seen;
 	char name[JOURNAL_NAME];
-	struct model model;
 	int r;
 
 	if (!disk.store)
 		sim_disk_init(&disk);
 	sim_disk_copy(&disk, good);
-	recover(&disk, &recovery, &model);
+	recover(&recovered, &disk, &recovery);
 	recovery_close(&recovery);
-	if (!run.nr_seen)
+	if (!recovered.nr_seen)
 		return;
-	seen = &run.seen[random_below(run.nr_seen)];
-	if (!is_noticed(seen, remove, recovery.start.lsn))
+	seen = &recovered.seen[random_below(recovered.nr_seen)];
+	if (!recovered_needs(&recovered, seen, remove, recovery.start.lsn))
 		return;
 	journal_name(name, &seen->file, false);
 	if (remove)
@@ -574,11 +479,35 @@ static void check_damage(const struct sim_disk *good)
 		sim_disk_damage(&disk, name, seen->offset / SECTOR,
 				&run.random);
 	run.damaged++;
-	r = recover(&disk, &recovery, &model);
+	r = recover(&recovered, &disk, &recovery);
 	recovery_close(&recovery);
 	if (r != -EBADMSG)
 		fail("%s of %s was not noticed: %d", remove ? "the loss" : "damage",
 		     name, r);
+}
+
+/* Starts the machine anew. */
+static void reboot(void)
+{
+	run.reboots++;
+	run.now_ns += 1 + random_below(60000000000);
+	run.boot_ns = run.now_ns;
+	run.now_ns += random_below(20000000000);
+	memcpy(run.boot_id, &run.reboots, sizeof(run.reboots));
+}
+
+/* Returns how deadlines of the journal move. */
+static struct journal_shift shift_of(const struct recovery *recovery)
+{
+	const uint64_t *then = recovery->clock.ns;
+	struct journal_shift shift = { 0 };
+
+	if (!recovery->has_clock ||
+	    !memcmp(recovery->boot_id, run.boot_id, sizeof(run.boot_id)))
+		return shift;
+	shift.op = JOURNAL_OP_SHIFT;
+	shift.by_ns[0] = shift.by_ns[1] = then[0] - then[2] - run.boot_ns;
+	return shift;
 }
 
 /* Begins a life from the disk as it is. */
@@ -594,19 +523,23 @@ static void life_begin(struct life *life, struct sim_disk *disk)
 		.segment_max = 16384,
 		.block_max = 2048,
 	};
-	const struct journal_shift none = { 0 };
+	struct journal_shift shift;
 	struct recovery recovery;
 	int r;
 
 	*life = (struct life) {
 		.disk = disk,
 		.runner = { .start = sim_start, .commit = sim_commit },
-		.now_ns = 1000000000,
 		.nr_steps = 1,
 	};
-	r = recover(disk, &recovery, &life->model);
+	r = recover(&recovered, disk, &recovery);
 	if (r < 0)
-		fail("start: %s (%s)", strerror(-r), place_text(&recovery));
+		fail("start: %s (%s)", strerror(-r), recovered_fault(&recovery));
+	life->model = recovered.model;
+	if (!random_below(2))
+		reboot();
+	shift = shift_of(&recovery);
+	memcpy(config.boot_id, run.boot_id, sizeof(config.boot_id));
 	life->steps[0].hash = model_hash(&life->model);
 	disk->crash_at = 2 + random_below(300);
 	if (!random_below(3)) {
@@ -620,7 +553,7 @@ static void life_begin(struct life *life, struct sim_disk *disk)
 	r = recovery_clean(&recovery);
 	if (r < 0 && !disk->is_dead && disk->operations != disk->fail_at)
 		fail("cleaning: %s", strerror(-r));
-	r = journal_init(&life->journal, &config, &recovery, &none);
+	r = journal_init(&life->journal, &config, &recovery, &shift);
 	if (!r)
 		r = checkpoint_init(&life->checkpoint, &life->journal, 1024,
 				    recovery.checkpoint);
@@ -651,6 +584,8 @@ static void run_disk(uint64_t seed)
 	run.seed = seed;
 	run.random = seed;
 	run.interval_ns = random_below(3) ? 0 : 100000000;
+	run.boot_ns = 1000000000;
+	run.now_ns = 2000000000;
 	if (!state.store)
 		sim_disk_init(&state);
 	sim_disk_deinit(&disk);
@@ -686,11 +621,11 @@ int main(int argc, char **argv)
 	if (!run.at_rest)
 		fail("no disk was at rest");
 	printf("# %" PRIu64 " states of %" PRIu64 " crashes, %" PRIu64
-	       " checkpoints, %" PRIu64 " failures, %" PRIu64
+	       " reboots, %" PRIu64 " checkpoints, %" PRIu64 " failures, %" PRIu64
 	       " damaged, %" PRIu64 " segments gone on with, %" PRIu64
 	       " batches without space, %" PRIu64
 	       " sizes compared, seeds to %" PRIu64 "\n",
-	       run.states, run.crashes, run.checkpoints, run.failures,
+	       run.states, run.crashes, run.reboots, run.checkpoints, run.failures,
 	       run.damaged, run.resumed, run.ended, run.at_rest, seed - 1);
 	puts("ok 1 - after each crash the timers are those after some requests, with all that were answered");
 	return 0;

@@ -39,6 +39,15 @@ uint64_t model_hash(const struct model *model)
 	return hash;
 }
 
+void model_move(struct model *model, uint64_t by_ns)
+{
+	uint32_t q, i;
+
+	for (q = 0; q < QUEUES; q++)
+		for (i = 0; i < IDS; i++)
+			model->queues[q].timers[i].deadline_ns += by_ns;
+}
+
 static struct queue *model_queue(struct model *model, uint64_t number)
 {
 	uint32_t q;

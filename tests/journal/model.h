@@ -34,6 +34,9 @@ void model_init(struct model *model);
 /* Returns a number that differs, but for chance, between any two states. */
 uint64_t model_hash(const struct model *model);
 
+/* Moves all deadlines. */
+void model_move(struct model *model, uint64_t by_ns);
+
 /* Applies a record of the journal. Returns false if it makes no sense. */
 bool model_apply(struct model *model, uint64_t number,
 		 const struct expiry_record *record);
