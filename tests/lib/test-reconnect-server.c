@@ -286,7 +286,7 @@ static void silent_server(void **state)
 	struct expiry_record record = reconnect_request(EXPIRY_OP_QUERY, 1);
 	struct fake server;
 	struct expiry *h;
-	int i;
+	int i, ret;
 
 	(void)state;
 	sem_init(&go, 0, 0);
@@ -296,7 +296,13 @@ static void silent_server(void **state)
 	assert_int_equal(expiry_next(h, &record, 1), 0);
 	sem_post(&go);
 	wait_for_another(h);
-	assert_int_equal(expiry_submit(h, &record, 1), 1);
+	/* The machine may stand still for longer than the limit, too. */
+	for (i = 0; i < 50; i++) {
+		ret = expiry_submit(h, &record, 1);
+		if (ret != -ETIMEDOUT)
+			break;
+	}
+	assert_int_equal(ret, 1);
 	reconnect_end(&server, h);
 	sem_destroy(&go);
 }
