@@ -5,7 +5,7 @@
  * at random, and the boundaries of 64 bits.
  */
 #include "support.h"
-#include "core/bheap_radix_pages.h"
+#include "bheap_radix_pages.h"
 
 /* FAN to the power of @level: 0 is 2^64. */
 static u64 span(u32 level)
