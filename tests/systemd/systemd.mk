@@ -22,10 +22,11 @@ check-systemd: all $(SYSTEMD_PROGRAMS) ## the service under systemd: kills, upgr
 	@tests/systemd/check $(or $(SUITE),$(OWN_SUITE)) um $(SYSTEMD_KERNEL)
 
 # Durable queues over reboots, then one on a disk that must lose some.
-check-reboots: all ## durable queues over reboots and losses of power of a machine with systemd (ten minutes)
+check-reboots: all ## durable queues over reboots and losses of power of a machine with systemd (fifteen minutes)
 	@$(call uml-make,$(SYSTEMD_KERNEL)) module
 	@tests/systemd/check $(or $(SUITE),$(OWN_SUITE)) um $(SYSTEMD_KERNEL) \
 		'tests/systemd/reboot --engine embedded' \
+		'tests/systemd/reboot --engine kernel' \
 		'tests/systemd/reboot --canary'
 
 # Emulated, with fewer kills.
