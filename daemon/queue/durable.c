@@ -21,11 +21,6 @@
 /* A checkpoint begins when the journal has grown by as much. */
 #define CHECKPOINT_BYTES	(64ULL << 20)
 
-/* Without requests the time is noted as often: a MONOTONIC timer is at most so
- * late after a loss of power.
- */
-#define IDLE_CLOCK_NS	60000000000ULL
-
 /* Least time between two counts of the timers while there is no room. */
 #define RECOUNT_NS	1000000000ULL
 
@@ -594,7 +589,7 @@ bool durable_turn(struct durable *durable)
 		 needs_checkpoint(durable, now_ns))
 		checkpoint_start(durable);
 	checkpoint_turn(checkpoint);
-	if (now_ns - journal->clock_ns >= IDLE_CLOCK_NS)
+	if (now_ns - journal->clock_ns >= RESTORE_CLOCK_NS)
 		durable->wants_clock = true;
 	release_names(durable, journal->durable);
 	length = journal->length;
@@ -604,7 +599,7 @@ bool durable_turn(struct durable *durable)
 	if (durable->retry_ns > now_ns)
 		wait_ns = min_u64(wait_ns, durable->retry_ns - now_ns);
 	if (durable->nr)
-		wait_ns = min_u64(wait_ns, IDLE_CLOCK_NS);
+		wait_ns = min_u64(wait_ns, RESTORE_CLOCK_NS);
 	durable_wait(durable, now_ns, wait_ns);
 	return rows_may_be_put(&durable->scan);
 }

@@ -99,7 +99,8 @@ static int64_t shift_of(const struct restore *restore,
 }
 
 /* Sets until when expirations may have been delivered. Deliveries do not wait for the
- * journal, so after a crash that may be all that was due.
+ * journal, so after a crash that may be all that was due. MONOTONIC goes on from the
+ * journal's last time, and the machine may have run for longer.
  */
 static void set_late(struct restore *restore, const struct recovery *recovery)
 {
@@ -113,6 +114,8 @@ static void set_late(struct restore *restore, const struct recovery *recovery)
 	for (i = 0; recovery->has_clock && i < LOOP_CLOCKS; i++) {
 		until_ns = is_clean ? journal_move(recovery->clock.ns[i], by_ns[i]) :
 				      restore->now_ns[i];
+		if (i == 1 && !is_clean && restore->shift.op)
+			until_ns += RESTORE_CLOCK_NS;
 		/* Deadlines from before the clock was 0 are 0 now. */
 		restore->late_ns[i] = until_ns ? until_ns : 1;
 	}

@@ -17,6 +17,11 @@ struct queue;
 
 #define RESTORE_BATCH	512U
 
+/* The journal has the time as often, also without requests: a MONOTONIC timer is at most
+ * so late after a loss of power.
+ */
+#define RESTORE_CLOCK_NS	60000000000ULL
+
 /**
  * struct restore - a start
  * @boot_id: of this start of the machine
