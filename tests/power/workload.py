@@ -80,9 +80,9 @@ class Queue:
         rounds had been answered and no more than one other begun."""
         return self.judge_sum(sum_of(rows), answered)
 
-    def judge_sum(self, seen, answered):
-        """The same by the sum of the rows."""
-        most = self.round_ends[min(answered + 1, len(self.round_ends) - 1)]
+    def judge_sum(self, seen, answered, later=1):
+        """The same by the sum of the rows. @later: rounds that may have been sent since"""
+        most = self.round_ends[min(answered + later, len(self.round_ends) - 1)]
         allowed = self.sums[self.round_ends[answered]:most + 1]
         if seen in allowed:
             return None
