@@ -1,12 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include "bounds.h"
 
-/* Of struct bounds' given; generations stay below. */
-#define NOT_LIVE	0x80000000U
-
-/* An odd number, and its inverse under multiplication. */
+/* An odd number: products with it do not repeat. */
 #define KEY_FACTOR	0x9e3779b97f4a7c15ULL
-#define KEY_INVERSE	0xf1de83e19937733dULL
 
 #define DROP_STEPS	512U	/* as the embedded engine */
 
@@ -20,18 +16,17 @@ void bounds_init(struct bounds *bounds, const struct bheap_layout *layout,
 {
 	u32 i;
 
-	static_assert(KEY_FACTOR * KEY_INVERSE == 1, "one undoes the other");
 	memset(bounds, 0, sizeof(*bounds));
 	subject_init(&bounds->subject, layout, keyed, nr_max);
 	/* Populate the memory: page faults are not the queue's cost. */
 	bench_populate(bounds->subject.memory, bounds->subject.size);
 	bounds->nr_max = nr_max;
-	bounds->given = bench_map(sizeof(*bounds->given) * (nr_max + 1));
+	bounds->ids = bench_map(sizeof(*bounds->ids) * (nr_max + 1));
 	bounds->deadlines = bench_map(sizeof(*bounds->deadlines) *
 				      (nr_max + 1));
 	bounds->random = 1;
 	for (i = 1; i <= nr_max; i++)
-		bounds->given[i] = NOT_LIVE | (i + 1);
+		bounds->deadlines[i] = i + 1;
 	bounds->free = 1;
 	increments_init(&bounds->increments);
 	measure_open(&bounds->subject);
@@ -40,8 +35,7 @@ void bounds_init(struct bounds *bounds, const struct bheap_layout *layout,
 void bounds_deinit(struct bounds *bounds)
 {
 	measure_close();
-	bench_unmap(bounds->given,
-		    sizeof(*bounds->given) * (bounds->nr_max + 1));
+	bench_unmap(bounds->ids, sizeof(*bounds->ids) * (bounds->nr_max + 1));
 	bench_unmap(bounds->deadlines,
 		    sizeof(*bounds->deadlines) * (bounds->nr_max + 1));
 	subject_deinit(&bounds->subject);
@@ -51,39 +45,29 @@ void bounds_deinit(struct bounds *bounds)
  * Who is live
  */
 
-static u64 id_of(const struct bounds *bounds, u32 who)
-{
-	return bounds->subject.keyed ? who * KEY_FACTOR :
-				       (u64)bounds->given[who] << 32 | who;
-}
-
-static u32 who_has(const struct bounds *bounds, u64 id)
-{
-	return bounds->subject.keyed ? id * KEY_INVERSE : (u32)id;
-}
-
 static u32 any_live(struct bounds *bounds)
 {
 	u32 who;
 
 	do {
 		who = 1 + bench_below(&bounds->random, bounds->nr_max);
-	} while (bounds->given[who] & NOT_LIVE);
+	} while (!bounds->ids[who]);
 	return who;
 }
 
 static void is_dead(struct bounds *bounds, u32 who)
 {
-	bounds->given[who] = NOT_LIVE | bounds->free;
+	bounds->ids[who] = 0;
+	bounds->deadlines[who] = bounds->free;
 	bounds->free = who;
 	bounds->nr--;
 }
 
 static void is_live(struct bounds *bounds, const struct expiry_record *record)
 {
-	u32 who = who_has(bounds, record->id);
+	u32 who = record->cookie;
 
-	bounds->given[who] = bounds->subject.keyed ? 0 : record->id >> 32;
+	bounds->ids[who] = record->id;
 	bounds->deadlines[who] = record->deadline_ns;
 	bounds->nr++;
 }
@@ -101,11 +85,10 @@ static void make_arm(struct bounds *bounds, struct expiry_record *record)
 		.deadline_ns = bounds->now_ns + 1 +
 			       increments_next(&bounds->increments,
 					       &bounds->random),
+		.id = bounds->subject.keyed ? who * KEY_FACTOR : 0,
+		.cookie = who,
 	};
-	if (!bounds->subject.keyed)
-		return;
-	record->id = who * KEY_FACTOR;
-	bounds->free = bounds->given[who] & ~NOT_LIVE;
+	bounds->free = bounds->deadlines[who];
 }
 
 static void make_cancel(struct bounds *bounds, struct expiry_record *record)
@@ -114,7 +97,7 @@ static void make_cancel(struct bounds *bounds, struct expiry_record *record)
 
 	*record = (struct expiry_record) {
 		.op = EXPIRY_OP_CANCEL,
-		.id = id_of(bounds, who),
+		.id = bounds->ids[who],
 	};
 	is_dead(bounds, who);
 }
@@ -137,7 +120,7 @@ static void make_refresh(struct bounds *bounds, struct expiry_record *record,
 						  *deadline - from_ns);
 	*record = (struct expiry_record) {
 		.op = EXPIRY_OP_REFRESH,
-		.id = id_of(bounds, who),
+		.id = bounds->ids[who],
 		.deadline_ns = *deadline,
 	};
 }
@@ -179,9 +162,10 @@ static void delivered(struct bounds *bounds,
 	if (count < 0)
 		die("timers_deliver() failed: %d", count);
 	for (i = 0; i < count; i++) {
-		u32 who = who_has(bounds, records[i].id);
+		u32 who = records[i].cookie;
 
-		if (records[i].deadline_ns < bounds->now_ns ||
+		if (records[i].id != bounds->ids[who] ||
+		    records[i].deadline_ns < bounds->now_ns ||
 		    records[i].deadline_ns != bounds->deadlines[who])
 			die("delivered out of order, or another timer");
 		bounds->now_ns = records[i].deadline_ns;

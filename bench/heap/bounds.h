@@ -56,20 +56,20 @@ extern const char *const op_names[OP_NR];
 /**
  * struct bounds - a queue and the state of its timers
  * @nr: live timers; @nr_max: most timers
- * @given: by timer, from 1: the upper half of its id
- * @deadlines: by timer
+ * @ids: by timer, from 1: 0 if it is not live
+ * @deadlines: by timer; of one that is not live the next such timer
  * @now_ns: deadline of the last delivery
- * @free: a timer of a keyed queue that is not live
+ * @free: a timer that is not live
  * @seen: by op and unit
  *
- * For a timer that is not live @given is NOT_LIVE and, on a keyed queue, the
- * next such timer.
+ * A timer's number is its cookie. A slot of an id does not tell it: when timers have
+ * moved, two live ones may have been armed in the same slot.
  */
 struct bounds {
 	struct subject subject;
 	u32 nr;
 	u32 nr_max;
-	u32 *given;
+	u64 *ids;
 	u64 *deadlines;
 	u64 now_ns;
 	uint64_t random;
