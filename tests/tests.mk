@@ -59,7 +59,7 @@ $(B)/tests/core/soak-%: $(SOAK_SOURCES) $(wildcard core/*.h tests/core/*.h)
 
 include tests/fuzz/fuzz.mk tests/proof/proof.mk tests/mutate/mutate.mk tests/sim/sim.mk \
 	tests/static/static.mk tests/clients/clients.mk tests/journal/journal.mk tests/power/power.mk \
-	tests/failover/failover.mk
+	tests/failover/failover.mk tests/model/model.mk
 
 # The library's tests know it as a program does: by its header and its .so.
 $(B)/tests/lib/%: $(B)/obj/plain/tests/lib/%.o \
