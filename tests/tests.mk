@@ -6,7 +6,7 @@
 RESULTS := $(B)/check/results
 # Tests mostly wait: more programs at a time than there are processors.
 JOBS ?= $(shell echo $$((3 * $$(nproc))))
-RUN_TESTS = mkdir -p $(dir $(RESULTS)) && tests/run --jobs $(JOBS) --results $(RESULTS)
+RUN_TESTS = tests/run --jobs $(JOBS) --results $(RESULTS)
 
 CORE_TESTS := $(patsubst tests/core/%.c,%,$(wildcard tests/core/test-*.c))
 CORE_SUPPORT := $(wildcard tests/core/support*.c)
@@ -298,8 +298,10 @@ check-abi: $(B)/libexpiry.so.0 ## programs built with an earlier libexpiry run w
 check-socket: $(SOCKET_NEEDS) ## the daemon as an independent client sees it
 	@$(RUN_TESTS) $(SOCKET_GROUP)
 
-check-disk-errors: $(SOCKET_NEEDS) ## each call about the journal's files fails in turn (half an hour)
-	@EXPIRY_TEST_TRIES=1000000 $(RUN_TESTS) --timeout 3600 tests/socket/test-disk-errors.py
+# All of them.
+TRIES ?= 1000000
+check-disk-errors: $(SOCKET_NEEDS) ## each call about the journal's files fails in turn (half an hour), TRIES=N of each kind
+	@EXPIRY_TEST_TRIES=$(TRIES) $(RUN_TESTS) --timeout 3600 tests/socket/test-disk-errors.py
 
 KILLS ?= 500
 KILLS_TEST = EXPIRY_TEST_KILLS=$(KILLS) EXPIRY_TEST_SEED=$(or $(SEED),1) \
