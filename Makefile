@@ -41,6 +41,9 @@ JANSSON_LIBS = $(shell pkg-config --libs jansson)
 SYSTEMD_LIBS = $(shell pkg-config --libs libsystemd)
 MICROHTTPD_LIBS := $(shell pkg-config --libs libmicrohttpd 2>/dev/null)
 
+# $(call quick,OPTIONS): those of a look, QUICK=1, for make bench-...
+quick = $(if $(QUICK),$(1))
+
 # Links the objects and archives among the prerequisites; $(1) are more libraries.
 define link
 	@mkdir -p $(@D)

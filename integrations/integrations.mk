@@ -28,4 +28,4 @@ $(CELERY)/installed:
 
 bench-celery: $(B)/expiryd $(CELERY)/installed ## TASKS=100000 tasks with an ETA: Celery alone, with a sorted set, with expiry
 	@$(CELERY)/bin/python -B integrations/celery/bench/bench.py \
-		$(if $(QUICK),--quick,$(TASKS))
+		$(or $(call quick,--quick),$(TASKS))

@@ -89,32 +89,32 @@ bench-quick: all $(BENCH_DAEMON)/library $(B)/bench/heap/timers-core ## rates an
 	@bench/daemon/run quick
 
 bench-clients: all $(BENCH_DAEMON)/client-c ## processor time of the clients of each language, beside libexpiry and Redis'; PEERS=1 with go-redis from the module proxy
-	@bench/daemon/run clients
+	@bench/daemon/run clients $(call quick,--rounds 1)
 
 bench-lateness: all $(BENCH_DAEMON)/lateness ## how late expirations come, beside a timerfd's
-	@bench/daemon/run lateness
+	@bench/daemon/run lateness $(call quick,--quick)
 
 bench-connections: all $(addprefix $(BENCH_DAEMON)/,expiry churn) ## one client beside 15,000 idle ones, and ten million that come and go
-	@bench/daemon/run connections
+	@bench/daemon/run connections $(call quick,--rounds 2 --visits 5)
 
 bench-isolation: all $(addprefix $(BENCH_DAEMON)/,victim abuser) ## a victim beside abusers: how much of their load it notices
-	@bench/daemon/run isolation
+	@bench/daemon/run isolation $(call quick,--rounds 1)
 
 bench-durable: all $(BENCH_DURABLE) $(B)/bench/heap/timers-core \
 		$(addprefix $(BENCH_DAEMON)/,expiry redis beanstalk) ## durable queues beside others, and beside databases; QUICK=1 in two minutes
-	@bench/daemon/run durable $(if $(QUICK),--quick)
+	@bench/daemon/run durable $(call quick,--quick)
 
 bench-instructions: $(B)/expiryd ## instructions of the daemon a request, counted by valgrind; BASE=COMMIT beside it
 	@bench/daemon/instructions $(if $(BASE),--base $(BASE))
 
 bench-histograms: all $(BENCH_DAEMON)/no-histograms $(BENCH_DAEMON)/expiry ## what the histograms cost that are always on
-	@bench/daemon/run histograms
+	@bench/daemon/run histograms $(call quick,--rounds 1)
 
 bench-overload: all $(BENCH_DAEMON)/overload ## goodput and punctuality from half to ten times its capacity
-	@bench/daemon/run overload
+	@bench/daemon/run overload $(call quick,--daemons 1 --rounds 1)
 
 bench-threads: all $(addprefix $(BENCH_DAEMON)/,echo expiry scaling) ## two threads of the daemon beside one, two queues and one
-	@bench/daemon/run threads
+	@bench/daemon/run threads $(call quick,--rounds 1)
 
 bench: all $(BENCH_DAEMON_PROGRAMS) $(B)/bench/heap/timers-core ## the daemon beside an echo, Redis, beanstalkd, libevent and libev
-	@bench/daemon/run capacity
+	@bench/daemon/run capacity $(call quick,--quick)

@@ -5,4 +5,4 @@
 .PHONY: bench-figures
 bench-figures: $(B)/expiryd $(HEAP_PROGRAMS) $(PAPER)/trace-16 $(PAPER_BITS) \
 		$(BENCH_DAEMON)/expiry ## the figures that the core aims at, ok or MISSED; BASE=COMMIT beside its daemon, QUICK=1
-	@bench/figures/run $(if $(QUICK),--quick) $(if $(BASE),--base $(BASE))
+	@bench/figures/run $(call quick,--quick) $(if $(BASE),--base $(BASE))

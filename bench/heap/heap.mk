@@ -45,7 +45,7 @@ $(HEAP)/bounds-watched: $(call objects,plain,$(HEAP_BOUNDS) \
 
 .PHONY: bench-heap
 bench-heap: $(HEAP_PROGRAMS) ## the heap beside others, and its bounds, in twelve minutes
-	@bench/heap/run
+	@bench/heap/run $(call quick,--quick)
 
 # Its test.
 HEAP_TESTS := $(B)/tests/bench/test-heaps

@@ -29,4 +29,4 @@ $(TIMERS_TESTS): $(call objects,plain,tests/bench/test-timers.c) \
 
 .PHONY: bench-heap-instructions
 bench-heap-instructions: $(HEAP)/timers ## instructions an operation, counted by valgrind
-	@bench/heap/instructions
+	@bench/heap/instructions $(call quick,-t 10000 -o 4096)

@@ -18,20 +18,20 @@ $(BENCH_KERNEL)/speed: $(call objects,plain,bench/kernel/peer-expiry.c \
 .PHONY: bench-kernel bench-kernel-daemon bench-swap bench-swap-module bench-waits
 
 bench-kernel: $(BENCH_KERNEL)/speed uml-module-fast module ## batches, pageable memory, timerfd and POSIX timers, in kernels
-	@bench/kernel/run speed --uml $(UML_FAST_KERNEL) --vm $(KREL)
+	@bench/kernel/run speed $(call quick,--quick) --uml $(UML_FAST_KERNEL) --vm $(KREL)
 
 bench-kernel-daemon: all $(B)/bench/daemon/echo $(B)/bench/daemon/expiry \
 		uml-module-fast module ## the daemon with the module's engine and its own beside an echo, in kernels
 	@mkdir -p $(BENCH_KERNEL)
-	@bench/kernel/run engines --uml $(UML_FAST_KERNEL) --vm $(KREL)
+	@bench/kernel/run engines $(call quick,--quick) --uml $(UML_FAST_KERNEL) --vm $(KREL)
 
 bench-swap: $(BENCH_KERNEL)/pressure bench-swap-module ## page-ins of B-heap and binary heap where memory is short
-	@bench/kernel/run pressure --uml $(UML_FAST_KERNEL) \
+	@bench/kernel/run pressure $(call quick,--quick) --uml $(UML_FAST_KERNEL) \
 		--modules $(BENCH_KERNEL)/kmod
 
 # With MODULES=DIR of another checkout's build/kmod: of that module.
 bench-waits: $(BENCH_KERNEL)/waits module ## a request beside a SCAN that waits for pages, with two processors
-	@bench/kernel/run waits --vm $(KREL) $(MODULES:%=--modules %)
+	@bench/kernel/run waits $(call quick,--quick) --vm $(KREL) $(MODULES:%=--modules %)
 
 # With the binary heap, which the module of a release does not have.
 bench-swap-module:

@@ -21,7 +21,7 @@ $(B)/expiry-redis-events: $(wildcard integrations/redis/*.go clients/go/*.go)
 	$(call say,GO,$@)$(BRIDGE_GO) build -trimpath -o $@ $(BRIDGE)
 
 bench-redis-events: $(B)/expiryd $(B)/expiry-redis-events ## when Redis says `expired`, beside KEYS=1000000 others: alone, and with the bridge
-	@integrations/redis/bench/bench.py $(if $(QUICK),--quick,$(KEYS))
+	@integrations/redis/bench/bench.py $(or $(call quick,--quick),$(KEYS))
 else
 bench-redis-events:
 	@echo 'bench-redis-events: Go or its package redigo is not installed' >&2; false
