@@ -61,7 +61,8 @@ struct index_line {
  * @grow_at: entries with which it grows
  * @full_at: entries with which it takes no other
  * @side: INDEX_SIDE of entries placed by @to, 0 or INDEX_SIDE
- * @place: the line found by the last preparation, NULL if not the entry's home
+ * @place: the line found by the last lookup or preparation, NULL if not the entry's
+ *	home
  * @entry: which of that line's
  * @seed: of the hash
  *
@@ -148,14 +149,19 @@ index_prefetch(const struct index *index, u32 hash)
 	return line;
 }
 
-/* Returns the likely slot of @hash, for a prefetch; 0 = unknown. @line is what
- * index_prefetch() returned in the same call of the core.
+/* Returns the likely slot of @hash; 0 = unknown. @line is what index_prefetch()
+ * returned in the same call of the core. The slot's id tells if it is the right one.
  */
 static inline u32 index_guess(const struct index_line *line, u32 hash)
 {
 	u64 match = line ? index_match(line->head, hash) : 0;
+	u32 i;
 
-	return match ? line->entry[__ffs64(match) / 8].slot & ~INDEX_SIDE : 0;
+	if (!match)
+		return 0;
+	i = __ffs64(match) / 8;
+	return line->entry[i].hash == hash ?
+	       line->entry[i].slot & ~INDEX_SIDE : 0;
 }
 
 /* Returns the slot number of @id and sets *@slotp; 0 = none, or a page error.
@@ -167,6 +173,18 @@ s64 index_find(struct index *index, struct slots *slots, u64 id, u32 hash,
  * error. Resizes the table by a bounded step when due.
  */
 int index_prepare(struct index *index, u32 hash);
+
+/* The same, right after the index_find() that found no such id: it does not look at
+ * the lines again.
+ */
+static inline int index_prepare_absent(struct index *index, u32 hash)
+{
+	if (likely(index->place && index->to == index->lines &&
+		   index->nr >= index->shrink_below &&
+		   index->nr < index->grow_at && index->nr < index->full_at))
+		return 0;
+	return index_prepare(index, hash);
+}
 
 /* Adds an entry after index_prepare(); cannot fail. */
 void index_add(struct index *index, u32 hash, u32 slot);

@@ -24,25 +24,33 @@ void index_init(struct index *index, struct core_pages *pages,
 s64 index_find(struct index *index, struct slots *slots, u64 id, u32 hash,
 	       struct slot **slotp)
 {
-	u32 number, end = lines_in_use(index), slot;
-	const struct index_line *line;
+	u32 home = index_home(index, hash), end = lines_in_use(index);
+	u32 number, i, slot;
+	struct index_line *line;
 	u64 match;
 
-	for (number = index_home(index, hash); number < end; number++) {
+	index->place = NULL;
+	for (number = home; number < end; number++) {
 		line = line_get(index, number);
 		if (unlikely(!line))
 			return index->pages->error;
-		for (match = line_find(line, hash); match; match &= match - 1) {
-			slot = line->entry[__ffs64(match) / 8].slot &
-			       ~INDEX_SIDE;
+		match = index_match(line->head, hash);
+		for (; match; match &= match - 1) {
+			i = __ffs64(match) / 8;
+			if (unlikely(line->entry[i].hash != hash))
+				continue;
+			slot = line->entry[i].slot & ~INDEX_SIDE;
 			*slotp = slots_get(slots, slot);
 			if (unlikely(!*slotp))
 				return slots->pages->error;
 			if (likely((*slotp)->id == id))
 				return slot;
 		}
-		if (likely(!line_passed(line)))
-			return 0;
+		if (unlikely(line_passed(line)))
+			continue;
+		if (likely(number == home && line_free(line)))
+			index->place = line;
+		break;
 	}
 	return 0;
 }
@@ -102,7 +110,8 @@ void index_add(struct index *index, u32 hash, u32 slot)
 {
 	u32 side = index->side;
 
-	if (unlikely(!index_has_moved(index, index_scale(hash, index->lines))))
+	if (unlikely(index->to != index->lines &&
+		     !index_has_moved(index, index_scale(hash, index->lines))))
 		side ^= INDEX_SIDE;
 	if (likely(index->place))
 		line_fill(index->place, hash, slot | side);

@@ -52,20 +52,6 @@ static inline u32 line_count_free(const struct index_line *line)
 	return (line_free(line) >> 7) * (INDEX_TAG_LOW | 1ULL << 56) >> 56;
 }
 
-/* Returns a bit for each of these entries that has the hash. */
-static inline u64 line_find(const struct index_line *line, u32 hash)
-{
-	u64 match, found = 0;
-	u32 i;
-
-	for (match = index_match(line->head, hash); match; match &= match - 1) {
-		i = __ffs64(match) / 8;
-		if (likely(line->entry[i].hash == hash))
-			found |= 0x80ULL << i * 8;
-	}
-	return found;
-}
-
 /* Returns the entry of @slot and @hash, or INDEX_LINE_ENTRIES. */
 static inline u32 line_find_slot(const struct index_line *line, u32 hash,
 				 u32 slot)

@@ -92,17 +92,43 @@ static inline u32 timer_hash(const struct timers *timers, u64 id)
 	return timers_is_keyed(timers) ? index_hash(&timers->index, id) : 0;
 }
 
-/* Returns the slot number of @id, 0 if there is no such timer, or a page error.
+/**
+ * struct lookup - what is known of an id before its timer is looked up
+ * @line: of the index, prefetched, where the search begins; or NULL
+ * @hash: as timer_hash()
+ * @slot: in which the timer is likely to be; 0 = unknown
  */
-static inline s64 timer_find(struct timers *timers, u64 id, u32 hash,
-			     struct slot **slotp)
+struct lookup {
+	const struct index_line *line;
+	u32 hash;
+	u32 slot;
+};
+
+/* Returns what the id alone tells. */
+static inline struct lookup timer_lookup(const struct timers *timers, u64 id)
 {
-	u32 nr = (u32)id;
+	return (struct lookup) {
+		.hash = timer_hash(timers, id),
+		.slot = timers_is_keyed(timers) ? 0 : (u32)id,
+	};
+}
 
+/* Returns the slot number of @id, 0 if there is no such timer, or a page error.
+ * @id is not 0.
+ */
+static inline s64 timer_find(struct timers *timers, u64 id,
+			     const struct lookup *lookup, struct slot **slotp)
+{
+	u32 nr = lookup->slot;
+
+	/* In whatever slot it is, only this timer has the id. */
+	*slotp = slots_peek(&timers->slots, nr);
+	if (likely(*slotp && (*slotp)->id == id))
+		return nr;
 	if (timers_is_keyed(timers))
-		return index_find(&timers->index, &timers->slots, id, hash,
-				  slotp);
-
+		return index_find(&timers->index, &timers->slots, id,
+				  lookup->hash, slotp);
+	nr = (u32)id;
 	*slotp = slots_get(&timers->slots, nr);
 	if (likely(*slotp && (*slotp)->id == id))
 		return nr;
@@ -111,14 +137,15 @@ static inline s64 timer_find(struct timers *timers, u64 id, u32 hash,
 }
 
 /* Returns the same for a timer in one of the states of @mask, else -ENOENT. */
-static inline s64 timer_find_in(struct timers *timers, u64 id, u32 hash,
-				u32 mask, struct slot **slotp)
+static inline s64 timer_find_in(struct timers *timers, u64 id,
+				const struct lookup *lookup, u32 mask,
+				struct slot **slotp)
 {
 	s64 nr;
 
 	if (!id)
 		return -EINVAL;
-	nr = timer_find(timers, id, hash, slotp);
+	nr = timer_find(timers, id, lookup, slotp);
 	if (nr <= 0)
 		return nr ?: -ENOENT;
 	return (*slotp)->tag & mask ? nr : -ENOENT;

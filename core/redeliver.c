@@ -8,20 +8,21 @@
 int timers_release(struct timers *timers, const struct expiry_record *records,
 		   u32 count)
 {
+	struct lookup lookup;
 	struct slot *slot;
 	s64 nr;
-	u32 i, hash;
+	u32 i;
 	int err;
 
 	for (i = 0; i < count; i++) {
 		if (!is_acking(timers)) {
-			hash = timer_hash(timers, records[i].id);
-			nr = timer_find_in(timers, records[i].id, hash,
+			lookup = timer_lookup(timers, records[i].id);
+			nr = timer_find_in(timers, records[i].id, &lookup,
 					   SLOT_UNACKED, &slot);
 			if (nr < 0 && nr != -ENOENT)
 				return nr;
 			err = nr > 0 ? timer_acknowledge(timers, nr, slot,
-							 hash) : 0;
+							 lookup.hash) : 0;
 			if (err)
 				return err;
 		}
@@ -76,14 +77,15 @@ static int restore_timer(struct timers *timers, u32 nr, struct slot *slot,
 int timers_restore(struct timers *timers, const struct expiry_record *records,
 		   u32 count)
 {
+	struct lookup lookup;
 	struct slot *slot;
 	s64 nr;
 	u32 i;
 	int err;
 
 	for (i = 0; i < count; i++) {
-		nr = timer_find_in(timers, records[i].id,
-				   timer_hash(timers, records[i].id),
+		lookup = timer_lookup(timers, records[i].id);
+		nr = timer_find_in(timers, records[i].id, &lookup,
 				   SLOT_UNACKED, &slot);
 		if (nr == -ENOENT)
 			continue;	/* cleared or armed anew since then */

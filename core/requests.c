@@ -110,8 +110,8 @@ static inline int new_id(struct timers *timers, u32 nr, u64 *idp)
 	return known;
 }
 
-static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
-	       u64 now_ns)
+static int arm(struct timers *timers, struct expiry_record *record,
+	       const struct lookup *lookup, u64 now_ns)
 {
 	u64 deadline = absolute_ns(record, now_ns), id = record->id;
 	struct slot *slot;
@@ -126,8 +126,7 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 	if (timers_is_keyed(timers)) {
 		if (!id)
 			return -EINVAL;
-		known = index_find(&timers->index, &timers->slots, id, hash,
-				   &slot);
+		known = timer_find(timers, id, lookup, &slot);
 		if (known < 0)
 			return known;
 		if (known)
@@ -145,7 +144,7 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 	if (unlikely(!nr))
 		return timers->slots.pages->error;
 	if (timers_is_keyed(timers))
-		err = index_prepare(&timers->index, hash);
+		err = index_prepare_absent(&timers->index, lookup->hash);
 	else
 		err = new_id(timers, nr, &id);
 	if (unlikely(err))
@@ -160,7 +159,7 @@ static int arm(struct timers *timers, struct expiry_record *record, u32 hash,
 
 	slots_commit(&timers->slots, nr, slot);
 	if (timers_is_keyed(timers))
-		index_add(&timers->index, hash, nr);
+		index_add(&timers->index, lookup->hash, nr);
 	else
 		timers->generation = id >> 32;
 	slot->deadline = deadline;
@@ -194,11 +193,11 @@ static void describe(const struct timers *timers, struct expiry_record *record,
 }
 
 static int refresh(struct timers *timers, struct expiry_record *record,
-		   u32 hash, u64 now_ns)
+		   const struct lookup *lookup, u64 now_ns)
 {
 	u64 deadline = absolute_ns(record, now_ns);
 	struct slot *slot;
-	s64 nr = timer_find_in(timers, record->id, hash, SLOT_ARMED, &slot);
+	s64 nr = timer_find_in(timers, record->id, lookup, SLOT_ARMED, &slot);
 	int err;
 
 	if (nr < 0)
@@ -222,11 +221,11 @@ static int refresh(struct timers *timers, struct expiry_record *record,
 	return 0;
 }
 
-static int cancel(struct timers *timers, struct expiry_record *record, u32 hash,
-		  u64 now_ns)
+static int cancel(struct timers *timers, struct expiry_record *record,
+		  const struct lookup *lookup, u64 now_ns)
 {
 	struct slot *slot, had;
-	s64 nr = timer_find_in(timers, record->id, hash, SLOT_ARMED, &slot);
+	s64 nr = timer_find_in(timers, record->id, lookup, SLOT_ARMED, &slot);
 	int err;
 
 	if (nr < 0)
@@ -243,7 +242,7 @@ static int cancel(struct timers *timers, struct expiry_record *record, u32 hash,
 		if (timers->heap.first.slot == nr)
 			timers->top_is_live = false;
 	} else {
-		err = timer_end(timers, nr, slot, hash);
+		err = timer_end(timers, nr, slot, lookup->hash);
 		if (err)
 			return err;
 	}
@@ -272,7 +271,8 @@ static int acknowledge_rewound(struct timers *timers, u32 nr, struct slot *slot,
 	return 0;
 }
 
-static int ack(struct timers *timers, struct expiry_record *record, u32 hash)
+static int ack(struct timers *timers, struct expiry_record *record,
+	       const struct lookup *lookup)
 {
 	struct slot *slot, had;
 	s64 nr;
@@ -280,15 +280,15 @@ static int ack(struct timers *timers, struct expiry_record *record, u32 hash)
 
 	if (!is_acking(timers))
 		return -EINVAL;
-	nr = timer_find_in(timers, record->id, hash,
+	nr = timer_find_in(timers, record->id, lookup,
 			   SLOT_UNACKED | SLOT_REDELIVER, &slot);
 	if (nr < 0)
 		return nr;
 	had = *slot;
 	if (slot->tag & SLOT_UNACKED)
-		err = timer_acknowledge(timers, nr, slot, hash);
+		err = timer_acknowledge(timers, nr, slot, lookup->hash);
 	else
-		err = acknowledge_rewound(timers, nr, slot, hash);
+		err = acknowledge_rewound(timers, nr, slot, lookup->hash);
 	if (err)
 		return err;
 	had.tag = 0;
@@ -297,10 +297,11 @@ static int ack(struct timers *timers, struct expiry_record *record, u32 hash)
 	return 0;
 }
 
-static int query(struct timers *timers, struct expiry_record *record, u32 hash)
+static int query(struct timers *timers, struct expiry_record *record,
+		 const struct lookup *lookup)
 {
 	struct slot *slot;
-	s64 nr = timer_find_in(timers, record->id, hash, SLOT_ARMED, &slot);
+	s64 nr = timer_find_in(timers, record->id, lookup, SLOT_ARMED, &slot);
 
 	if (nr < 0)
 		return nr;
@@ -317,7 +318,7 @@ static int clear(struct timers *timers, struct expiry_record *record)
 }
 
 static int apply_record(struct timers *timers, struct expiry_record *record,
-			u32 hash, u64 now_ns)
+			const struct lookup *lookup, u64 now_ns)
 {
 	static const u8 flags_known[] = {
 		[EXPIRY_OP_ARM] = EXPIRY_F_RELATIVE | EXPIRY_F_NEW |
@@ -339,62 +340,61 @@ static int apply_record(struct timers *timers, struct expiry_record *record,
 
 	switch (record->op) {
 	case EXPIRY_OP_ARM:
-		return arm(timers, record, hash, now_ns);
+		return arm(timers, record, lookup, now_ns);
 	case EXPIRY_OP_REFRESH:
-		return refresh(timers, record, hash, now_ns);
+		return refresh(timers, record, lookup, now_ns);
 	case EXPIRY_OP_CANCEL:
-		return cancel(timers, record, hash, now_ns);
+		return cancel(timers, record, lookup, now_ns);
 	case EXPIRY_OP_ACK:
-		return ack(timers, record, hash);
+		return ack(timers, record, lookup);
 	case EXPIRY_OP_QUERY:
-		return query(timers, record, hash);
+		return query(timers, record, lookup);
 	default:
 		return clear(timers, record);
 	}
 }
 
-/**
- * struct ahead - a record that was prefetched
- * @line: of the index, where its id is looked up first
- * @hash: as timer_hash()
- */
-struct ahead {
-	const struct index_line *line;
-	u32 hash;
-};
-
 /* Prefetches what @record will touch first: the line of its id, or its slot. */
 static void prefetch_record(const struct timers *timers,
 			    const struct expiry_record *record,
-			    struct ahead *ahead)
+			    struct lookup *lookup)
 {
-	ahead->hash = timer_hash(timers, record->id);
+	*lookup = timer_lookup(timers, record->id);
 	if (timers_is_keyed(timers))
-		ahead->line = index_prefetch(&timers->index, ahead->hash);
+		lookup->line = index_prefetch(&timers->index, lookup->hash);
 	else if (record->op != EXPIRY_OP_ARM)
-		timer_prefetch(timers, (u32)record->id);
+		timer_prefetch(timers, lookup->slot);
+}
+
+/* Prefetches the slot of a keyed queue's record, whose line is in the cache. */
+static inline void prefetch_slot(const struct timers *timers,
+				 struct lookup *lookup)
+{
+	lookup->slot = index_guess(lookup->line, lookup->hash);
+	timer_prefetch(timers, lookup->slot);
 }
 
 u32 timers_submit(struct timers *timers, struct expiry_record *records,
 		  u32 count, u64 now_ns)
 {
-	struct ahead ahead[AHEAD], *half;
+	struct lookup ahead[AHEAD];
 	int status;
 	u32 i;
 
 	timers->heap.now = now_ns;
 	for (i = 0; i < AHEAD && i < count; i++)
 		prefetch_record(timers, &records[i], &ahead[i]);
+	if (timers_is_keyed(timers))
+		for (i = 0; i < AHEAD / 2 && i < count; i++)
+			prefetch_slot(timers, &ahead[i]);
 
 	for (i = 0; i < count; i++) {
 		/* Half way to its turn, a record's line is in the cache. */
-		half = &ahead[(i + AHEAD / 2) % AHEAD];
 		if (timers_is_keyed(timers) && i + AHEAD / 2 < count)
-			timer_prefetch(timers,
-				       index_guess(half->line, half->hash));
+			prefetch_slot(timers, &ahead[(i + AHEAD / 2) % AHEAD]);
 
-		status = apply_record(timers, &records[i],
-				      ahead[i % AHEAD].hash, now_ns);
+		status = apply_record(timers, &records[i], &ahead[i % AHEAD],
+				      now_ns);
 		if (unlikely(status == -EAGAIN))
 			break;
 		records[i].status = status;
