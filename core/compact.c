@@ -35,7 +35,7 @@
 static int prepare_index(struct timers *timers, u32 from,
 			 const struct slot *slot)
 {
-	u32 hash = index_hash(&timers->index, slot->id);
+	u32 hash = timer_hash_of(timers, slot);
 
 	if (timer_is_indexed(timers, from, slot))
 		return index_prepare_remove(&timers->index, hash, from);
@@ -45,7 +45,7 @@ static int prepare_index(struct timers *timers, u32 from,
 static void change_index(struct timers *timers, u32 from, u32 to,
 			 const struct slot *slot)
 {
-	u32 hash = index_hash(&timers->index, slot->id);
+	u32 hash = timer_hash_of(timers, slot);
 
 	if (timer_is_indexed(timers, from, slot))
 		index_renumber(&timers->index, hash, from, to);

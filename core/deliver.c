@@ -33,13 +33,11 @@ struct delivery {
  * @behind: the nodes after the first, side by side
  * @nr: nodes, the first one included
  * @slots: of each node; NULL = not in memory
- * @hashes: of each id, where needs_index() is true
  */
 struct batch {
 	const struct bheap_node *behind;
 	u32 nr;
 	struct slot *slots[BATCH];
-	u32 hashes[BATCH];
 };
 
 /* Returns whether a delivery looks its id up in the index. On an acknowledging
@@ -53,11 +51,9 @@ static inline bool needs_index(const struct timers *timers)
 /* Brings in the pages by which the timer is found and ended, by timers_release()
  * too: it cannot wait. Returns 0 or a page error.
  */
-static int prepare_index(struct timers *timers, u32 nr, const struct slot *slot,
-			 u32 hash)
+static int prepare_index(struct timers *timers, u32 nr, const struct slot *slot)
 {
-	return needs_index(timers) ?
-	       timer_prepare_end(timers, nr, slot, hash) : 0;
+	return needs_index(timers) ? timer_prepare_end(timers, nr, slot) : 0;
 }
 
 static inline const struct bheap_node *batch_node(const struct timers *timers,
@@ -67,18 +63,17 @@ static inline const struct bheap_node *batch_node(const struct timers *timers,
 	return i ? batch->behind + i - 1 : &timers->heap.first;
 }
 
-/* Hashes the ids of a batch, and prefetches their lines of the index. */
-static void batch_hash(struct timers *timers, struct batch *batch)
+/* Prefetches the lines of the index of a batch. A free slot's, or a periodic timer's
+ * on a plain queue, are any lines.
+ */
+static void batch_prefetch_index(struct timers *timers,
+				 const struct batch *batch)
 {
 	u32 i;
 
-	for (i = 0; i < batch->nr; i++) {
-		if (unlikely(!batch->slots[i]))
-			continue;
-		batch->hashes[i] = index_hash(&timers->index,
-					      batch->slots[i]->id);
-		index_prefetch(&timers->index, batch->hashes[i]);
-	}
+	for (i = 0; i < batch->nr; i++)
+		if (likely(batch->slots[i]))
+			index_prefetch(&timers->index, batch->slots[i]->hash);
 }
 
 /* Finds up to @count due nodes, and prefetches what they refer to: all slots, those
@@ -107,7 +102,7 @@ static void batch_find(struct timers *timers, struct batch *batch, u32 count,
 	for (; i < known; i++)
 		timer_prefetch(timers, batch->behind[i - 1].slot);
 	if (needs_index(timers))
-		batch_hash(timers, batch);
+		batch_prefetch_index(timers, batch);
 }
 
 /* Counts a delivery, the @nr-th of the call. @past: its deadline had passed when it
@@ -141,9 +136,9 @@ static inline void write_expiration(struct expiry_record *record,
 	};
 }
 
-/* Disarms a timer that was delivered. Cannot fail after prepare_index(). */
+/* Disarms a timer without a period that was delivered. Cannot fail after prepare_index(). */
 static inline void disarm(const struct delivery *delivery, u32 nr,
-			  struct slot *slot, u32 hash)
+			  struct slot *slot)
 {
 	struct timers *timers = delivery->timers;
 
@@ -153,7 +148,7 @@ static inline void disarm(const struct delivery *delivery, u32 nr,
 		timers->unacked++;
 	} else {
 		slot->tag = 0;
-		timer_free(timers, nr, slot, hash);
+		timer_free(timers, nr, slot);
 	}
 }
 
@@ -191,9 +186,6 @@ static int deliver_batch(const struct delivery *delivery,
 				live = nr;
 				continue;
 			}
-			if (needs_index(timers))
-				batch.hashes[i] = index_hash(&timers->index,
-							     slot->id);
 		}
 		state = timer_node_state(node, slot);
 		if (unlikely(state == NODE_STALE)) {
@@ -202,15 +194,14 @@ static int deliver_batch(const struct delivery *delivery,
 			slot_forget_node(slot, node);
 			continue;
 		}
-		if (state == NODE_MOVED || slot->period_ms)
+		if (state == NODE_MOVED || slot->tag & SLOT_PERIODIC)
 			break;
-		err = prepare_index(timers, node->slot, slot,
-				    batch.hashes[i]);
+		err = prepare_index(timers, node->slot, slot);
 		if (unlikely(err))
 			break;
 		write_expiration(&records[nr], slot, node->deadline, 0);
 		count_or_hold(delivery, &records[nr], nr, slot->tag & SLOT_PAST);
-		disarm(delivery, node->slot, slot, batch.hashes[i]);
+		disarm(delivery, node->slot, slot);
 		nr++;
 	}
 	timer_found_live(timers, nr - live);
@@ -243,8 +234,7 @@ static int deliver_periodic(const struct delivery *delivery,
 					  delivery->now_ns, &count);
 	}
 	if (delivery->keep && needs_index(timers))
-		err = timer_prepare_end(timers, node.slot, slot,
-					timer_hash(timers, slot->id));
+		err = timer_prepare_end(timers, node.slot, slot);
 	if (!err)
 		err = bheap_replace(&timers->heap, &node);
 	if (err)
@@ -366,7 +356,7 @@ int timers_deliver(struct timers *timers, struct expiry_record *records,
 		if (!err)
 			continue;
 		timers->top_is_live = false;
-		if (unlikely(slot->period_ms))
+		if (unlikely(slot->tag & SLOT_PERIODIC))
 			err = deliver_periodic(&delivery, &records[nr], nr,
 					       slot);
 		else

@@ -17,7 +17,7 @@
  *				after a refresh to later. Else pushes a node.
  *
  * and the heap never has to find a node. Stamps come from one counter a queue,
- * which wraps around after 2^28 pushes. A reused stamp can only make a stale
+ * which wraps around after 2^27 pushes. A reused stamp can only make a stale
  * node look live, and that is harmless. Nothing is delivered before the slot's
  * own deadline. Nor is it delivered twice: the first delivery disarms the slot.
  * A free slot's stamp is cleared when a node that has it leaves the heap, so
@@ -53,18 +53,17 @@ int timer_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp)
 	return 0;
 }
 
-int timer_prepare_end(struct timers *timers, u32 nr, const struct slot *slot,
-		      u32 hash)
+int timer_prepare_end(struct timers *timers, u32 nr, const struct slot *slot)
 {
 	if (!timer_is_indexed(timers, nr, slot))
 		return 0;
 	return index_prepare_remove(&timers->index,
-				    timer_hash_of(timers, slot, hash), nr);
+				    timer_hash_of(timers, slot), nr);
 }
 
-int timer_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
+int timer_end(struct timers *timers, u32 nr, struct slot *slot)
 {
-	int err = timer_prepare_end(timers, nr, slot, hash);
+	int err = timer_prepare_end(timers, nr, slot);
 
 	if (err)
 		return err;
@@ -80,16 +79,15 @@ int timer_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash)
 	 * be repeated may be later than the slot's deadline: keep none either.
 	 */
 	if (!(slot->tag & SLOT_ARMED) || slot_is_behind(slot))
-		slot->tag = 0;
-	timer_free(timers, nr, slot, hash);
+		slot->tag &= SLOT_FLAGS;
+	timer_free(timers, nr, slot);
 	return 0;
 }
 
-int timer_acknowledge(struct timers *timers, u32 nr, struct slot *slot,
-		      u32 hash)
+int timer_acknowledge(struct timers *timers, u32 nr, struct slot *slot)
 {
 	if (!(slot->tag & SLOT_ARMED))
-		return timer_end(timers, nr, slot, hash);
+		return timer_end(timers, nr, slot);
 	slot->tag &= ~SLOT_UNACKED;
 	timers->unacked--;
 	return 0;
@@ -111,7 +109,8 @@ int timer_undeliver(struct timers *timers, u32 nr, struct slot *slot, u64 due,
 		timers->armed++;
 	timers->unacked--;
 	slot->deadline = next;
-	slot->tag = tag | SLOT_ARMED | state | (slot->tag & SLOT_PAST);
+	slot->tag = tag | SLOT_ARMED | state |
+		    (slot->tag & (SLOT_PAST | SLOT_PERIODIC));
 	return 0;
 }
 

@@ -28,7 +28,7 @@ static inline u64 add_saturating(u64 a, u64 b)
 
 static inline u64 slot_period_ns(const struct slot *slot)
 {
-	return slot->period_ms * NSEC_PER_MSEC_64;
+	return slot_period_ms(slot) * NSEC_PER_MSEC_64;
 }
 
 /* Returns when a periodic timer, now armed for its next time, was last due. A
@@ -63,7 +63,7 @@ static inline u64 slot_again_ns(const struct slot *slot, u64 now_ns)
  */
 static inline bool slot_is_behind(const struct slot *slot)
 {
-	return slot->tag & SLOT_REDELIVER && slot->period_ms;
+	return slot->tag & SLOT_REDELIVER && slot->tag & SLOT_PERIODIC;
 }
 
 /* Returns whether a slot, not in use yet, keeps a node that can stand for a
@@ -84,9 +84,7 @@ static inline void slot_forget_node(struct slot *slot,
 		slot->tag = 0;
 }
 
-/* Returns an id's hash on a keyed queue, undefined on a plain one. Passed to
- * the functions below, so that none computes it again.
- */
+/* Returns an id's hash on a keyed queue, 0 on a plain one. */
 static inline u32 timer_hash(const struct timers *timers, u64 id)
 {
 	return timers_is_keyed(timers) ? index_hash(&timers->index, id) : 0;
@@ -196,18 +194,15 @@ static inline enum node_state timer_node_state(const struct bheap_node *node,
 int timer_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp);
 
 /* Gets the pages for freeing the slot: 0 or a page error. */
-int timer_prepare_end(struct timers *timers, u32 nr, const struct slot *slot,
-		      u32 hash);
+int timer_prepare_end(struct timers *timers, u32 nr, const struct slot *slot);
 
 /* Frees the slot; the caller has updated @armed and @unacked. Unless its tag is
- * 0, the slot keeps the node with that stamp.
+ * 0 but for the flags, the slot keeps the node with that stamp.
  */
-static inline void timer_free(struct timers *timers, u32 nr,
-			      struct slot *slot, u32 hash)
+static inline void timer_free(struct timers *timers, u32 nr, struct slot *slot)
 {
 	if (timer_is_indexed(timers, nr, slot))
-		index_remove(&timers->index,
-			     timer_hash_of(timers, slot, hash), nr);
+		index_remove(&timers->index, timer_hash_of(timers, slot), nr);
 	slots_put(&timers->slots, nr, slot);
 	/* With the last timer, drop all stale nodes and all pages. */
 	if (!timers->slots.used)
@@ -215,11 +210,10 @@ static inline void timer_free(struct timers *timers, u32 nr,
 }
 
 /* Ends a timer: 0 or a page error. */
-int timer_end(struct timers *timers, u32 nr, struct slot *slot, u32 hash);
+int timer_end(struct timers *timers, u32 nr, struct slot *slot);
 
 /* Ends a delivery: acknowledged, or read on a plain queue. */
-int timer_acknowledge(struct timers *timers, u32 nr, struct slot *slot,
-		      u32 hash);
+int timer_acknowledge(struct timers *timers, u32 nr, struct slot *slot);
 
 /* Makes a delivered timer due again, for @due and with @state. A periodic timer
  * is armed for @next after that.

@@ -14,7 +14,7 @@ s64 timer_find_moved(struct timers *timers, u64 id, struct slot **slotp,
 	return nr ?: err;
 }
 
-u32 timer_hash_moved(const struct timers *timers, const struct slot *slot)
+u32 timer_hash_id(const struct timers *timers, const struct slot *slot)
 {
 	return index_hash(&timers->index, slot->id);
 }

@@ -25,14 +25,17 @@ static inline bool timer_is_indexed(const struct timers *timers, u32 nr,
 	return timers_is_keyed(timers) || (u32)slot->id != nr;
 }
 
-/* Returns the hash of such a timer of a plain queue. Not inline: it is rare. */
-u32 timer_hash_moved(const struct timers *timers, const struct slot *slot);
+/* Hashes the id of a timer whose slot has no room for the hash. Not inline: it is
+ * rare.
+ */
+u32 timer_hash_id(const struct timers *timers, const struct slot *slot);
 
-/* Returns the hash of a timer of the index. @hash: as timer_hash() */
+/* Returns the hash of a timer of the index. */
 static inline u32 timer_hash_of(const struct timers *timers,
-				const struct slot *slot, u32 hash)
+				const struct slot *slot)
 {
-	return timers_is_keyed(timers) ? hash : timer_hash_moved(timers, slot);
+	return likely(timers_is_keyed(timers) && !(slot->tag & SLOT_PERIODIC)) ?
+	       slot->hash : timer_hash_id(timers, slot);
 }
 
 #endif /* CORE_MOVED_H */

@@ -21,8 +21,7 @@ int timers_release(struct timers *timers, const struct expiry_record *records,
 					   SLOT_UNACKED, &slot);
 			if (nr < 0 && nr != -ENOENT)
 				return nr;
-			err = nr > 0 ? timer_acknowledge(timers, nr, slot,
-							 lookup.hash) : 0;
+			err = nr > 0 ? timer_acknowledge(timers, nr, slot) : 0;
 			if (err)
 				return err;
 		}

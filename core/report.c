@@ -30,7 +30,7 @@ int timers_scan(struct timers *timers, struct expiry_record *records,
 		records[nr++] = (struct expiry_record) {
 			.op = EXPIRY_OP_QUERY,
 			.flags = waits ? EXPIRY_F_REDELIVERED : 0,
-			.period_ms = slot->period_ms,
+			.period_ms = slot_period_ms(slot),
 			.id = slot->id,
 			.deadline_ns = slot->deadline,
 			.cookie = slot->cookie,
@@ -111,6 +111,10 @@ int timers_validate(struct timers *timers)
 		indexed += slot->id && timer_is_indexed(timers, nr, slot);
 		kept += slot->tag && !(slot->tag & SLOT_STATE);
 		if (!(slot->tag & SLOT_STATE) != !slot->id)
+			return -EIO;
+		if (slot->id && timers_is_keyed(timers) &&
+		    timer_hash_of(timers, slot) !=
+		    index_hash(&timers->index, slot->id))
 			return -EIO;
 	}
 	if (armed != timers->armed || unacked != timers->unacked ||

@@ -32,7 +32,7 @@ static int move_deadline(struct timers *timers, u32 nr, struct slot *slot,
 		err = timer_push(timers, nr, deadline, &tag);
 		if (err)
 			return err;
-		slot->tag = tag | (slot->tag & (SLOT_STATE | SLOT_PAST));
+		slot->tag = tag | (slot->tag & SLOT_FLAGS);
 	} else if (deadline > slot->deadline && timers->heap.first.slot == nr) {
 		timers->top_is_live = false;
 	}
@@ -54,7 +54,8 @@ static void set_unacked(struct timers *timers, struct slot *slot)
 
 /* Handles ARM of a known id: an upsert. */
 static int arm_again(struct timers *timers, struct expiry_record *record,
-		     u32 nr, struct slot *slot, u64 deadline, u64 now_ns)
+		     u32 hash, u32 nr, struct slot *slot, u64 deadline,
+		     u64 now_ns)
 {
 	u32 tag;
 	int err;
@@ -81,7 +82,7 @@ static int arm_again(struct timers *timers, struct expiry_record *record,
 	slot->tag &= ~(SLOT_UNACKED | SLOT_REDELIVER | SLOT_PAST);
 	slot->tag |= past_flag(deadline, now_ns);
 	slot->cookie = record->cookie;
-	slot->period_ms = record->period_ms;
+	slot_set_period(slot, record->period_ms, hash);
 	if (unlikely(is_unacked(record)))
 		set_unacked(timers, slot);
 
@@ -130,8 +131,8 @@ static int arm(struct timers *timers, struct expiry_record *record,
 		if (known < 0)
 			return known;
 		if (known)
-			return arm_again(timers, record, known, slot, deadline,
-					 now_ns);
+			return arm_again(timers, record, lookup->hash, known,
+					 slot, deadline, now_ns);
 	} else if (id || record->flags & EXPIRY_F_NEW) {
 		return -EINVAL;
 	}
@@ -165,8 +166,8 @@ static int arm(struct timers *timers, struct expiry_record *record,
 	slot->deadline = deadline;
 	slot->cookie = record->cookie;
 	slot->id = id;
-	slot->period_ms = record->period_ms;
 	slot->tag = tag | SLOT_ARMED | past_flag(deadline, now_ns);
+	slot_set_period(slot, record->period_ms, lookup->hash);
 	timers->armed++;
 	if (unlikely(is_unacked(record)))
 		set_unacked(timers, slot);
@@ -189,7 +190,7 @@ static void describe(const struct timers *timers, struct expiry_record *record,
 			EXPIRY_F_REDELIVERED : 0;
 	record->deadline_ns = slot->deadline;
 	record->cookie = slot->cookie;
-	record->period_ms = slot->period_ms;
+	record->period_ms = slot_period_ms(slot);
 }
 
 static int refresh(struct timers *timers, struct expiry_record *record,
@@ -236,13 +237,13 @@ static int cancel(struct timers *timers, struct expiry_record *record,
 		 * that delivery is left of it.
 		 */
 		slot->deadline = slot_again_ns(slot, now_ns);
-		slot->period_ms = 0;
+		slot_set_period(slot, 0, lookup->hash);
 		slot->tag &= ~(SLOT_ARMED | SLOT_REDELIVER);
 		timers->armed--;
 		if (timers->heap.first.slot == nr)
 			timers->top_is_live = false;
 	} else {
-		err = timer_end(timers, nr, slot, lookup->hash);
+		err = timer_end(timers, nr, slot);
 		if (err)
 			return err;
 	}
@@ -254,20 +255,20 @@ static int cancel(struct timers *timers, struct expiry_record *record,
 }
 
 /* Handles a late ACK: the timer is armed to be delivered again. */
-static int acknowledge_rewound(struct timers *timers, u32 nr, struct slot *slot,
-			       u32 hash)
+static int acknowledge_rewound(struct timers *timers, u32 nr, struct slot *slot)
 {
 	u32 tag;
 	int err;
 
-	if (!slot->period_ms)
-		return timer_end(timers, nr, slot, hash);
+	if (!(slot->tag & SLOT_PERIODIC))
+		return timer_end(timers, nr, slot);
 	if (timers->heap.first.slot == nr)
 		timers->top_is_live = false;
 	err = timer_push(timers, nr, slot->deadline, &tag);
 	if (err)
 		return err;
-	slot->tag = tag | SLOT_ARMED | (slot->tag & SLOT_PAST);
+	slot->tag = tag | SLOT_ARMED |
+		    (slot->tag & (SLOT_PAST | SLOT_PERIODIC));
 	return 0;
 }
 
@@ -286,12 +287,12 @@ static int ack(struct timers *timers, struct expiry_record *record,
 		return nr;
 	had = *slot;
 	if (slot->tag & SLOT_UNACKED)
-		err = timer_acknowledge(timers, nr, slot, lookup->hash);
+		err = timer_acknowledge(timers, nr, slot);
 	else
-		err = acknowledge_rewound(timers, nr, slot, lookup->hash);
+		err = acknowledge_rewound(timers, nr, slot);
 	if (err)
 		return err;
-	had.tag = 0;
+	had.tag &= SLOT_PERIODIC;
 	describe(timers, record, &had);
 	timers->stat.acks++;
 	return 0;

@@ -88,9 +88,9 @@ static inline void set_nr(struct slots *slots, u32 nr)
 void slots_commit(struct slots *slots, u32 nr, struct slot *slot)
 {
 	if (slots->listed) {
-		*slots_list(slots, --slots->listed) = slot->period_ms;
+		*slots_list(slots, --slots->listed) = slot->next;
 		/* It has its turn SLOTS_LISTS commits from now. */
-		slot = slots_peek(slots, slot->period_ms);
+		slot = slots_peek(slots, slot->next);
 		if (slot)
 			prefetchw(slot);
 	} else {
@@ -103,7 +103,7 @@ static inline void list_slot(struct slots *slots, u32 nr, struct slot *slot)
 {
 	u32 *list = slots_list(slots, slots->listed++);
 
-	slot->period_ms = *list;
+	slot->next = *list;
 	*list = nr;
 }
 
@@ -165,7 +165,7 @@ static int validate_lists(struct slots *slots)
 			       slots->pages->error : -EIO;
 		if (slot->id)
 			return -EIO;
-		next[i % SLOTS_LISTS] = slot->period_ms;
+		next[i % SLOTS_LISTS] = slot->next;
 	}
 	for (i = 0; i < SLOTS_LISTS; i++)
 		if (next[i])

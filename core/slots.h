@@ -14,9 +14,10 @@
 #define SLOT_REDELIVER		0x4U	/* its node is a repeated delivery's */
 #define SLOT_STATE		0x7U
 
-/* Not a state: the deadline had passed when it was set. */
+/* Not states: the deadline had passed when it was set; the timer has a period. */
 #define SLOT_PAST		0x8U
-#define SLOT_STAMP_SHIFT	4
+#define SLOT_PERIODIC		0x10U
+#define SLOT_STAMP_SHIFT	5
 #define SLOT_FLAGS		((1U << SLOT_STAMP_SHIFT) - 1)
 
 /**
@@ -24,23 +25,44 @@
  * @deadline: nanoseconds on the queue's clock
  * @cookie: the client's
  * @id: complete, so that an old one never matches
- * @period_ms: 0 = once
- * @tag: stamp of its live node << SLOT_STAMP_SHIFT | SLOT_PAST | state
+ * @period_ms: of a periodic timer
+ * @hash: of another timer's id on a keyed queue, so that its end needs no other
+ *	computation of it
+ * @next: in a free slot, the number of the next one of its list
+ * @tag: stamp of its live node << SLOT_STAMP_SHIFT | other bits | state
  *
  * While a periodic timer's delivery is to be repeated, @deadline is the next
  * time after it.
  *
- * In a free slot @period_ms is the number of the next free one of its list. If
- * @tag is not 0, its stamp is that of a node still in the heap, and @deadline is
- * no earlier than the node's.
+ * If a free slot's @tag is not 0, its stamp is that of a node still in the heap, and
+ * @deadline is no earlier than the node's.
  */
 struct slot {
 	u64 deadline;
 	u64 cookie;
 	u64 id;
-	u32 period_ms;
+	union {
+		u32 period_ms;
+		u32 hash;
+		u32 next;
+	};
 	u32 tag;
 };
+
+/* Returns a timer's period, 0 = once. */
+static inline u32 slot_period_ms(const struct slot *slot)
+{
+	return slot->tag & SLOT_PERIODIC ? slot->period_ms : 0;
+}
+
+/* Sets a timer's period. @hash: of its id, on a keyed queue */
+static inline void slot_set_period(struct slot *slot, u32 period_ms, u32 hash)
+{
+	slot->period_ms = period_ms ?: hash;
+	slot->tag &= ~SLOT_PERIODIC;
+	if (period_ms)
+		slot->tag |= SLOT_PERIODIC;
+}
 
 #define SLOTS_PER_PAGE		(CORE_PAGE_SIZE / (u32)sizeof(struct slot))
 
