@@ -4,8 +4,8 @@
 
 static_assert(sizeof(struct expiry_record) == 32, "one record, one half line");
 
-/* How many records ahead memory is prefetched. */
-#define AHEAD			32U
+/* Records whose memory is prefetched together, a part ahead. */
+#define PART			32U
 
 static u64 absolute_ns(const struct expiry_record *record, u64 now_ns)
 {
@@ -355,56 +355,98 @@ static int apply_record(struct timers *timers, struct expiry_record *record,
 	}
 }
 
-/* Prefetches what @record will touch first: the line of its id, or its slot. */
-static void prefetch_record(const struct timers *timers,
-			    const struct expiry_record *record,
-			    struct lookup *lookup)
+/**
+ * struct ahead - the part of a batch that is being processed, and the next one
+ * @records: the batch
+ * @count: records in it
+ * @lookups: of record number n in element n modulo 2 * PART
+ */
+struct ahead {
+	const struct expiry_record *records;
+	u32 count;
+	struct lookup lookups[2 * PART];
+};
+
+static inline u32 part_end(const struct ahead *ahead, u32 begin)
 {
-	*lookup = timer_lookup(timers, record->id);
-	if (timers_is_keyed(timers))
-		lookup->line = index_prefetch(&timers->index, lookup->hash);
-	else if (record->op != EXPIRY_OP_ARM)
-		timer_prefetch(timers, lookup->slot);
+	return begin + PART < ahead->count ? begin + PART : ahead->count;
 }
 
-/* Prefetches the slot of a keyed queue's record, whose line is in the cache. */
-static inline void prefetch_slot(const struct timers *timers,
-				 struct lookup *lookup)
+static inline struct lookup *lookup_of(struct ahead *ahead, u32 i)
 {
-	lookup->slot = index_guess(lookup->line, lookup->hash);
-	timer_prefetch(timers, lookup->slot);
+	return &ahead->lookups[i % (2 * PART)];
+}
+
+/* Prefetches what a part's records will touch first: the lines of their ids, or their
+ * slots. The loops are short, so that the processor has many of them under way.
+ */
+static void prefetch_part(const struct timers *timers, struct ahead *ahead,
+			  u32 begin)
+{
+	u32 i, end = part_end(ahead, begin);
+	struct lookup *lookup;
+
+	for (i = begin; i < end; i++)
+		*lookup_of(ahead, i) = timer_lookup(timers, ahead->records[i].id);
+	for (i = begin; i < end; i++) {
+		lookup = lookup_of(ahead, i);
+		if (timers_is_keyed(timers))
+			lookup->line = index_prefetch(&timers->index,
+						      lookup->hash);
+		else
+			timer_prefetch(timers, lookup->slot);
+	}
+}
+
+/* Prefetches the slots of a part of a keyed queue's records. */
+static void prefetch_part_slots(const struct timers *timers,
+				struct ahead *ahead, u32 begin)
+{
+	u32 i, end = part_end(ahead, begin);
+	struct lookup *lookup;
+
+	for (i = begin; i < end; i++) {
+		lookup = lookup_of(ahead, i);
+		lookup->slot = index_guess(lookup->line, lookup->hash);
+		timer_prefetch(timers, lookup->slot);
+	}
+}
+
+/* Prefetches the part that follows, before record @i: what is to be read first while
+ * a part begins, and on a keyed queue the slots half a part later.
+ */
+static inline void prefetch_next(const struct timers *timers,
+				 struct ahead *ahead, u32 i)
+{
+	if (i % PART == 0)
+		prefetch_part(timers, ahead, i + PART);
+	else if (i % PART == PART / 2 && timers_is_keyed(timers))
+		prefetch_part_slots(timers, ahead, i + PART / 2);
 }
 
 u32 timers_submit(struct timers *timers, struct expiry_record *records,
 		  u32 count, u64 now_ns)
 {
-	struct lookup ahead[AHEAD];
+	struct ahead ahead;
 	int status;
 	u32 i;
 
+	ahead.records = records;
+	ahead.count = count;
 	timers->heap.now = now_ns;
-	for (i = 0; i < AHEAD && i < count; i++)
-		prefetch_record(timers, &records[i], &ahead[i]);
+	prefetch_part(timers, &ahead, 0);
 	if (timers_is_keyed(timers))
-		for (i = 0; i < AHEAD / 2 && i < count; i++)
-			prefetch_slot(timers, &ahead[i]);
+		prefetch_part_slots(timers, &ahead, 0);
 
 	for (i = 0; i < count; i++) {
-		/* Half way to its turn, a record's line is in the cache. */
-		if (timers_is_keyed(timers) && i + AHEAD / 2 < count)
-			prefetch_slot(timers, &ahead[(i + AHEAD / 2) % AHEAD]);
-
-		status = apply_record(timers, &records[i], &ahead[i % AHEAD],
+		prefetch_next(timers, &ahead, i);
+		status = apply_record(timers, &records[i], lookup_of(&ahead, i),
 				      now_ns);
 		if (unlikely(status == -EAGAIN))
 			break;
 		records[i].status = status;
 		if (status)
 			timers->stat.refused++;
-
-		if (i + AHEAD < count)
-			prefetch_record(timers, &records[i + AHEAD],
-					&ahead[i % AHEAD]);
 		if (i % TIMERS_SWEEP_EVERY == TIMERS_SWEEP_EVERY - 1) {
 			timers_sweep(timers, TIMERS_SWEEP_EVERY);
 			timers_compact(timers, TIMERS_SWEEP_EVERY);
