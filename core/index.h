@@ -130,22 +130,62 @@ static inline u64 index_match(u64 head, u32 hash)
 	       INDEX_TAG_HIGH;
 }
 
-/* Prefetches the first memory that a lookup of @hash reads. Returns that line, or
- * NULL if it is not in memory.
+/* Returns a bit for each free entry. */
+static inline u64 line_free(const struct index_line *line)
+{
+	return ~line->head & INDEX_TAG_HIGH;
+}
+
+/* Returns the entry of @slot and @hash, or INDEX_LINE_ENTRIES. */
+static inline u32 line_find_slot(const struct index_line *line, u32 hash,
+				 u32 slot)
+{
+	u64 match;
+	u32 i;
+
+	for (match = index_match(line->head, hash); match; match &= match - 1) {
+		i = __ffs64(match) / 8;
+		if (likely((line->entry[i].slot & ~INDEX_SIDE) == slot))
+			return i;
+	}
+	return INDEX_LINE_ENTRIES;
+}
+
+static inline void line_clear(struct index_line *line, u32 i)
+{
+	line->head &= ~(0xffULL << i * 8);
+}
+
+static inline void line_fill(struct index_line *line, u32 hash, u32 slot)
+{
+	u32 i = __ffs64(line_free(line)) / 8;
+
+	line->head |= (0x80ULL | (hash & 0x7f)) << i * 8;
+	line->entry[i].hash = hash;
+	line->entry[i].slot = slot;
+}
+
+/* Returns the line where the search for @hash begins, or NULL if it is not in memory.
  */
-static inline const struct index_line *
-index_prefetch(const struct index *index, u32 hash)
+static inline struct index_line *index_peek(const struct index *index, u32 hash)
 {
 	u32 number = index_home(index, hash);
-	const struct index_line *line;
+	struct index_line *page;
 
 	if (unlikely(!index->pages->nr))
 		return NULL;
-	line = core_page_peek(index->pages, number / INDEX_LINES_PER_PAGE);
-	if (unlikely(!line))
-		return NULL;
-	line += number % INDEX_LINES_PER_PAGE;
-	prefetchw(line);
+	page = core_page_peek(index->pages, number / INDEX_LINES_PER_PAGE);
+	return likely(page) ? page + number % INDEX_LINES_PER_PAGE : NULL;
+}
+
+/* Prefetches that line, and returns it. */
+static inline const struct index_line *
+index_prefetch(const struct index *index, u32 hash)
+{
+	const struct index_line *line = index_peek(index, hash);
+
+	if (likely(line))
+		prefetchw(line);
 	return line;
 }
 
@@ -169,6 +209,18 @@ static inline u32 index_guess(const struct index_line *line, u32 hash)
 s64 index_find(struct index *index, struct slots *slots, u64 id, u32 hash,
 	       struct slot **slotp);
 
+/* Takes a bounded step of a change of size, which it begins if none is under way. A
+ * missing page only delays it.
+ */
+int index_resize(struct index *index);
+
+/* Returns whether the table has the size for its entries, and does not change it. */
+static inline bool index_has_size(const struct index *index)
+{
+	return index->to == index->lines && index->nr < index->grow_at &&
+	       index->nr >= index->shrink_below;
+}
+
 /* Gets every page that the index_add() of @hash that follows needs: 0 or a page
  * error. Resizes the table by a bounded step when due.
  */
@@ -179,23 +231,59 @@ int index_prepare(struct index *index, u32 hash);
  */
 static inline int index_prepare_absent(struct index *index, u32 hash)
 {
-	if (likely(index->place && index->to == index->lines &&
-		   index->nr >= index->shrink_below &&
-		   index->nr < index->grow_at && index->nr < index->full_at))
+	if (likely(index->place && index_has_size(index) &&
+		   index->nr < index->full_at))
 		return 0;
 	return index_prepare(index, hash);
 }
 
+/* Adds an entry where index_place is NULL, or while the size changes. */
+void index_add_elsewhere(struct index *index, u32 hash, u32 slot);
+
 /* Adds an entry after index_prepare(); cannot fail. */
-void index_add(struct index *index, u32 hash, u32 slot);
+static inline void index_add(struct index *index, u32 hash, u32 slot)
+{
+	if (likely(index->place && index->to == index->lines))
+		line_fill(index->place, hash, slot | index->side);
+	else
+		index_add_elsewhere(index, hash, slot);
+	index->nr++;
+}
+
+/* As index_prepare_remove(), for an entry in any line. */
+int index_prepare_elsewhere(struct index *index, u32 hash, u32 slot);
 
 /* Gets every page that the index_remove() of an entry that follows needs: 0 or a
  * page error.
  */
-int index_prepare_remove(struct index *index, u32 hash, u32 slot);
+static inline int index_prepare_remove(struct index *index, u32 hash, u32 slot)
+{
+	struct index_line *line = index_peek(index, hash);
+
+	if (likely(line)) {
+		index->place = line;
+		index->entry = line_find_slot(line, hash, slot);
+		if (likely(index->entry < INDEX_LINE_ENTRIES))
+			return 0;
+	}
+	return index_prepare_elsewhere(index, hash, slot);
+}
+
+/* Finds an entry that is not in its home line, and uncounts it on the way. */
+void index_find_elsewhere(struct index *index, u32 hash, u32 slot);
 
 /* Removes an existing entry; cannot fail after index_prepare_remove(). */
-void index_remove(struct index *index, u32 hash, u32 slot);
+static inline void index_remove(struct index *index, u32 hash, u32 slot)
+{
+	if (unlikely(!index->place))
+		index_find_elsewhere(index, hash, slot);
+	if (unlikely(!index->place))
+		return;
+	line_clear(index->place, index->entry);
+	index->nr--;
+	if (unlikely(!index_has_size(index)))
+		(void)index_resize(index);
+}
 
 /* Lets an existing entry refer to slot @to; cannot fail after
  * index_prepare_remove().

@@ -64,10 +64,7 @@ s64 index_find(struct index *index, struct slots *slots, u64 id, u32 hash,
  */
 static inline int resize_step(struct index *index)
 {
-	if (likely(index->to == index->lines && index->nr < index->grow_at &&
-		   index->nr >= index->shrink_below))
-		return 0;
-	return index_resize(index);
+	return likely(index_has_size(index)) ? 0 : index_resize(index);
 }
 
 /* Gets the lines from the home of @hash to the first with a place. */
@@ -106,29 +103,27 @@ int index_prepare(struct index *index, u32 hash)
 	return prepare_place(index, hash);
 }
 
-void index_add(struct index *index, u32 hash, u32 slot)
+void index_add_elsewhere(struct index *index, u32 hash, u32 slot)
 {
 	u32 side = index->side;
 
-	if (unlikely(index->to != index->lines &&
-		     !index_has_moved(index, index_scale(hash, index->lines))))
+	if (!index_has_moved(index, index_scale(hash, index->lines)))
 		side ^= INDEX_SIDE;
-	if (likely(index->place))
+	if (index->place)
 		line_fill(index->place, hash, slot | side);
 	else
 		index_place(index, index_home(index, hash), hash, slot | side);
-	index->nr++;
 }
 
-int index_prepare_remove(struct index *index, u32 hash, u32 slot)
+int index_prepare_elsewhere(struct index *index, u32 hash, u32 slot)
 {
 	u32 number = index_home(index, hash);
 	struct index_line *line = line_get(index, number);
 
 	index->place = line;
-	while (likely(line)) {
+	while (line) {
 		index->entry = line_find_slot(line, hash, slot);
-		if (likely(index->entry < INDEX_LINE_ENTRIES))
+		if (index->entry < INDEX_LINE_ENTRIES)
 			return 0;
 		index->place = NULL;
 		line = line_get(index, ++number);
@@ -136,8 +131,7 @@ int index_prepare_remove(struct index *index, u32 hash, u32 slot)
 	return index->pages->error;
 }
 
-/* Finds an entry that is not in its home line, and uncounts it on the way. */
-static void find_place(struct index *index, u32 hash, u32 slot)
+void index_find_elsewhere(struct index *index, u32 hash, u32 slot)
 {
 	u32 number = index_home(index, hash);
 	struct index_line *line = line_get(index, number);
@@ -150,17 +144,6 @@ static void find_place(struct index *index, u32 hash, u32 slot)
 		line = line_get(index, ++number);
 	}
 	index->place = line;
-}
-
-void index_remove(struct index *index, u32 hash, u32 slot)
-{
-	if (unlikely(!index->place))
-		find_place(index, hash, slot);
-	if (unlikely(!index->place))
-		return;
-	line_clear(index->place, index->entry);
-	index->nr--;
-	(void)resize_step(index);
 }
 
 void index_renumber(struct index *index, u32 hash, u32 slot, u32 to)

@@ -40,45 +40,10 @@ static inline void line_unpass(struct index_line *line)
 		line->head -= 1ULL << INDEX_PASSED_SHIFT;
 }
 
-/* Returns a bit for each free entry. */
-static inline u64 line_free(const struct index_line *line)
-{
-	return ~line->head & INDEX_TAG_HIGH;
-}
-
 static inline u32 line_count_free(const struct index_line *line)
 {
 	/* The product's highest byte is the sum of all. */
 	return (line_free(line) >> 7) * (INDEX_TAG_LOW | 1ULL << 56) >> 56;
-}
-
-/* Returns the entry of @slot and @hash, or INDEX_LINE_ENTRIES. */
-static inline u32 line_find_slot(const struct index_line *line, u32 hash,
-				 u32 slot)
-{
-	u64 match;
-	u32 i;
-
-	for (match = index_match(line->head, hash); match; match &= match - 1) {
-		i = __ffs64(match) / 8;
-		if (likely((line->entry[i].slot & ~INDEX_SIDE) == slot))
-			return i;
-	}
-	return INDEX_LINE_ENTRIES;
-}
-
-static inline void line_clear(struct index_line *line, u32 i)
-{
-	line->head &= ~(0xffULL << i * 8);
-}
-
-static inline void line_fill(struct index_line *line, u32 hash, u32 slot)
-{
-	u32 i = __ffs64(line_free(line)) / 8;
-
-	line->head |= (0x80ULL | (hash & 0x7f)) << i * 8;
-	line->entry[i].hash = hash;
-	line->entry[i].slot = slot;
 }
 
 /* index_resize.c */
@@ -88,11 +53,6 @@ int index_add_page(struct index *index);
 
 /* Gives an empty table its first page, with lines that are home to hashes. */
 int index_resize_first(struct index *index);
-
-/* Takes a bounded step of a change of size, which it begins if none is under way. A
- * missing page only delays it.
- */
-int index_resize(struct index *index);
 
 /* Returns line @number, which may be the next one after the table's end. */
 static inline struct index_line *line_extend(struct index *index, u32 number)

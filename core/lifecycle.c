@@ -33,6 +33,20 @@
  */
 #include "lifecycle.h"
 
+s64 timer_search(struct timers *timers, u64 id, u32 hash, struct slot **slotp)
+{
+	u32 nr = (u32)id;
+
+	if (timers_is_keyed(timers))
+		return index_find(&timers->index, &timers->slots, id, hash,
+				  slotp);
+	*slotp = slots_get(&timers->slots, nr);
+	if (likely(*slotp && (*slotp)->id == id))
+		return nr;
+	return timer_find_moved(timers, id, slotp,
+				*slotp ? 0 : timers->slots.pages->error);
+}
+
 int timer_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp)
 {
 	u32 stamp = (timers->stamp + 1) & (~0U >> SLOT_STAMP_SHIFT);

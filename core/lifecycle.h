@@ -111,27 +111,20 @@ static inline struct lookup timer_lookup(const struct timers *timers, u64 id)
 	};
 }
 
+/* As timer_find(), where the timer is not in the slot that is likely. */
+s64 timer_search(struct timers *timers, u64 id, u32 hash, struct slot **slotp);
+
 /* Returns the slot number of @id, 0 if there is no such timer, or a page error.
  * @id is not 0.
  */
 static inline s64 timer_find(struct timers *timers, u64 id,
 			     const struct lookup *lookup, struct slot **slotp)
 {
-	u32 nr = lookup->slot;
-
 	/* In whatever slot it is, only this timer has the id. */
-	*slotp = slots_peek(&timers->slots, nr);
+	*slotp = slots_peek(&timers->slots, lookup->slot);
 	if (likely(*slotp && (*slotp)->id == id))
-		return nr;
-	if (timers_is_keyed(timers))
-		return index_find(&timers->index, &timers->slots, id,
-				  lookup->hash, slotp);
-	nr = (u32)id;
-	*slotp = slots_get(&timers->slots, nr);
-	if (likely(*slotp && (*slotp)->id == id))
-		return nr;
-	return timer_find_moved(timers, id, slotp,
-				*slotp ? 0 : timers->slots.pages->error);
+		return lookup->slot;
+	return timer_search(timers, id, lookup->hash, slotp);
 }
 
 /* Returns the same for a timer in one of the states of @mask, else -ENOENT. */

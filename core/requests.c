@@ -377,28 +377,40 @@ static inline struct lookup *lookup_of(struct ahead *ahead, u32 i)
 	return &ahead->lookups[i % (2 * PART)];
 }
 
-/* Prefetches what a part's records will touch first: the lines of their ids, or their
- * slots. The loops are short, so that the processor has many of them under way.
+/*
+ * Prefetches what a part's records touch first: the slots of a plain queue. The loops
+ * here are short, so that the processor has many of their rounds under way.
  */
 static void prefetch_part(const struct timers *timers, struct ahead *ahead,
 			  u32 begin)
 {
 	u32 i, end = part_end(ahead, begin);
-	struct lookup *lookup;
 
-	for (i = begin; i < end; i++)
-		*lookup_of(ahead, i) = timer_lookup(timers, ahead->records[i].id);
 	for (i = begin; i < end; i++) {
-		lookup = lookup_of(ahead, i);
-		if (timers_is_keyed(timers))
-			lookup->line = index_prefetch(&timers->index,
-						      lookup->hash);
-		else
-			timer_prefetch(timers, lookup->slot);
+		u32 nr = ahead->records[i].id;
+
+		*lookup_of(ahead, i) = (struct lookup){ .slot = nr };
+		timer_prefetch(timers, nr);
 	}
 }
 
-/* Prefetches the slots of a part of a keyed queue's records. */
+/* Prefetches the same of a keyed queue: the lines of the ids. */
+static void prefetch_part_lines(const struct timers *timers,
+				struct ahead *ahead, u32 begin)
+{
+	u32 i, end = part_end(ahead, begin);
+	struct lookup *lookup;
+
+	for (i = begin; i < end; i++)
+		lookup_of(ahead, i)->hash = index_hash(&timers->index,
+						       ahead->records[i].id);
+	for (i = begin; i < end; i++) {
+		lookup = lookup_of(ahead, i);
+		lookup->line = index_prefetch(&timers->index, lookup->hash);
+	}
+}
+
+/* Prefetches the slots that these lines name. */
 static void prefetch_part_slots(const struct timers *timers,
 				struct ahead *ahead, u32 begin)
 {
@@ -418,10 +430,14 @@ static void prefetch_part_slots(const struct timers *timers,
 static inline void prefetch_next(const struct timers *timers,
 				 struct ahead *ahead, u32 i)
 {
-	if (i % PART == 0)
-		prefetch_part(timers, ahead, i + PART);
-	else if (i % PART == PART / 2 && timers_is_keyed(timers))
+	if (i % PART == 0) {
+		if (timers_is_keyed(timers))
+			prefetch_part_lines(timers, ahead, i + PART);
+		else
+			prefetch_part(timers, ahead, i + PART);
+	} else if (i % PART == PART / 2 && timers_is_keyed(timers)) {
 		prefetch_part_slots(timers, ahead, i + PART / 2);
+	}
 }
 
 u32 timers_submit(struct timers *timers, struct expiry_record *records,
@@ -434,9 +450,12 @@ u32 timers_submit(struct timers *timers, struct expiry_record *records,
 	ahead.records = records;
 	ahead.count = count;
 	timers->heap.now = now_ns;
-	prefetch_part(timers, &ahead, 0);
-	if (timers_is_keyed(timers))
+	if (timers_is_keyed(timers)) {
+		prefetch_part_lines(timers, &ahead, 0);
 		prefetch_part_slots(timers, &ahead, 0);
+	} else {
+		prefetch_part(timers, &ahead, 0);
+	}
 
 	for (i = 0; i < count; i++) {
 		prefetch_next(timers, &ahead, i);
