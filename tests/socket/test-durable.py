@@ -208,6 +208,18 @@ def younger(folder, seconds, hide=""):
     return path, offset * SECOND
 
 
+def another_start(folder, boot_id):
+    """Returns a program: the daemon after the machine was started anew, by its id."""
+    path = os.path.join(folder, boot_id)
+    with open(path + ".id", "w", encoding="ascii") as file:
+        file.write(boot_id + "\n")
+    with open(path, "w", encoding="ascii") as file:
+        file.write(f"#!/bin/sh\nexec unshare --mount sh -c 'mount --bind {path}.id "
+                   f"/proc/sys/kernel/random/boot_id && exec {PROGRAM} \"$@\"' sh \"$@\"\n")
+    os.chmod(path, 0o700)
+    return path
+
+
 def test_reboots_where_the_boot_id_is_unknown():
     """Deadlines move once for each reboot, which the clocks tell."""
     if ENGINE != "embedded":
@@ -263,6 +275,33 @@ def test_deadlines_before_the_clock_was_0():
                     late = (moved + 50 * MILLISECOND) % (armed.period * MILLISECOND)
                     assert late <= 100 * MILLISECOND, (armed, moved)
             kill(daemon)
+
+
+def test_monotonic_after_a_loss_of_power():
+    """It goes on from the journal's last time, and the machine may have run for a minute
+    longer: what is due in the first minute may have been delivered."""
+    if ENGINE != "embedded":
+        raise tap.Skip("the machine's own start is another one there, too")
+    tap.need_root()
+    with tempfile.TemporaryDirectory() as folder:
+        for is_clean in (False, True):
+            with Disk() as disk:
+                with disk.daemon() as daemon:
+                    with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
+                        assert connection.request(arm(2 * SECOND, id=1)).status == 0
+                    if not is_clean:
+                        kill(daemon)
+                program = another_start(folder, "%032x" % (1 + is_clean))
+                with disk.daemon(program=program) as daemon:
+                    with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
+                        left = query(connection, 1).deadline - \
+                            time.clock_gettime_ns(time.CLOCK_MONOTONIC)
+                        assert 0 < left <= 2 * SECOND, left
+                        connection.credit(1)
+                        came = connection.expiration()
+                        assert came.flags == (0 if is_clean else REDELIVERED), \
+                            (is_clean, came)
+                    kill(daemon)
 
 
 def test_a_periodic_timers_delivery_that_waits_for_its_ack():
