@@ -97,6 +97,13 @@ $(eval $(call unit_program,tools/test-span,$(PARSE_TIME)))
 $(eval $(call unit_program,tools/test-span-text,tools/output/span.c $(PARSE_TIME)))
 $(eval $(call unit_program,tools/test-timestamp,tools/input/local-time.c $(PARSE_TIME)))
 
+$(B)/tests/tools/test-import: $(call objects,p12,tests/tools/test-import.c \
+		tests/journal/simulated-disk.c $(JOURNAL_PARTS) $(addprefix tools/journal/,\
+		contents.c import.c line.c) tools/queue-list.c tools/ctl.c tools/input/digits.c \
+		$(addprefix tools/output/,error.c json.c span.c time-text.c) $(LIB))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka $(JANSSON_LIBS)
+
 # Preloaded into expiryctl where what it prints is compared whole.
 $(B)/tests/tools/fixed-time.so: tests/tools/fixed-time.c
 	@mkdir -p $(@D)

@@ -29,6 +29,7 @@
 #define JOURNAL_NAME		48		/* bytes of a file's name */
 #define JOURNAL_SHIFTS		2		/* MONOTONIC, BOOTTIME */
 #define JOURNAL_THREADS		256		/* a name has two digits for it */
+#define JOURNAL_UNFINISHED	"import"	/* there until an import is complete */
 
 /**
  * struct journal_block - the head of a block

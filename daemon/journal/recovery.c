@@ -558,18 +558,29 @@ int recovery_clean(struct recovery *recovery)
 						 recovery);
 }
 
+struct streams {
+	uint64_t *bits;
+	bool is_unfinished;
+};
+
 static int note_stream(void *data, const char *name)
 {
-	uint64_t *streams = data;
+	struct streams *streams = data;
 	struct journal_file file;
 
 	if (journal_parse(name, &file) && file.thread < JOURNAL_THREADS)
-		streams[file.thread / 64] |= 1ULL << file.thread % 64;
+		streams->bits[file.thread / 64] |= 1ULL << file.thread % 64;
+	if (!strcmp(name, JOURNAL_UNFINISHED))
+		streams->is_unfinished = true;
 	return 0;
 }
 
 int recovery_streams(struct disk *disk, uint64_t streams[JOURNAL_THREADS / 64])
 {
+	struct streams all = { .bits = streams };
+	int r;
+
 	memset(streams, 0, JOURNAL_THREADS / 8);
-	return disk->ops->list(disk, note_stream, streams);
+	r = disk->ops->list(disk, note_stream, &all);
+	return r ? r : all.is_unfinished ? -EINPROGRESS : 0;
 }

@@ -135,7 +135,9 @@ void recovery_close(struct recovery *recovery);
  */
 int recovery_clean(struct recovery *recovery);
 
-/* Sets bit n of @streams for each thread n that has a stream. */
+/* Sets bit n of @streams for each thread n that has a stream. Returns 0 or -errno:
+ * -EINPROGRESS: they are of an import that was not completed, and may be a part.
+ */
 int recovery_streams(struct disk *disk, uint64_t streams[JOURNAL_THREADS / 64]);
 
 #endif /* DAEMON_JOURNAL_RECOVERY_H */

@@ -47,7 +47,8 @@ int durable_check_threads(struct journal_directory *directory, uint32_t nr)
 	int r = recovery_streams(&directory->disk, streams);
 
 	if (r < 0) {
-		log_err("journal: %s", strerror(-r));
+		log_err("journal: %s", r == -EINPROGRESS ?
+			"an import was not completed: repeat it" : strerror(-r));
 		return r;
 	}
 	for (i = 0; i < JOURNAL_THREADS; i++)

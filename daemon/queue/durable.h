@@ -77,8 +77,8 @@ struct durable {
  */
 int durable_open(struct journal_directory *directory, const char *path);
 
-/* Checks that the journal has no queues of threads from @nr on. Returns 0 or -errno,
- * after a line in the log.
+/* Checks that the journal has no queues of threads from @nr on, and is no part of an
+ * import. Returns 0 or -errno, after a line in the log.
  */
 int durable_check_threads(struct journal_directory *directory, uint32_t nr);
 

@@ -91,7 +91,7 @@ bool journals_import(struct memory_disk *disk, const char *lines, size_t len)
 	struct import import;
 	bool good = true;
 
-	import_init(&import, &disk->disk);
+	assert_int_equal(import_init(&import, &disk->disk), 0);
 	import.segment_min = SEGMENT;
 	import.block_max = BLOCK;
 	for (; good && lines < end; lines = next + 1) {

@@ -291,7 +291,7 @@ def test_a_directory_in_use():
 
 
 def test_an_import_that_was_killed():
-    """It leaves no queue, and the next one begins anew."""
+    """It is known as a part, no daemon starts from it, and the next one begins anew."""
     good = text(head(), queue("q"), timer("q", 1, 5))
     with tempfile.TemporaryDirectory() as folder:
         run = subprocess.Popen([EXPIRYCTL, "journal", "import", folder], text=True,
@@ -303,7 +303,9 @@ def test_an_import_that_was_killed():
             assert wait_for(lambda: any(name.endswith(".new") and name.startswith("checkpoint")
                                         for name in os.listdir(folder)))
             run.kill()
-        assert journal("check", folder) == "thread 0: OK: queues 0, timers 0\n"
+        for what in ("check", "export", "dump"):
+            assert "an import was not completed: repeat it" in journal(what, folder, status=3)
+        refused(Disk(folder=folder), "an import was not completed: repeat it")
         journal("import", folder, stdin=good)
         assert [row.get("queue") for row in parsed(journal("export", folder))] == \
             [None, "q", "q"]

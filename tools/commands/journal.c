@@ -170,7 +170,12 @@ static int for_each_thread(struct ctl *ctl, const char *path, each_t each)
 	if (ret)
 		return ret;
 	r = recovery_streams(&directory.disk, streams);
-	if (r < 0)
+	if (r == -EINPROGRESS) {
+		ctl_error("%s: an import was not completed: repeat it", path);
+		if (each == dump)
+			for_each_stream(ctl, &directory.disk, streams, each);
+		ret = EXIT_DAMAGED;
+	} else if (r < 0)
 		ret = ctl_error("%s: %s", path, strerror(-r));
 	else if (!(streams[0] | streams[1] | streams[2] | streams[3]))
 		ret = ctl_error("%s: there is no journal in it", path);
@@ -222,7 +227,7 @@ static int check_empty(struct ctl *ctl, struct disk *disk, uint16_t thread)
 	return ret;
 }
 
-/* Removes journals without queues: an import that was killed leaves such. Returns the
+/* Removes journals without queues, and those of an import that was killed. Returns the
  * exit status.
  */
 static int remove_empty(struct ctl *ctl, struct disk *disk, const char *path)
@@ -233,7 +238,7 @@ static int remove_empty(struct ctl *ctl, struct disk *disk, const char *path)
 	if (!r && for_each_stream(ctl, disk, streams, check_empty))
 		return ctl_error("%s: it has a journal; export that, and import both into another directory",
 				 path);
-	if (!r)
+	if (!r || r == -EINPROGRESS)
 		r = import_remove(disk);
 	return r < 0 ? ctl_error("%s: %s", path, strerror(-r)) : 0;
 }
@@ -243,12 +248,13 @@ static int import(struct ctl *ctl, struct journal_directory *directory,
 {
 	struct import import;
 	struct json json;
-	int ret = remove_empty(ctl, &directory->disk, path);
+	int ret = remove_empty(ctl, &directory->disk, path), r;
 
 	if (ret)
 		return ret;
-	import_init(&import, &directory->disk);
-	ret = import_lines(&import);
+	r = import_init(&import, &directory->disk);
+	ret = r < 0 ? ctl_error("%s: %s", path, strerror(-r)) :
+		      import_lines(&import);
 	if (!ret && ctl->json) {
 		json_begin(&json);
 		json_u64(&json, "queues", import.nr_queues);

@@ -365,13 +365,20 @@ static int add_timer(struct import *import, const struct line *line,
 
 /* -------------------------------------------------------------------- the whole */
 
-void import_init(struct import *import, struct disk *disk)
+int import_init(struct import *import, struct disk *disk)
 {
+	int fd;
+
 	*import = (struct import) {
 		.disk = disk,
 		.segment_min = JOURNAL_SEGMENT_MIN,
 		.block_max = JOURNAL_GATHER_MAX,
 	};
+	fd = disk->ops->open(disk, JOURNAL_UNFINISHED, DISK_MAKE);
+	if (fd < 0)
+		return fd;
+	disk->ops->close(disk, fd);
+	return disk->ops->sync_names(disk);
 }
 
 int import_add(struct import *import, const struct line *line,
@@ -405,6 +412,14 @@ static int finish_stream(struct import_stream *stream)
 	return stream->result;
 }
 
+/* Says that what is there is not a part of an import. */
+static int remove_mark(struct disk *disk)
+{
+	int r = disk->ops->unlink(disk, JOURNAL_UNFINISHED);
+
+	return r && r != -ENOENT ? r : disk->ops->sync_names(disk);
+}
+
 int import_finish(struct import *import)
 {
 	int i, r = 0;
@@ -412,7 +427,7 @@ int import_finish(struct import *import)
 	for (i = 0; !r && i < JOURNAL_THREADS; i++)
 		if (import->streams[i])
 			r = finish_stream(import->streams[i]);
-	return r;
+	return r ? r : remove_mark(import->disk);
 }
 
 static int remove_name(void *data, const char *name)
@@ -426,7 +441,12 @@ static int remove_name(void *data, const char *name)
 
 int import_remove(struct disk *disk)
 {
-	return disk->ops->list(disk, remove_name, disk);
+	int r = disk->ops->list(disk, remove_name, disk);
+
+	/* The mark is the last: a loss of power may keep any of the names. */
+	if (!r)
+		r = disk->ops->sync_names(disk);
+	return r ? r : remove_mark(disk);
 }
 
 static void forget(void *data)

@@ -2,8 +2,9 @@
 /*
  * Import: a directory of journals is made of lines, without a daemon.
  *
- * The queues of each thread become a checkpoint. Checkpoints get their names after
- * the last line only, so that no daemon starts from a part.
+ * The queues of each thread become a checkpoint. The file JOURNAL_UNFINISHED is there
+ * before all others, and until the last checkpoint is valid. Meanwhile no daemon
+ * starts from a part, and another import begins anew.
  */
 #ifndef TOOLS_JOURNAL_IMPORT_H
 #define TOOLS_JOURNAL_IMPORT_H
@@ -38,7 +39,8 @@ struct import {
 /* Removes all files of journals, unfinished ones, too. Returns 0 or -errno. */
 int import_remove(struct disk *disk);
 
-void import_init(struct import *import, struct disk *disk);
+/* Begins an import. Returns 0 or -errno; import_deinit() follows in both cases. */
+int import_init(struct import *import, struct disk *disk);
 
 /* Adds a line. Returns 0 or -errno: -EINVAL: it does not fit, for @why, which is
  * NULL for other errors; or what the disk returned.
