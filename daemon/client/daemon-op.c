@@ -52,8 +52,11 @@ static bool do_scan(struct client *client, struct buffer *buffer)
 	room = buffer_spare(&context->buffers);
 	if (!room)
 		return false;
-	rows = (void *)room->data;
-	count = min_u64(request->period_ms, room->size / RECORD - 1);
+	/* The request stays before the rows, for durable_refuse(). */
+	memcpy(room->data, request, RECORD);
+	room->head = room->tail = room->data + RECORD;
+	rows = (void *)room->head;
+	count = min_u64(request->period_ms, room->size / RECORD - 2);
 	n = context->engine->ops->scan(client->queue->engine_queue, rows, count,
 				       &cursor);
 	if (n < 0) {
@@ -68,6 +71,7 @@ static bool do_scan(struct client *client, struct buffer *buffer)
 		.cookie = cursor,
 	};
 	room->tail += (n + 1) * sizeof(*rows);
+	room->content = BUFFER_ROWS;
 	client_send(client, room);
 	buffer->head += sizeof(*request);
 	return true;

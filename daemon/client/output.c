@@ -41,9 +41,11 @@ static void hold(const struct client *client, struct buffer *buffer)
 }
 
 /* Returns the last buffer if it has room for @len bytes, or a new one; NULL: there is no
- * memory.
+ * memory. If the journal fails, replies that wait for it are refused by the buffer: other
+ * records are not added to them. A blocked client ends then.
  */
-static struct buffer *last_with_room(struct client *client, size_t len)
+static struct buffer *last_with_room(struct client *client, size_t len,
+				     enum buffer_content content)
 {
 	struct buffer *buffer = client->replies.first ? client->replies.last :
 							NULL;
@@ -52,8 +54,9 @@ static struct buffer *last_with_room(struct client *client, size_t len)
 	 */
 	bool private = client->blocked || client->observes ||
 		       len > client->context->buffers.size;
+	bool mixes = client->blocked || !client->durable;
 
-	if (!buffer ||
+	if (!buffer || (!mixes && buffer->content != content) ||
 	    buffer->kind != (private ? BUFFER_PRIVATE : BUFFER_SPARE) ||
 	    (client->sending && buffer == client->sending_last) ||
 	    (size_t)(buffer->data + buffer->size - buffer->tail) < len) {
@@ -67,10 +70,13 @@ static struct buffer *last_with_room(struct client *client, size_t len)
 		if (!buffer)
 			return NULL;
 		append(client, buffer);
+		buffer->content = content == BUFFER_ROWS ? BUFFER_MIXED :
+							   content;
+	} else if (buffer->content != BUFFER_OTHER || content != BUFFER_OTHER) {
+		buffer->content = BUFFER_MIXED;
 	}
 	assert(!client->sending || buffer != client->sending_last);
 	assert((size_t)(buffer->data + buffer->size - buffer->tail) >= len);
-	buffer->content = BUFFER_OTHER;
 	return buffer;
 }
 
@@ -86,7 +92,7 @@ static void *extend(struct client *client, struct buffer *buffer, size_t len)
 
 void *output_room(struct client *client, size_t len)
 {
-	struct buffer *buffer = last_with_room(client, len);
+	struct buffer *buffer = last_with_room(client, len, BUFFER_OTHER);
 
 	if (!buffer)
 		return NULL;
@@ -102,7 +108,7 @@ void *output_room(struct client *client, size_t len)
 static bool gather(struct client *client, struct buffer *buffer)
 {
 	size_t len = buffer->tail - buffer->head;
-	struct buffer *own = last_with_room(client, len);
+	struct buffer *own = last_with_room(client, len, buffer->content);
 
 	if (own) {
 		if (own->commit < buffer->commit)
@@ -255,18 +261,18 @@ void outputs_release(struct connections *connections)
 		output_schedule(container_of(entry, struct client, held));
 }
 
-/* Answers the requests of a buffer that is not durable with @error. Returns false
- * if they are among other records.
+/* Answers the requests of a buffer that is not durable with @error, and lets it be
+ * sent. Returns false if they are among other records.
  */
 static bool refuse_buffer(struct client *client, struct buffer *buffer,
 			  int error)
 {
-	if (buffer->kind == BUFFER_PRIVATE &&
-	    buffer->content != BUFFER_REPLIES)
+	uint64_t len = buffer->tail - buffer->head;
+
+	if (buffer->content == BUFFER_MIXED)
 		return false;
-	if (buffer->content != BUFFER_REPLIES)
-		return true;
 	durable_refuse(client->context, client->queue, buffer, error);
+	client->replies_len -= len - (buffer->tail - buffer->head);
 	buffer->commit = 0;
 	return true;
 }

@@ -38,8 +38,9 @@ bool output_written(struct client *client, uint32_t len);
 /* Lets clients whose replies waited for the journal write again. */
 void outputs_release(struct connections *connections);
 
-/* Answers all requests whose replies wait for the journal with @error. Returns
- * false if some cannot be answered any more: the client must end.
+/* Answers all requests whose replies wait for the journal with @error, so that what is
+ * behind them does not wait. Returns false if some cannot be answered any more: the
+ * client must end.
  */
 bool output_refuse(struct client *client, int error);
 

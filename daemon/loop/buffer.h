@@ -30,9 +30,11 @@ enum buffer_kind {
 
 /* Kinds of records in a buffer that is sent. */
 enum buffer_content {
-	BUFFER_OTHER,
-	BUFFER_REPLIES,		/* one buffer of requests, answered in place */
+	BUFFER_OTHER,		/* STAT, QUEUES, CLOCK_SET, copies for observers */
+	BUFFER_REPLIES,		/* answers to requests for timers */
 	BUFFER_EXPIRATIONS,
+	BUFFER_ROWS,		/* the reply to one SCAN, which is before @head */
+	BUFFER_MIXED,		/* of a blocked client */
 };
 
 /**

@@ -447,8 +447,20 @@ static bool is_empty(const struct journal *journal, const struct queue *queue,
 	return reply->status;
 }
 
-void durable_refuse(const struct context *context, const struct queue *queue,
-		    struct buffer *buffer, int error)
+/* Puts a refusal in the place of a SCAN's rows. */
+static void refuse_rows(struct buffer *buffer, int error)
+{
+	struct expiry_record *request = (void *)(buffer->head - RECORD);
+
+	request->status = error;
+	buffer->head = (char *)request;
+	buffer->tail = (char *)(request + 1);
+	buffer->content = BUFFER_REPLIES;
+}
+
+static void refuse_replies(const struct context *context,
+			   const struct queue *queue, struct buffer *buffer,
+			   int error)
 {
 	const struct journal *journal = &context->durable->journal;
 	struct expiry_record *reply = (void *)buffer->head;
@@ -459,11 +471,22 @@ void durable_refuse(const struct context *context, const struct queue *queue,
 			reply->status = error;
 }
 
+void durable_refuse(const struct context *context, const struct queue *queue,
+		    struct buffer *buffer, int error)
+{
+	if (buffer->content == BUFFER_ROWS)
+		refuse_rows(buffer, error);
+	else if (buffer->content == BUFFER_REPLIES)
+		refuse_replies(context, queue, buffer, error);
+}
+
 static bool promises(const struct journal *journal, const struct queue *queue,
 		     const struct buffer *buffer)
 {
 	const struct expiry_record *reply = (const void *)buffer->head;
 
+	if (buffer->content != BUFFER_REPLIES && buffer->content != BUFFER_ROWS)
+		return false;
 	for (; (const char *)reply < buffer->tail; reply++)
 		if (!is_empty(journal, queue, reply))
 			return true;
@@ -479,12 +502,10 @@ void durable_hold(const struct context *context, const struct queue *queue,
 	if (buffer->content == BUFFER_EXPIRATIONS)
 		return;
 	/* The block that gathers may never be written. */
-	if (error && buffer->content == BUFFER_REPLIES) {
-		if (journal_has_failed(journal))
-			durable_refuse(context, queue, buffer, error);
-		if (!promises(journal, queue, buffer))
-			return;
-	}
+	if (journal_has_failed(journal))
+		durable_refuse(context, queue, buffer, error);
+	if (error && !promises(journal, queue, buffer))
+		return;
 	buffer->commit = journal_pending(journal);
 }
 

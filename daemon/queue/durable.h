@@ -137,13 +137,15 @@ void durable_mark(const struct queue *queue, struct expiry_record *records,
 		  uint32_t count);
 
 /* Lets a buffer for a durable queue's client wait for what is logged so far: it may
- * show that. Expirations do not wait, nor do replies while the journal fails: those
- * that are not durable get its error. @queue: the client's, or NULL
+ * show that. Expirations do not wait, nor does any buffer while the journal fails:
+ * replies and rows that are not durable get its error. @queue: the client's, or NULL
  */
 void durable_hold(const struct context *context, const struct queue *queue,
 		  struct buffer *buffer);
 
-/* Answers with @error what a buffer of replies promises, but for a HELLO. */
+/* Answers with @error what a buffer of replies promises, but for a HELLO, or the SCAN
+ * whose rows it has. Other buffers promise nothing, and stay as they are.
+ */
 void durable_refuse(const struct context *context, const struct queue *queue,
 		    struct buffer *buffer, int error);
 

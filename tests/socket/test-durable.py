@@ -12,9 +12,9 @@ import tempfile
 import time
 
 import tap
-from client import (ACK, ACKING, BOOTTIME, CANCEL, CLEAR, CONSUME, DROP, DURABLE, EXISTING,
-                    HOUR, KEYED, REDELIVERED, REFRESH, RELATIVE, SECOND, Connection, Record,
-                    arm, attach, error, pack, wait_for)
+from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CLEAR, CONSUME, DROP, DURABLE,
+                    EXISTING, HOUR, KEYED, QUERY, QUEUES, REDELIVERED, REFRESH, RELATIVE, SCAN,
+                    SECOND, SIZE, STAT, Connection, Record, arm, attach, error, pack, wait_for)
 from daemon import ENGINE, LOOP, PROGRAM, Daemon
 from durable import FLAGS, LATE, MILLISECOND, Disk, kill, query, refused, rows
 from listing import listing
@@ -580,14 +580,64 @@ def limit_writes(daemon, most):
     resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (most, hard))
 
 
+def without_signal(folder):
+    """Returns a program: the daemon, which no failed write ends."""
+    program = os.path.join(folder, "program")
+    with open(program, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\ntrap '' XFSZ\nexec '%s' \"$@\"\n" % PROGRAM)
+    os.chmod(program, 0o700)
+    return program
+
+
+def test_expirations_come_while_the_journal_fails():
+    """A SCAN is refused: its rows would wait for a commit, and all behind them. STAT
+    and QUEUES promise nothing, and are answered."""
+    with Disk() as disk, tempfile.TemporaryDirectory() as folder:
+        with disk.daemon(program=without_signal(folder)) as daemon:
+            with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
+                soon = connection.request(arm(500 * MILLISECOND, id=1))
+                assert connection.request(arm(HOUR, id=2)).status == 0
+                limit_writes(daemon, 0)
+                # The replies wait when the journal fails, some of them among others.
+                connection.send(arm(HOUR, id=3), Record(SCAN, period=100), arm(HOUR, id=4),
+                                Record(STAT), arm(HOUR, id=5), Record(QUEUES, period=9),
+                                Record(QUERY, id=2), Record(SCAN, period=100))
+                refused_by = []
+                for op in (ARM, SCAN, ARM, STAT, ARM):
+                    reply = connection.reply()
+                    assert reply.op == op, (reply, op)
+                    if op == STAT:
+                        assert reply.status == 0, reply
+                        connection.take(reply.period * SIZE)
+                    else:
+                        refused_by.append((op, reply.status))
+                reply = connection.reply()
+                while reply.period:
+                    assert (reply.op, reply.status) == (QUEUES, 0), reply
+                    connection.take(reply.period * SIZE)
+                    reply = connection.reply()
+                refused_by += [(QUERY, connection.reply().status),
+                               (SCAN, connection.reply().status)]
+                assert {status for _, status in refused_by} == {-errno.EFBIG}, refused_by
+                # And those that come while it fails.
+                for request in (Record(SCAN, period=100), Record(QUERY, id=2)):
+                    reply = connection.request(request)
+                    assert (reply.op, reply.status) == (request.op, -errno.EFBIG), reply
+                connection.stat()
+                connection.credit(1)
+                came = connection.expiration()
+                assert (came.id, came.deadline) == (1, soon.deadline), came
+                assert connection.stat().journal_failed == 1
+                limit_writes(daemon, resource.RLIM_INFINITY)
+                assert wait_for(lambda: query(connection, 2).status == 0)
+                assert {1, 2} <= set(rows(connection)) <= {1, 2, 3, 4, 5}
+            kill(daemon)
+
+
 def test_a_failed_write():
     """Requests that wait get its error, and so do new ones until a checkpoint stands."""
     with Disk() as disk, tempfile.TemporaryDirectory() as folder:
-        program = os.path.join(folder, "program")
-        with open(program, "w", encoding="utf-8") as file:
-            file.write("#!/bin/sh\ntrap '' XFSZ\nexec '%s' \"$@\"\n" % PROGRAM)
-        os.chmod(program, 0o700)
-        with disk.daemon(program=program) as daemon:
+        with disk.daemon(program=without_signal(folder)) as daemon:
             with attach(daemon.path, "queue", FLAGS) as connection, \
                     attach(daemon.path, "other") as other:
                 assert connection.request(arm(HOUR, 1, id=1)).status == 0
