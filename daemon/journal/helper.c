@@ -137,27 +137,23 @@ static void thread_commit(struct journal_runner *runner,
 	thread_add(&helper_of(runner)->commits, &write->job);
 }
 
-static void commit_step(struct helper *helper)
+static void commit_done(struct helper *helper, int result)
 {
 	struct journal_write *write = helper->commit;
 
-	if (--helper->nr_pending)
-		return;
 	helper->commit = NULL;
+	write->result = result;
 	write->job.done(&write->job);
 }
 
 static void commit_written(struct loop_op *op, int result, uint32_t flags)
 {
 	struct helper *helper = container_of(op, struct helper, written);
-	struct journal_write *write = helper->commit;
 
 	(void)flags;
-	if (result < 0)
-		write->result = result;
-	else if ((uint32_t)result != write->len)
-		write->result = -EIO;
-	commit_step(helper);
+	if (result >= 0)
+		result = (uint32_t)result == helper->commit->len ? 0 : -EIO;
+	commit_done(helper, result);
 }
 
 static void commit_synced(struct loop_op *op, int result, uint32_t flags)
@@ -165,13 +161,13 @@ static void commit_synced(struct loop_op *op, int result, uint32_t flags)
 	struct helper *helper = container_of(op, struct helper, synced);
 
 	(void)flags;
-	/* A failed write cancels the sync: its own error is the reason. */
-	if (result < 0 && !helper->commit->result)
-		helper->commit->result = result;
-	commit_step(helper);
+	commit_done(helper, result < 0 ? result : 0);
 }
 
-/* Starts both requests in one submission: the second one waits in the kernel. */
+/* Starts both requests in one submission: the second one waits in the kernel. Either
+ * completes, not both: the write posts no CQE unless it fails or is short, and then the
+ * sync posts none. So the loop does not wake up between them.
+ */
 static void ring_commit(struct journal_runner *runner,
 			struct journal_write *write)
 {
@@ -180,15 +176,13 @@ static void ring_commit(struct journal_runner *runner,
 
 	assert(!helper->commit && write->len);
 	helper->commit = write;
-	helper->nr_pending = 1 + write->sync;
-	write->result = 0;
 	loop_reserve(helper->loop, 2);
 	sqe = loop_sqe(helper->loop, &helper->written);
 	io_uring_prep_write(sqe, write->fd, write->data, write->len,
 			    write->offset);
 	if (!write->sync)
 		return;
-	sqe->flags |= IOSQE_IO_LINK;
+	sqe->flags |= IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS;
 	sqe = loop_sqe(helper->loop, &helper->synced);
 	io_uring_prep_fsync(sqe, write->fd, IORING_FSYNC_DATASYNC);
 }

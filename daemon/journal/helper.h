@@ -36,7 +36,7 @@ struct helper_thread {
  * @done: jobs that were run
  * @fd: the eventfd; -1 = none
  * @woken: the read of @count from it
- * @commit: in progress in the ring, with @nr_pending completions to come
+ * @commit: in progress in the ring: @written completes it, or @synced
  */
 struct helper {
 	struct journal_runner runner;
@@ -51,7 +51,6 @@ struct helper {
 	struct journal_write *commit;
 	struct loop_op written;
 	struct loop_op synced;
-	uint32_t nr_pending;
 };
 
 /* Starts the threads. Returns 0 or -errno. */

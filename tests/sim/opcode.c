@@ -220,7 +220,9 @@ static struct op *op_after(struct ring *r, const struct op *write)
 	return NULL;
 }
 
-/* Writes. A failed or partial write cancels the sync behind it. */
+/* Writes. A failed or partial write cancels the sync behind it. If it would have been
+ * silent otherwise, the sync is now.
+ */
 static void do_write(struct ring *r, struct op *op)
 {
 	struct op *sync = op_after(r, op);
@@ -233,8 +235,11 @@ static void do_write(struct ring *r, struct op *op)
 	if (sync)
 		sync->after = NULL;
 	if (sync && result < (int)op->iov[0].iov_len) {
+		sync->sqe.flags |= op->sqe.flags & IOSQE_CQE_SKIP_SUCCESS;
+		op->sqe.flags &= ~IOSQE_CQE_SKIP_SUCCESS;
 		op_done(r, op, result, 0);
-		op_done(r, sync, -ECANCELED, 0);
+		op_done(r, sync, sync->sqe.flags & IOSQE_CQE_SKIP_SUCCESS ?
+				 0 : -ECANCELED, 0);
 	} else {
 		op_done(r, op, result, 0);
 	}

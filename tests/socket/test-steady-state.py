@@ -20,6 +20,7 @@ import tap
 from client import (CANCEL, CONSUME, HOUR, REFRESH, SIZE, WAIT, arm,
                     attach, pack, scaled, wait_for)
 from daemon import ENGINE, LOOP, ROOT, THREADS, Daemon, uring_refused
+from durable import FLAGS, Disk
 from strace import Trace
 
 BATCH = 512
@@ -134,6 +135,21 @@ def test_a_batch_takes_one_system_call():
         # Now and then work is left over for another turn.
         trace.check(TURNS * (batches + batches // 10 + 5),
                     2 * batches, batches)
+
+
+def test_a_durable_request_takes_two_system_calls():
+    """One submits its commit, and one the answer. The write's end is no turn."""
+    requests = scaled(300, 30)
+    with Disk() as disk, disk.daemon(threads=1) as daemon:
+        with attach(daemon.path, "queue", FLAGS) as connection:
+            for number in range(1, requests):
+                assert connection.request(arm(HOUR, id=number)).status == 0
+            with Trace(daemon, "-e", "trace=" + TURN) as trace:
+                for number in range(1, requests):
+                    assert connection.request(arm(HOUR, id=number)).status == 0
+            turns = sum("resumed" not in line and TURN in line for line in trace.lines)
+            # Two more to submit what a turn's end begins, and a tick now and then.
+            assert 0 < turns <= (4 if EPOLL else 2) * requests + requests // 5 + 5, turns
 
 
 def test_a_batch_takes_one_system_call_in_each_thread():
