@@ -133,11 +133,13 @@ fn batch(q: &mut Queue) -> Result<()> {
     let relative = |op| Record { op, flags: flag::RELATIVE, deadline, ..Record::default() };
     let models =
         [relative(op::ARM), relative(op::REFRESH), Record { op: op::CANCEL, ..Record::default() }];
-    let mut records = Vec::with_capacity(BATCH as usize);
+    let mut records = [Record::default(); BATCH as usize];
     for at in 0..BATCHES / 3 {
         for model in models {
-            records.clear();
-            records.extend((0..BATCH).map(|i| Record { id: 1 + at * BATCH + i, ..model }));
+            records.fill(model);
+            for (record, id) in records.iter_mut().zip(1 + at * BATCH..) {
+                record.id = id;
+            }
             q.submit(&mut records)?;
             assert!(check(&records).is_empty());
         }

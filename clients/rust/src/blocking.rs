@@ -2,7 +2,7 @@
 
 //! A connection of one thread, whose calls wait for their answers.
 
-use crate::buffer::{encode, Buffer};
+use crate::buffer::{Buffer, Output};
 use crate::error::{errno, Error, Result};
 use crate::handshake::{Handshake, Life};
 use crate::inbox::Inbox;
@@ -30,7 +30,7 @@ pub struct Queue {
     stream: Option<UnixStream>,
     limits: Limits,
     input: Buffer,
-    output: Vec<u8>,
+    output: Output,
     inbox: Inbox,
     life: Life,
     window: usize,
@@ -73,7 +73,7 @@ impl Queue {
             stream: None,
             limits: Limits::default(),
             input: Buffer::new(),
-            output: Vec::new(),
+            output: Output::default(),
             inbox: Inbox::new(&options),
             life: Life::default(),
             window: 0,
@@ -257,7 +257,7 @@ impl Queue {
             let room = self.window - (*sent - *answered);
             let nr = CHUNK.min(room).min(records.len() - *sent);
             if nr > 0 {
-                encode(&mut self.output, &records[*sent..*sent + nr]);
+                self.output.add(&records[*sent..*sent + nr]);
                 *sent += nr;
                 if *sent >= doubt {
                     self.add_credit();
@@ -272,7 +272,7 @@ impl Queue {
         Ok(())
     }
 
-    /// Waits for replies, and takes those that have come.
+    /// Waits for records, and takes those that have come.
     fn take_replies(
         &mut self,
         records: &mut [Record],
@@ -282,27 +282,23 @@ impl Queue {
         if self.input.len() == 0 {
             self.fill()?;
         }
-        let mut taken = 0;
-        let mut wrong = None;
-        for reply in self.input.records() {
-            if reply.is_event() {
-                wrong = self.inbox.add(reply).err();
-            } else if *answered == sent {
-                wrong = Some(Error::Protocol("a reply without a request"));
-            } else if reply.is_reply_to(&records[*answered]) {
-                self.life.arms += u64::from(reply.op == op::ARM && reply.status == 0);
-                records[*answered] = reply;
-                *answered += 1;
-            } else {
-                wrong = Some(Error::Protocol("a reply to another request"));
+        while let Some(first) = self.input.first() {
+            if first.is_event() {
+                self.inbox.add_from(&mut self.input)?;
+                continue;
             }
-            if wrong.is_some() {
-                break;
+            let (taken, arms) = self.input.take_replies(&mut records[*answered..sent]);
+            if taken == 0 {
+                return Err(Error::Protocol(if *answered == sent {
+                    "a reply without a request"
+                } else {
+                    "a reply to another request"
+                }));
             }
-            taken += 1;
+            *answered += taken;
+            self.life.arms += arms;
         }
-        self.input.skip(taken);
-        wrong.map_or(Ok(()), Err)
+        Ok(())
     }
 
     /// Carries out a request whose reply is a listing, which leaves no trace and may be
@@ -329,7 +325,7 @@ impl Queue {
     fn list_once(&mut self, request: &Record) -> Result<Listing> {
         let mut listing = Listing::new(request);
         self.limit(self.options.timeout)?;
-        encode(&mut self.output, &[*request]);
+        self.output.add(&[*request]);
         self.add_credit();
         self.write()?;
         while !listing.complete {
@@ -356,19 +352,13 @@ impl Queue {
         if !self.inbox.receives() || due.is_empty() {
             return Err(Error::Invalid("receive: needs room, and consume or observe"));
         }
+        // Without a look at the clock where there is no need to wait.
+        let nr = self.inbox.take_into(due);
+        if nr > 0 {
+            return Ok(nr);
+        }
         let begun = Instant::now();
         loop {
-            let mut nr = 0;
-            while nr < due.len() {
-                match self.inbox.take() {
-                    Some(record) => due[nr] = record,
-                    None => break,
-                }
-                nr += 1;
-            }
-            if nr > 0 {
-                return Ok(nr);
-            }
             if let Some(why) = &self.broken {
                 return Err(why.clone());
             }
@@ -382,6 +372,10 @@ impl Queue {
                     }
                 }
             }
+            let nr = self.inbox.take_into(due);
+            if nr > 0 {
+                return Ok(nr);
+            }
         }
     }
 
@@ -392,6 +386,9 @@ impl Queue {
         std::iter::from_fn(move || {
             if is_over {
                 return None;
+            }
+            if let Some(record) = self.inbox.take() {
+                return Some(Ok(record));
             }
             let got = self.receive(&mut one, None);
             is_over = got.is_err();
@@ -420,7 +417,7 @@ impl Queue {
     fn add_credit(&mut self) {
         self.inbox.top_up();
         if let Some(credit) = self.inbox.take_credit() {
-            encode(&mut self.output, &[credit]);
+            self.output.add(&[credit]);
         }
     }
 
@@ -435,7 +432,7 @@ impl Queue {
     /// this waits only for a moment.
     fn write(&mut self) -> Result<()> {
         let stream = self.stream.as_mut().ok_or(Error::Closed)?;
-        let ended = stream.write_all(&self.output).map_err(|e| Error::io(&e));
+        let ended = stream.write_all(self.output.bytes()).map_err(|e| Error::io(&e));
         self.output.clear();
         ended
     }
@@ -507,7 +504,8 @@ impl Queue {
         let name = self.name.clone();
         let mut handshake = Handshake::new(&options, &name, &mut life);
         let ended = loop {
-            self.output.append(&mut handshake.output);
+            self.output.add_bytes(handshake.output.bytes());
+            handshake.output.clear();
             // A server above its limits answers and does not read.
             let written = if self.output.is_empty() { Ok(()) } else { self.write() };
             match handshake.feed(&mut self.input) {

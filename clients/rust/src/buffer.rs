@@ -2,7 +2,7 @@
 
 //! Bytes of a connection, as whole records.
 
-use crate::record::{Record, SIZE};
+use crate::record::{op, Record, SIZE};
 
 const BYTES: usize = 1 << 16;
 
@@ -44,6 +44,23 @@ impl Buffer {
         self.from += nr * SIZE;
     }
 
+    /// Takes the replies to these requests, into their places, as far as they have come
+    /// without an event between. Returns how many, and how many timers they have armed. No
+    /// request has the op of an event.
+    pub(crate) fn take_replies(&mut self, requests: &mut [Record]) -> (usize, u64) {
+        let (mut taken, mut arms) = (0, 0);
+        for (reply, request) in self.records().zip(requests) {
+            if !reply.is_reply_to(request) {
+                break;
+            }
+            arms += u64::from(reply.op == op::ARM && reply.status == 0);
+            *request = reply;
+            taken += 1;
+        }
+        self.skip(taken);
+        (taken, arms)
+    }
+
     /// Returns room for more bytes, at least for a record.
     pub(crate) fn room(&mut self) -> &mut [u8] {
         if self.from > 0 {
@@ -66,10 +83,45 @@ fn decode(chunk: &[u8]) -> Record {
     Record::from_bytes(&bytes)
 }
 
-/// Adds records to bytes that are to be sent.
-pub(crate) fn encode(to: &mut Vec<u8>, records: &[Record]) {
-    to.reserve(records.len() * SIZE);
-    for record in records {
-        to.extend_from_slice(&record.to_bytes());
+/// What is to be sent.
+#[derive(Default)]
+pub(crate) struct Output {
+    /// Only the first `len` are to be sent. The rest is kept, so that no byte is written twice.
+    bytes: Vec<u8>,
+    len: usize,
+}
+
+impl Output {
+    /// Returns room for so many bytes more, which count as added.
+    fn extend(&mut self, more: usize) -> &mut [u8] {
+        let begun = self.len;
+        self.len += more;
+        if self.bytes.len() < self.len {
+            self.bytes.resize(self.len, 0);
+        }
+        &mut self.bytes[begun..self.len]
+    }
+
+    pub(crate) fn add(&mut self, records: &[Record]) {
+        let bytes = self.extend(records.len() * SIZE);
+        for (bytes, record) in bytes.chunks_exact_mut(SIZE).zip(records) {
+            bytes.copy_from_slice(&record.to_bytes());
+        }
+    }
+
+    pub(crate) fn add_bytes(&mut self, bytes: &[u8]) {
+        self.extend(bytes.len()).copy_from_slice(bytes);
+    }
+
+    pub(crate) fn bytes(&self) -> &[u8] {
+        &self.bytes[..self.len]
+    }
+
+    pub(crate) fn is_empty(&self) -> bool {
+        self.len == 0
+    }
+
+    pub(crate) fn clear(&mut self) {
+        self.len = 0;
     }
 }

@@ -3,7 +3,7 @@
 //! The beginning of a connection, without the connection: HELLO, whether the queue is the
 //! one of before, and what is restored.
 
-use crate::buffer::{encode, Buffer};
+use crate::buffer::{Buffer, Output};
 use crate::error::{errno, Error, Result};
 use crate::listing::Listing;
 use crate::options::{Options, Timer, DURABLE};
@@ -101,7 +101,7 @@ pub(crate) struct Handshake<'a> {
     life: &'a mut Life,
     stage: Stage,
     /// To be sent; cleared when that is done.
-    pub(crate) output: Vec<u8>,
+    pub(crate) output: Output,
     begun: Instant,
     /// Timers in the queue, by HELLO.
     pub(crate) timers: u64,
@@ -117,9 +117,10 @@ pub(crate) struct Handshake<'a> {
 
 impl<'a> Handshake<'a> {
     pub(crate) fn new(options: &'a Options, name: &str, life: &'a mut Life) -> Handshake<'a> {
-        let mut output = options.hello(name).to_vec();
+        let mut output = Output::default();
+        output.add_bytes(&options.hello(name));
         if life.attached.is_some() {
-            encode(&mut output, &[Record { op: op::STAT, ..Record::default() }]);
+            output.add(&[Record { op: op::STAT, ..Record::default() }]);
         }
         Handshake {
             options,
@@ -209,7 +210,7 @@ impl<'a> Handshake<'a> {
                 Ok(false)
             }
             None if self.durable.is_some() && self.options.reconnect => {
-                encode(&mut self.output, &[request]);
+                self.output.add(&[request]);
                 self.stage = Stage::Stat(None, Listing::new(&request));
                 Ok(false)
             }
@@ -279,7 +280,7 @@ impl<'a> Handshake<'a> {
             self.stage = Stage::Done;
             return Ok(false);
         }
-        encode(&mut self.output, batch);
+        self.output.add(batch);
         Ok(true)
     }
 }

@@ -2,6 +2,7 @@
 
 //! Expirations that the program has not taken yet.
 
+use crate::buffer::Buffer;
 use crate::error::{Error, Result};
 use crate::options::{Options, CONSUME, OBSERVE};
 use crate::record::{op, Record};
@@ -39,6 +40,21 @@ impl Inbox {
 
     fn is_room(&self, more: usize) -> bool {
         self.ring.len() + more < self.credit + 2
+    }
+
+    /// Keeps the events by which the records begin.
+    pub(crate) fn add_from(&mut self, from: &mut Buffer) -> Result<()> {
+        let mut ended = Ok(());
+        let mut taken = 0;
+        for record in from.records().take_while(Record::is_event) {
+            ended = self.add(record);
+            if ended.is_err() {
+                break;
+            }
+            taken += 1;
+        }
+        from.skip(taken);
+        ended
     }
 
     /// Keeps an event. Steps of the clock are joined, and so are an observer's copies
@@ -85,6 +101,16 @@ impl Inbox {
         let record = self.ring.pop_front();
         self.top_up();
         record
+    }
+
+    /// Hands out as many records as there are, and there is room for. Returns how many.
+    pub(crate) fn take_into(&mut self, to: &mut [Record]) -> usize {
+        let nr = self.ring.len().min(to.len());
+        for (place, record) in to.iter_mut().zip(self.ring.drain(..nr)) {
+            *place = record;
+        }
+        self.top_up();
+        nr
     }
 
     /// Asks for more credit when half of it is used up. Counts all that is held, so that

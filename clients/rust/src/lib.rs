@@ -19,6 +19,8 @@
 
 pub mod blocking;
 mod buffer;
+#[cfg(feature = "tokio")]
+mod driver;
 mod error;
 mod handshake;
 mod id;
@@ -29,6 +31,8 @@ mod options;
 mod record;
 #[cfg(feature = "tokio")]
 mod row;
+#[cfg(feature = "tokio")]
+mod shared;
 #[cfg(feature = "tokio")]
 pub mod tokio;
 

@@ -46,7 +46,9 @@ pub mod flag {
 }
 
 /// A request, its reply, or an expiration.
+// The fields are where they are in the bytes: converting is a copy then.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[repr(C)]
 pub struct Record {
     /// What it is: [`op`].
     pub op: u8,

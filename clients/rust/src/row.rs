@@ -2,10 +2,10 @@
 
 //! Calls of many tasks, in the order of their requests.
 
-use crate::buffer::{encode, Buffer};
+use crate::buffer::{Buffer, Output};
 use crate::error::{errno, Error, Result};
 use crate::listing::Listing;
-use crate::record::{op, Record};
+use crate::record::Record;
 use std::collections::VecDeque;
 use std::time::Instant;
 use tokio::sync::oneshot;
@@ -73,7 +73,7 @@ impl Row {
 
     /// Adds unsent requests to what is to be written, at most `max` and as many as the
     /// window allows. Requests of callers that have gone are left out. Returns how many.
-    pub(crate) fn gather(&mut self, to: &mut Vec<u8>, max: usize, window: usize) -> usize {
+    pub(crate) fn gather(&mut self, to: &mut Output, max: usize, window: usize) -> usize {
         let mut nr = 0;
         while nr < max && self.in_flight < window && self.unsent < self.calls.len() {
             let call = &mut self.calls[self.unsent];
@@ -88,7 +88,7 @@ impl Row {
             }
             let rest = &call.records[call.sent..];
             let some = rest.len().min(max - nr).min(window - self.in_flight);
-            encode(to, &rest[..some]);
+            to.add(&rest[..some]);
             call.sent += some;
             nr += some;
             self.in_flight += some;
@@ -104,32 +104,25 @@ impl Row {
         }
     }
 
-    /// Takes the next records, which are no events, for their callers.
+    /// Takes the next records, the first of which is no event, for their caller.
     pub(crate) fn answer(&mut self, from: &mut Buffer) -> Result<()> {
         let call = match self.calls.front_mut() {
             Some(call) if call.answered < call.sent => call,
             _ => return Err(Error::Protocol("a reply without a request")),
         };
-        let before = call.answered;
-        if let Some(listing) = &mut call.listing {
+        let taken = if let Some(listing) = &mut call.listing {
             listing.take(from)?;
-            call.answered += usize::from(listing.complete);
+            usize::from(listing.complete)
         } else {
-            for reply in from.records() {
-                if call.answered == call.sent || reply.is_event() {
-                    break;
-                }
-                let request = &mut call.records[call.answered];
-                if !reply.is_reply_to(request) {
-                    return Err(Error::Protocol("a reply to another request"));
-                }
-                self.arms += u64::from(reply.op == op::ARM && reply.status == 0);
-                *request = reply;
-                call.answered += 1;
+            let (taken, arms) = from.take_replies(&mut call.records[call.answered..call.sent]);
+            if taken == 0 {
+                return Err(Error::Protocol("a reply to another request"));
             }
-            from.skip(call.answered - before);
-        }
-        self.in_flight -= call.answered - before;
+            self.arms += arms;
+            taken
+        };
+        call.answered += taken;
+        self.in_flight -= taken;
         if call.answered == call.records.len() {
             self.pop();
         }
