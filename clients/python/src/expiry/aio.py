@@ -11,7 +11,7 @@ import time
 from array import array
 from collections.abc import AsyncIterable, AsyncIterator, Callable, Generator, Iterable
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from . import session as states
 from .calls import listed, replies_of, reply_of, reply_or_gone, stat_reply, timer_of
@@ -26,6 +26,8 @@ from .times import REALTIME, Instant, Span
 from .wire import ACK, CANCEL, CLEAR, DROP, HELLO, QUERY, RECORD, STAT
 
 HANDED = 256    # expirations that become objects at a time
+
+R = TypeVar("R", bound=Request)
 
 
 class Protocol(asyncio.BufferedProtocol):
@@ -363,24 +365,18 @@ class Queue(Handle):
     # ------------------------------------------------------------------
     # Input and output
 
-    async def _call(self, request: Request) -> Request:
-        if not request.count:
-            return request
-        future: asyncio.Future[Request] = self._loop.create_future()
-
-        def answered(request: Request) -> None:
-            if not future.done():
-                future.set_result(request)
-
-        request.waiter = answered
-        self._session.submit(request)
-        self._kick()
-        try:
-            return await future
-        except asyncio.CancelledError:
-            # It keeps its place in the row of answers.
-            request.waiter = None
-            raise
+    def _call(self, request: R) -> asyncio.Future[R]:
+        """Returns what is done when the request is. Cancelled, it keeps its place in the
+        row of answers."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        if request.count:
+            request.waiter = future
+            self._session.submit(request)
+            if not self._flushing:
+                self._kick()
+        else:
+            future.set_result(request)
+        return future
 
     async def _list(self, request: ListRequest) -> ListRequest:
         await self._call(request)
@@ -406,10 +402,9 @@ class Queue(Handle):
 
     def _send(self) -> None:
         self._flushing = False
-        if self._transport and self._session.wants_output():
-            out = self._session.output()
-            if out:
-                self._transport.write(out[0] if len(out) == 1 else b"".join(out))
+        out = self._session.output() if self._transport else None
+        if self._transport and out:
+            self._transport.write(out[0] if len(out) == 1 else b"".join(out))
         if self._options.timeout is not None and not self._timer:
             self._watch()
 
@@ -557,13 +552,8 @@ class Queue(Handle):
             if session.state != states.RESTORING:
                 return False
             request = part.request
-            future: asyncio.Future[None] = self._loop.create_future()
-
-            def answered(_: Request, future: asyncio.Future[None] = future) -> None:
-                if not future.done():
-                    future.set_result(None)
-
-            request.waiter = answered
+            future: asyncio.Future[Any] = self._loop.create_future()
+            request.waiter = future
             session.first.append(request)
             self._kick()
             await future

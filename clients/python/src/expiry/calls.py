@@ -11,7 +11,7 @@ from collections.abc import Iterable, Sized
 from .errors import Refused
 from .options import Options
 from .replies import Listed, Replies, Stat, Timer
-from .request import ListRequest, Request
+from .request import ListRequest, Request, Single
 from .times import Instant, Span, deadline_of, instant_ns, period_ms
 from .wire import (ARM, LATER, NEW, QUEUES, RECORD, REFRESH, RELATIVE, SCAN, Record, column,
                    head, number, records)
@@ -26,7 +26,7 @@ class Calls:
         self.options = options
 
     def arm(self, id: int | None, ttl: Span | None, at: Instant | None, cookie: int,
-            period: Span | None, new: bool, later: bool) -> Request:
+            period: Span | None, new: bool, later: bool) -> Single:
         deadline, relative = deadline_of(ttl, at, self.options.clock)
         if self.options.keyed:
             if id is None:
@@ -37,22 +37,24 @@ class Calls:
         flags = RELATIVE * relative | NEW * new | LATER * later
         data = RECORD.pack(ARM, flags, 0, period_ms(period) if period else 0, id or 0,
                            deadline, number(cookie, "cookie"))
-        return Request(ARM, data, 1, flags, self.options.keyed, self._now(relative))
+        return Single(ARM, data, id or 0, flags, self.options.keyed, self._now(relative))
 
     def refresh(self, id: int, ttl: Span | None, at: Instant | None,
-                later: bool) -> Request:
+                later: bool) -> Single:
         deadline, relative = deadline_of(ttl, at, self.options.clock)
         flags = RELATIVE * relative | LATER * later
-        data = RECORD.pack(REFRESH, flags, 0, 0, number(id, "id", 1), deadline, 0)
-        return Request(REFRESH, data, 1, flags, True, self._now(relative))
+        id = number(id, "id", 1)
+        data = RECORD.pack(REFRESH, flags, 0, 0, id, deadline, 0)
+        return Single(REFRESH, data, id, flags, True, self._now(relative))
 
-    def one(self, op: int, id: int) -> Request:
+    def one(self, op: int, id: int) -> Single:
         """CANCEL, ACK or QUERY."""
-        return Request(op, RECORD.pack(op, 0, 0, 0, number(id, "id", 1), 0, 0))
+        id = number(id, "id", 1)
+        return Single(op, RECORD.pack(op, 0, 0, 0, id, 0, 0), id)
 
-    def plain(self, op: int) -> Request:
+    def plain(self, op: int) -> Single:
         """CLEAR or DROP."""
-        return Request(op, RECORD.pack(op, 0, 0, 0, 0, 0, 0))
+        return Single(op, RECORD.pack(op, 0, 0, 0, 0, 0, 0))
 
     def arm_many(self, ids: Iterable[int] | None, count: int | None, ttl: Span | None,
                  at: Instant | None, deadlines: Iterable[int] | None, cookie: int,
@@ -135,11 +137,11 @@ def same_length(values: Sized, count: int, what: str) -> array[int]:
     return values
 
 
-def reply_of(request: Request) -> Record:
-    """Returns the reply to a single request. Raises the error of a failed one."""
+def reply_of(request: Single) -> Record:
+    """Returns the reply to a request. Raises the error of a failed one."""
     if request.error:
         raise request.error
-    reply: Record = RECORD.unpack(request.replies)
+    reply = request.reply
     if reply[2]:
         if reply[2] == -errno.ECONNRESET:
             request.sent, request.answered = 1, 0
@@ -150,10 +152,9 @@ def reply_of(request: Request) -> Record:
     return reply
 
 
-def reply_or_gone(request: Request) -> Record | None:
+def reply_or_gone(request: Single) -> Record | None:
     """Returns None instead of -ENOENT."""
-    if not request.error and \
-            RECORD.unpack(request.replies)[2] == -errno.ENOENT:
+    if not request.error and request.reply[2] == -errno.ENOENT:
         return None
     return reply_of(request)
 

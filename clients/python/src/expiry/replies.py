@@ -7,6 +7,7 @@ import errno
 import struct
 from array import array
 from dataclasses import dataclass
+from typing import NamedTuple
 
 from .errors import Refusals, Refused
 from .wire import LOW, RECORD, SIZE, Buffer, Columns, lows
@@ -56,8 +57,7 @@ class Replies(Columns):
         return self
 
 
-@dataclass(frozen=True)
-class Timer:
+class Timer(NamedTuple):
     """A timer that is armed, or delivered and not acknowledged. Times are nanoseconds on
     the queue's clock, the period milliseconds."""
 

@@ -1,16 +1,17 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""Requests on their way: a batch of one op, or one whose reply is a list."""
+"""Requests on their way: one, a batch of one op, or one whose reply is a list."""
 
 from __future__ import annotations
 
 import errno
 import struct
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
+from typing import Protocol
 
 from .errors import ConnectionLost, lost_error
 from .replies import (QUEUE_STAT_SIZE, Listed, Stat, listed_of, stat_of, timers_of, Timer)
 from .wire import (ARM, CLEAR, LOW, NEW, QUEUES, RECORD, RELATIVE, SCAN, SIZE, STAT,
-                   Buffer, columns, lows, make_absolute)
+                   Buffer, Record, columns, lows, make_absolute)
 
 UNITS_MAX = 4096    # of a body: 128 KiB; today's have 64 at most
 
@@ -19,14 +20,37 @@ class Broken(Exception):
     """The server broke the protocol."""
 
 
+class Waiter(Protocol):
+    """What waits for a request: an asyncio.Future, for example."""
+
+    def done(self) -> bool: ...
+    def cancelled(self) -> bool: ...
+    def set_result(self, request: Request, /) -> None: ...
+
+
+class Callback:
+    """A waiter that calls a function."""
+
+    __slots__ = ("set_result",)
+
+    def __init__(self, function: Callable[[Request], None]) -> None:
+        self.set_result = function
+
+    def done(self) -> bool:
+        return False
+
+    def cancelled(self) -> bool:
+        return False
+
+
 class Request:
     """Requests of one op, and their replies.
 
     @data: the records; their owner does not change them until they are answered
     @sent, @answered: how many of @count
-    @replies: those that came; of a single request the record itself
-    @waiter: is called once, when all replies came or the connection failed; None if
-        nothing waits, as after a cancelled call, which keeps its place
+    @replies: those that came
+    @waiter: gets its result once, when all replies came or the connection failed; None if
+        nothing waits. A cancelled call keeps its place
     @error: why there are no more replies
     @begun: when it was called, on the queue's clock, if @data is relative
     @again: it was sent before, on a connection that broke
@@ -36,6 +60,7 @@ class Request:
                  "error", "begun", "again", "named", "posted")
 
     is_list = False
+    is_single = False
 
     def __init__(self, op: int, data: Buffer, count: int = 1, flags: int = 0,
                  named: bool = True, begun: int = 0) -> None:
@@ -45,7 +70,7 @@ class Request:
         self.flags = flags
         self.sent = self.answered = 0
         self.replies: Buffer = b""
-        self.waiter: Callable[[Request], None] | None = None
+        self.waiter: Waiter | None = None
         self.error: ConnectionLost | None = None
         self.begun = begun
         self.again = False
@@ -53,7 +78,7 @@ class Request:
         self.named = named
         self.posted = False
 
-    def take(self, data: memoryview, count: int) -> None:
+    def take(self, data: Buffer, count: int) -> None:
         """Takes the next replies, which have the right op."""
         self.answered += count
         if self.count == count:
@@ -67,18 +92,23 @@ class Request:
     def check(self) -> None:
         """Raises Broken if these are no replies to these requests."""
         data = self.replies
-        if self.count == 1:
-            if self.named and data[8:16] != self.data[8:16]:
-                raise Broken("a reply about another timer")
-            if RECORD.unpack(data)[2] > 0:
-                raise Broken("a positive status")
-            return
         if self.named and columns(data)[1::4] != columns(self.data)[1::4]:
             raise Broken("a reply about another timer")
         if lows(data).count(LOW[self.op]) != self.count:
             for record in RECORD.iter_unpack(data):
                 if record[2] > 0:
                     raise Broken("a positive status")
+
+    def is_wanted(self) -> bool:
+        """Returns whether its caller still waits, or wants it carried out anyway."""
+        return self.posted or self.waiter is not None and not self.waiter.cancelled()
+
+    def refusals(self) -> Iterator[Record]:
+        """Yields the replies that refuse a request."""
+        if lows(self.replies).count(LOW[self.op]) != self.count:
+            for record in RECORD.iter_unpack(self.replies):
+                if record[2]:
+                    yield record
 
     def is_idempotent(self) -> bool:
         """Returns whether it may be sent again. On a plain queue ARM would leave a second
@@ -106,8 +136,8 @@ class Request:
     def finish(self, error: ConnectionLost | None = None) -> None:
         self.error = error
         waiter, self.waiter = self.waiter, None
-        if waiter:
-            waiter(self)
+        if waiter is not None and not waiter.done():
+            waiter.set_result(self)
 
     def fail(self, number: int, kind: type[ConnectionLost] | None = None,
              cause: BaseException | None = None) -> None:
@@ -117,6 +147,42 @@ class Request:
             unsent=self.count - self.sent)
         error.__cause__ = cause
         self.finish(error)
+
+
+class Single(Request):
+    """One request, whose reply is one record: @reply. @id: of its timer"""
+
+    __slots__ = ("id", "reply")
+
+    is_single = True
+
+    def __init__(self, op: int, data: bytes, id: int = 0, flags: int = 0,
+                 named: bool = True, begun: int = 0) -> None:
+        # Most programs make more of these than of anything else: no super().__init__().
+        self.op = op
+        self.data = data
+        self.count = 1
+        self.flags = flags
+        self.sent = self.answered = 0
+        self.waiter = None
+        self.error = None
+        self.begun = begun
+        self.again = False
+        self.named = named
+        self.posted = False
+        self.id = id
+        self.reply: Record = ()
+
+    def take(self, data: Buffer, count: int) -> None:
+        self.answered = 1
+        self.reply = RECORD.unpack(data)
+
+    def refusals(self) -> Iterator[Record]:
+        if self.reply[2]:
+            yield self.reply
+
+    def check(self) -> None:
+        pass
 
 
 class ListRequest(Request):
@@ -175,7 +241,7 @@ class ListRequest(Request):
         self._name = data[8:]
         self._body.clear()
 
-    def body(self, data: memoryview) -> None:
+    def body(self, data: bytes) -> None:
         """Takes units of the body, no more than are to come."""
         self._body += data
         self.units -= len(data) // SIZE

@@ -16,11 +16,12 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable
+from typing import Any
 
 from .errors import ConnectionLost, NotAttached, Refusals, RestoreFailed, UnsupportedVersion
 from .options import Options
 from .replies import Stat
-from .request import Broken, ListRequest, Request
+from .request import Broken, Callback, ListRequest, Request
 from .wire import (ARM, CLOCK_SET, CREDIT, EXPIRED, HELLO, HELLO_DURABLE, LOW, MISSED,
                    NEVER, RECORD, SIZE, STAT, Buffer, lows)
 
@@ -88,7 +89,7 @@ class Session:
             assert self.error is not None
             request.fail(self.error, self.error_kind, self.cause)
             return
-        if not self.row and not self.queue:
+        if self.options.timeout is not None and not self.row and not self.queue:
             self.heard = time.monotonic()
         self.queue.append(request)
 
@@ -109,8 +110,15 @@ class Session:
         room = self.window - self.in_flight
         while queue and room > 0:
             request = queue[0]
-            if not request.sent and request.waiter is None and not request.posted:
+            if not request.sent and not request.is_wanted():
                 queue.popleft()         # its caller was cancelled before it was sent
+                continue
+            if request.is_single:
+                queue.popleft()
+                out.append(request.data)
+                self.row.append(request)
+                request.sent = 1
+                room -= 1
                 continue
             count = request.count - request.sent
             if count <= room:
@@ -131,32 +139,41 @@ class Session:
     def wants_output(self) -> bool:
         if self.state in (CHECKING, RESTORING):
             return bool(self.first) and self.in_flight < self.window
-        return self.state == UP and (bool(self.credit_due) or
-                                     bool(self.queue) and self.in_flight < self.window)
+        if self.state != UP:
+            return False
+        if self.queue and self.in_flight < self.window:
+            return True
+        return bool(self.credit_due) and not (self.queue and self.queue[0].again)
 
     # ------------------------------------------------------------------
     # Records that arrive
 
     def input(self, data: memoryview) -> None:
         """Takes bytes that arrived. They may be any piece of the stream."""
-        self.heard = time.monotonic()
-        if self.rest:
-            data = memoryview(self.rest + data)
-        whole = len(data) // SIZE
+        if self.options.timeout is not None:
+            self.heard = time.monotonic()
+        # One copy for all: slices of bytes are cheaper than those of a view.
+        whole = self.rest + data if self.rest else bytes(data)
+        count = len(whole) // SIZE
         try:
-            if whole:
-                self._records(data, whole)
+            if count:
+                self._records(whole, count)
         except Broken:
             self.end(errno.EPROTO)
         if self.state == DOWN or self.state == ENDED:
             self.rest = b""
         else:
-            self.rest = bytes(data[whole * SIZE:])
+            self.rest = whole[count * SIZE:]
 
-    def _records(self, data: memoryview, count: int) -> None:
-        ops = bytes(data[:count * SIZE:SIZE])
+    def _records(self, data: bytes, count: int) -> None:
+        ops = data[:count * SIZE:SIZE]
         row = self.row
         at = 0
+        if self.state == GREETING:
+            self._greeted(RECORD.unpack(data[:SIZE]))
+            at = 1
+            if self.state == DOWN or self.state == ENDED:
+                return
         while at < count:
             request = row[0] if row else None
             if request is not None and request.is_list:
@@ -168,12 +185,6 @@ class Session:
                     self._answered(request)
                     continue
             op = ops[at]
-            if self.state == GREETING:
-                self._greeted(RECORD.unpack(data[at * SIZE:(at + 1) * SIZE]))
-                at += 1
-                if self.state == DOWN or self.state == ENDED:
-                    return
-                continue
             if op in EVENTS:
                 match = RUN.match(ops, at)
                 assert match
@@ -184,31 +195,69 @@ class Session:
                 raise Broken("a reply too many")
             if request.is_list:
                 assert isinstance(request, ListRequest)
-                request.head(bytes(data[at * SIZE:(at + 1) * SIZE]))
+                request.head(data[at * SIZE:(at + 1) * SIZE])
                 at += 1
                 self._answered(request)
                 continue
-            some = min(count - at, request.sent - request.answered)
-            if some > 1 and ops.count(op, at, at + some) != some:
-                match = NOT_REPLY.search(ops, at, at + some)
-                some = match.start() - at if match else some
-                if ops.count(op, at, at + some) != some:
-                    raise Broken("replies of different ops")
             if op != request.op:
                 raise Broken("a reply of another op")
-            self.in_flight -= some
-            part = data[at * SIZE:(at + some) * SIZE]
-            if op == ARM and self.options.reconnect:
-                # Now, not when all are answered: STAT may come between.
-                self.arms += lows(part).count(LOW[ARM])
-            request.take(part, some)
-            at += some
-            if request.answered == request.sent:
-                row.popleft()
-                if request.answered == request.count:
-                    self._complete(request)
+            if request.is_single:
+                at += self._singles(data, at, count)
+            else:
+                at += self._batch(request, data, ops, at, count)
             if self.state == ENDED:
                 return
+
+    def _singles(self, data: bytes, at: int, end: int) -> int:
+        """Takes the replies to single requests that come next, the first of which has the
+        right op. Returns how many."""
+        row = self.row
+        reconnects = self.options.reconnect
+        done = 0
+        self.pause = 0.0
+        part = memoryview(data)[at * SIZE:min(end, at + len(row)) * SIZE]
+        for reply in RECORD.iter_unpack(part):
+            if not row:
+                break
+            request: Any = row[0]
+            if request.op != reply[0] or not request.is_single:
+                break
+            if reply[2] > 0 or reply[4] != request.id and request.named:
+                raise Broken("a reply about another timer, or a positive status")
+            row.popleft()
+            done += 1
+            self.in_flight -= 1
+            request.reply = reply
+            request.answered = 1
+            if reconnects and reply[0] == ARM and not reply[2]:
+                # Now, not when all are answered: STAT may come between.
+                self.arms += 1
+            if request.posted:
+                self._posted(request)
+            request.finish()
+        return done
+
+    def _batch(self, request: Request, data: bytes, ops: bytes, at: int, end: int) -> int:
+        """Takes the replies to a batch that come next, the first of which has the right op.
+        Returns how many."""
+        op = request.op
+        some = min(end - at, request.sent - request.answered)
+        if some > 1 and ops.count(op, at, at + some) != some:
+            match = NOT_REPLY.search(ops, at, at + some)
+            some = match.start() - at if match else some
+            if ops.count(op, at, at + some) != some:
+                raise Broken("replies of different ops")
+        self.in_flight -= some
+        part = data[at * SIZE:(at + some) * SIZE]
+        if op == ARM and self.options.reconnect:
+            # As above.
+            self.arms += lows(part).count(LOW[ARM])
+        request.take(part, some)
+        if request.answered == request.sent:
+            self.row.popleft()
+            if request.answered == request.count:
+                self._complete(request)
+        return some
 
     def _answered(self, request: ListRequest) -> None:
         if request.answered:
@@ -232,14 +281,13 @@ class Session:
     def _posted(self, request: Request) -> None:
         self.posts -= request.count
         report = self.options.on_refused
-        if report and lows(request.replies).count(LOW[request.op]) != request.count:
-            for record in RECORD.iter_unpack(request.replies):
-                if record[2]:
-                    report(record[0], record[4], -record[2])
+        if report:
+            for record in request.refusals():
+                report(record[0], record[4], -record[2])
         if not self.posts:
             self.wakes()
 
-    def _event(self, op: int, data: memoryview, count: int) -> None:
+    def _event(self, op: int, data: bytes, count: int) -> None:
         request = self.row[0] if self.row else None
         if request is not None and request.is_list and isinstance(request, ListRequest) \
                 and not request.begins:
@@ -259,16 +307,16 @@ class Session:
                 self.held += count
             elif self.events and self.events[-1][0] == CLOCK_SET:
                 self.events.pop()       # the last of several steps counts
-            self.events.append(bytes(data))
+            self.events.append(data)
         self.wakes()
 
-    def _copies(self, op: int, data: memoryview, count: int) -> None:
+    def _copies(self, op: int, data: bytes, count: int) -> None:
         """Keeps copies for an observer. No credit bounds them: those above the option
         credit count as missed, as in the server."""
         if op != MISSED and self.held + count <= self.options.credit:
             self.held += count
             self.missed_at_end = 0
-            self.events.append(bytes(data))
+            self.events.append(data)
             return
         missed = RECORD.unpack(data)[6] if op == MISSED else count
         if self.missed_at_end:
@@ -334,7 +382,7 @@ class Session:
 
     def _ask(self) -> None:
         self.stat = ListRequest(STAT)
-        self.stat.waiter = self._checked
+        self.stat.waiter = Callback(self._checked)
 
     def _greeted(self, reply: tuple[int, ...]) -> None:
         op, flags, status, _, timers, _, cookie = reply
@@ -504,7 +552,7 @@ class Session:
         for index, request in enumerate(row):
             if index < last:
                 request.reject()
-            elif request.waiter is not None or request.posted:
+            elif request.is_wanted():
                 request.send_again()
             else:
                 continue                # its caller was cancelled
@@ -534,8 +582,7 @@ class Session:
                    if not request.posted and request is not self.stat]
         for request in dict.fromkeys(waiting):
             request.fail(errno.ETIMEDOUT)
-        self.queue = deque(request for request in self.queue if request.posted or
-                           request.waiter is not None)
+        self.queue = deque(request for request in self.queue if request.is_wanted())
         self.heard = time.monotonic()
         self.lost(errno.ETIMEDOUT)
 

@@ -12,7 +12,7 @@ import time
 from array import array
 from collections.abc import Callable, Iterable, Iterator
 from types import TracebackType
-from typing import Any
+from typing import Any, TypeVar
 
 from . import session as states
 from .calls import listed, replies_of, reply_of, reply_or_gone, stat_reply, timer_of
@@ -25,6 +25,25 @@ from .request import ListRequest, Request
 from .restore import Part
 from .times import REALTIME, Instant, Span
 from .wire import ACK, CANCEL, CLEAR, DROP, HELLO, QUERY, RECORD, STAT
+
+
+R = TypeVar("R", bound=Request)
+
+
+class Waiting:
+    """The waiter of all blocking calls: a call looks whether its request still has one."""
+
+    def done(self) -> bool:
+        return True
+
+    def cancelled(self) -> bool:
+        return False
+
+    def set_result(self, request: Request, /) -> None:
+        pass
+
+
+WAITING = Waiting()
 
 
 def connect(queue: str = "", *, path: str | None = None, clock: int = REALTIME,
@@ -208,14 +227,13 @@ class Queue(Handle):
     # ------------------------------------------------------------------
     # Input and output
 
-    def _call(self, request: Request) -> Request:
+    def _call(self, request: R) -> R:
         if not request.count:
             return request
-        done: list[Request] = []
-        request.waiter = done.append
+        request.waiter = WAITING
         self._session.submit(request)
         try:
-            while not done:
+            while request.waiter is not None:
                 self._step()
         except BaseException:
             # KeyboardInterrupt: the request keeps its place in the row of answers.
@@ -257,8 +275,7 @@ class Queue(Handle):
         if not self._write():
             return True
         timeout = self._options.timeout
-        awaits = bool(session.row)
-        if awaits and timeout is not None:
+        if timeout is not None and session.row:
             left = max(timeout - session.silent_for(), 0.0)
             wait = left if wait is None else min(wait, left)
         if wait is not None and not self._readable(wait):
@@ -285,10 +302,8 @@ class Queue(Handle):
         session = self._session
         assert self._socket
         try:
-            while session.wants_output():
-                out = session.output()
-                if out:
-                    self._socket.sendall(out[0] if len(out) == 1 else b"".join(out))
+            while out := session.output():
+                self._socket.sendall(out[0] if len(out) == 1 else b"".join(out))
         except BlockingIOError:
             self._fail(errno.ETIMEDOUT)
             return False
@@ -384,10 +399,9 @@ class Queue(Handle):
         session = self._session
         while part.request:
             request = part.request
-            done: list[Request] = []
-            request.waiter = done.append
+            request.waiter = WAITING
             session.first.append(request)
-            while not done:
+            while request.waiter is not None:
                 if session.state == states.DOWN:
                     return False
                 self._step()

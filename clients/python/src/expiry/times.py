@@ -23,7 +23,9 @@ Instant = int | datetime
 
 def span_ns(span: Span, what: str = "ttl") -> int:
     """Returns seconds, or a timedelta, as nanoseconds."""
-    if isinstance(span, timedelta):
+    if type(span) is int:
+        nanoseconds = span * 10**9
+    elif isinstance(span, timedelta):
         nanoseconds = span // MICROSECOND * 1000
     elif isinstance(span, bool) or not isinstance(span, (int, float)):
         raise TypeError("%s must be seconds or a timedelta, not %r" % (what, span))
