@@ -76,6 +76,16 @@ def test_panels_stand_side_by_side():
     assert len({panel["id"] for panel in panels}) == len(panels)
 
 
+def test_tables_begin_with_queue_and_value():
+    """Six columns are wider than a panel: the last ones would not be seen."""
+    for panel in json.loads(read(DASHBOARD))["panels"]:
+        if panel["type"] == "table":
+            (organize,) = [each["options"] for each in panel["transformations"]]
+            order = sorted(organize["indexByName"], key=organize["indexByName"].get)
+            assert order == ["queue", "instance", "Value"], panel["title"]
+            assert all(organize["excludeByName"][name] for name in ("Time", "__name__", "job"))
+
+
 def lost(ours, theirs, path=""):
     """Returns the parts of @ours that @theirs lacks."""
     if isinstance(ours, dict) and isinstance(theirs, dict):
