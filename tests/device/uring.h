@@ -9,6 +9,7 @@
 
 #include <errno.h>
 #include <poll.h>
+#include <stdbool.h>
 #include <string.h>
 #include <unistd.h>
 #include <sys/mman.h>
@@ -19,6 +20,7 @@ struct uring {
 	int fd;
 	unsigned int entries;
 	unsigned int shift;		/* 1: entries of 128 bytes */
+	unsigned int cq_shift;		/* 1: completions of 32 bytes */
 	unsigned int queued;		/* not yet submitted */
 	unsigned int *sq_tail, *sq_mask, *sq_array;
 	unsigned int *cq_head, *cq_tail, *cq_mask;
@@ -28,7 +30,7 @@ struct uring {
 	size_t rings_size, sqes_size;
 };
 
-/* @flags: IORING_SETUP_* that leave completions the size they are. */
+/* @flags: IORING_SETUP_* */
 static inline int uring_init_flags(struct uring *ring, unsigned int entries,
 				   unsigned int flags)
 {
@@ -42,7 +44,9 @@ static inline int uring_init_flags(struct uring *ring, unsigned int entries,
 	ring->entries = p.sq_entries;
 	ring->shift = flags & IORING_SETUP_SQE128 ? 1 : 0;
 	sq_size = p.sq_off.array + p.sq_entries * sizeof(unsigned int);
-	cq_size = p.cq_off.cqes + p.cq_entries * sizeof(struct io_uring_cqe);
+	ring->cq_shift = flags & IORING_SETUP_CQE32 ? 1 : 0;
+	cq_size = p.cq_off.cqes + (p.cq_entries * sizeof(struct io_uring_cqe) <<
+				   ring->cq_shift);
 	ring->rings_size = sq_size > cq_size ? sq_size : cq_size;
 	ring->sqes_size = p.sq_entries * sizeof(struct io_uring_sqe) <<
 			  ring->shift;
@@ -104,21 +108,30 @@ static inline int uring_submit(struct uring *ring)
 	return ret < 0 ? -errno : ret;
 }
 
+/* Takes the next completion, if there is one. */
+static inline bool uring_next(struct uring *ring, struct io_uring_cqe *cqe)
+{
+	unsigned int head = *ring->cq_head;
+
+	if (head == __atomic_load_n(ring->cq_tail, __ATOMIC_ACQUIRE))
+		return false;
+	memcpy(cqe, &ring->cqes[(head & *ring->cq_mask) << ring->cq_shift],
+	       sizeof(*cqe));
+	__atomic_store_n(ring->cq_head, head + 1, __ATOMIC_RELEASE);
+	return true;
+}
+
 /* Waits for the next completion within @ms: 0, or -ETIMEDOUT. */
 static inline int uring_wait(struct uring *ring, struct io_uring_cqe *cqe,
 			     int ms)
 {
 	struct pollfd pollfd = { .fd = ring->fd, .events = POLLIN };
-	unsigned int head = *ring->cq_head;
 
-	while (head == __atomic_load_n(ring->cq_tail, __ATOMIC_ACQUIRE)) {
+	while (!uring_next(ring, cqe)) {
 		/* Task work, if any, runs on the way out of the kernel. */
-		if (poll(&pollfd, 1, ms) == 0 &&
-		    head == __atomic_load_n(ring->cq_tail, __ATOMIC_ACQUIRE))
-			return -ETIMEDOUT;
+		if (poll(&pollfd, 1, ms) == 0)
+			return uring_next(ring, cqe) ? 0 : -ETIMEDOUT;
 	}
-	*cqe = ring->cqes[head & *ring->cq_mask];
-	__atomic_store_n(ring->cq_head, head + 1, __ATOMIC_RELEASE);
 	return 0;
 }
 

@@ -13,7 +13,10 @@
 #include "values.h"
 
 #define WAIT_MS_MAX	2	/* for a completion */
-#define COMPLETIONS_MAX	64	/* a multishot poll may post ever more */
+#define COMPLETIONS_MAX	64	/* a multishot request may post ever more */
+#define FIXED_PAGES	4	/* of a thread's region, registered with its ring */
+#define GROUP		1	/* of the buffers that the ring chooses from */
+#define READ_MULTISHOT	49	/* from Linux 6.7 on; newer than Debian 12's header */
 
 /* The op of a completion, and the descriptor of its queue. */
 enum tag { TAG_OTHER, TAG_CMD, TAG_READ };
@@ -37,13 +40,26 @@ static int ring_watch(const struct uring *ring)
 	return -1;
 }
 
+/* Registers the first pages of a thread's region, unless some are gone. */
+static void ring_register(struct worker *worker)
+{
+	struct iovec iov = {
+		.iov_base = state.user[worker->number],
+		.iov_len = FIXED_PAGES * PAGE,
+	};
+
+	syscall(__NR_io_uring_register, worker->ring.fd, IORING_REGISTER_BUFFERS,
+		&iov, 1);
+}
+
 static bool ring_make(struct worker *worker, const struct call *call)
 {
 	static const unsigned int setups[] = {
 		0, 0, 0, 0, IORING_SETUP_SQPOLL, IORING_SETUP_COOP_TASKRUN,
 		IORING_SETUP_SINGLE_ISSUER | IORING_SETUP_DEFER_TASKRUN,
+		IORING_SETUP_SQE128, IORING_SETUP_CQE32,
+		IORING_SETUP_SQE128 | IORING_SETUP_CQE32, IORING_SETUP_IOPOLL,
 	};
-
 	unsigned int setup = setups[call->seed % ARRAY_SIZE(setups)];
 
 	/* Making one takes longer than most programs. */
@@ -59,7 +75,9 @@ static bool ring_make(struct worker *worker, const struct call *call)
 		return false;
 	worker->ring_end = ring_watch(&worker->ring);
 	worker->has_ring = worker->ring_end >= 0;
-	if (!worker->has_ring)
+	if (worker->has_ring)
+		ring_register(worker);
+	else
 		uring_fini(&worker->ring);
 	return worker->has_ring;
 }
@@ -79,6 +97,21 @@ static struct io_uring_sqe *entry(struct worker *worker, const struct call *call
 	sqe = uring_sqe(&worker->ring, opcode, fd, tag);
 	sqe->flags = flags[call_how(call)];
 	return sqe;
+}
+
+/* A struct of another size than this program's, as old and new programs have. */
+static void resize_batch(const struct worker *worker, const struct call *call,
+			 struct io_uring_sqe *sqe)
+{
+	static const unsigned int sizes[] = { 12, 16, 20, 24, 80, 81, 0, 11 };
+	unsigned int size = sizes[call->more % ARRAY_SIZE(sizes)];
+
+	sqe->cmd_op = _IOC(_IOC_DIR(EXPIRY_IOC_SUBMIT),
+			   _IOC_TYPE(EXPIRY_IOC_SUBMIT),
+			   _IOC_NR(EXPIRY_IOC_SUBMIT), size);
+	/* The tail must be 0. */
+	if (worker->setup & IORING_SETUP_SQE128 && call->more & 8)
+		sqe->cmd[call->more % 80] = 1;
 }
 
 void call_uring_cmd(struct worker *worker, const struct call *call,
@@ -107,6 +140,20 @@ void call_uring_cmd(struct worker *worker, const struct call *call,
 	if (call->more >= 240)
 		batch.flags = call->more;
 	memcpy(sqe->cmd, &batch, sizeof(batch));
+	if (call->seed % 16 == 7)
+		resize_batch(worker, call, sqe);
+	if (call->seed % 8 == 6)
+		sqe->uring_cmd_flags = IORING_URING_CMD_FIXED;
+}
+
+/* The ring chooses a buffer: its address and, for a multishot read, its size. */
+static void read_chosen(struct io_uring_sqe *sqe, const struct call *call)
+{
+	sqe->opcode = call->what & 1 ? READ_MULTISHOT : IORING_OP_READ;
+	sqe->flags |= IOSQE_BUFFER_SELECT;
+	sqe->buf_group = GROUP;
+	sqe->addr = 0;
+	sqe->len = call->what & 1 ? 0 : size_of(call->count);
 }
 
 void call_uring_read(struct worker *worker, const struct call *call,
@@ -124,12 +171,29 @@ void call_uring_read(struct worker *worker, const struct call *call,
 	sqe->addr = (uintptr_t)place.user;
 	sqe->len = size_of(call->count);
 	sqe->off = call->more < 250 ? -1 : 0;
-	if (sqe->opcode == IORING_OP_READV) {
+	if (call->what % 8 == 7) {
+		sqe->opcode = IORING_OP_READ_FIXED;
+	} else if (call->what % 8 >= 5) {
+		read_chosen(sqe, call);
+	} else if (sqe->opcode == IORING_OP_READV) {
 		iov[worker->number].iov_base = place.user;
 		iov[worker->number].iov_len = sqe->len;
 		sqe->addr = (uintptr_t)&iov[worker->number];
 		sqe->len = 1;
 	}
+}
+
+/* Gives the ring some buffers, of a few records each. */
+static void provide(const struct worker *worker, const struct call *call,
+		    struct io_uring_sqe *sqe)
+{
+	unsigned int size = RECORD * (1 + call->count % 8);
+
+	sqe->opcode = IORING_OP_PROVIDE_BUFFERS;
+	sqe->addr = (uintptr_t)place_of(worker->number, call->place).user;
+	sqe->len = size;
+	sqe->fd = 1 + call->more % 8;
+	sqe->buf_group = GROUP;
 }
 
 void call_uring_poll(struct worker *worker, const struct call *call,
@@ -151,10 +215,12 @@ void call_uring_poll(struct worker *worker, const struct call *call,
 		sqe = entry(worker, call, IORING_OP_CLOSE, fd, TAG_OTHER);
 		if (!sqe)
 			return;
-		if (call->seed % 16)
-			sqe->opcode = IORING_OP_NOP;
-		else
+		if (call->seed % 16 == 0)
 			state.closes = true;
+		else if (call->seed % 2)
+			provide(worker, call, sqe);
+		else
+			sqe->opcode = IORING_OP_NOP;
 		break;
 	default:
 		sqe = entry(worker, call, IORING_OP_POLL_ADD, fd, TAG_OTHER);
@@ -183,28 +249,18 @@ void call_uring_cancel(struct worker *worker, const struct call *call,
 	}
 }
 
-static void completed(const struct io_uring_cqe *cqe)
+static void completed(const struct worker *worker, const struct io_uring_cqe *cqe)
 {
 	int err = cqe->res < 0 ? -cqe->res : 0;
 
 	/* io_uring has errors of its own for a faulty entry. */
+	if (err == EBADF || err == ENOBUFS)
+		return;
 	if (cqe->user_data == TAG_CMD)
-		oracle_errno(RULE_URING_CMD, err == EBADF || err == ENOBUFS ? 0 : err);
-	else if (cqe->user_data == TAG_READ && err != EBADF && err != ENOBUFS &&
-		 err != ESPIPE)
+		oracle_errno(RULE_URING_CMD, err);
+	else if (cqe->user_data == TAG_READ && err != ESPIPE &&
+		 !(err == EOPNOTSUPP && worker->setup & IORING_SETUP_IOPOLL))
 		oracle_errno(RULE_URING_READ, err);
-}
-
-/* Not uring_wait(): deferred task work makes the ring readable. */
-static bool next_completion(struct uring *ring, struct io_uring_cqe *cqe)
-{
-	unsigned int head = *ring->cq_head;
-
-	if (head == __atomic_load_n(ring->cq_tail, __ATOMIC_ACQUIRE))
-		return false;
-	*cqe = ring->cqes[head & *ring->cq_mask];
-	__atomic_store_n(ring->cq_head, head + 1, __ATOMIC_RELEASE);
-	return true;
 }
 
 static void ring_enter(struct uring *ring, unsigned int nr)
@@ -234,8 +290,8 @@ void call_uring_enter(struct worker *worker, const struct call *call,
 		poll(&pollfd, 1, call->count % WAIT_MS_MAX);
 		ring_enter(ring, 0);
 	}
-	for (i = 0; i < COMPLETIONS_MAX && next_completion(ring, &cqe); i++) {
-		completed(&cqe);
+	for (i = 0; i < COMPLETIONS_MAX && uring_next(ring, &cqe); i++) {
+		completed(worker, &cqe);
 		if (!(cqe.flags & IORING_CQE_F_MORE) && worker->flying)
 			worker->flying--;
 	}

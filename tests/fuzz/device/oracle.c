@@ -32,7 +32,7 @@ static const struct {
 	[RULE_WRITE] = { "write", { EINVAL, EBADF } },
 	[RULE_OTHER_IOCTL] = { "ioctl", { ENOTTY, EINVAL } },
 	[RULE_URING_CMD] = { "uring_cmd", { EINVAL, EFAULT, ENOTCONN,
-					    EOPNOTSUPP, ECANCELED } },
+					    EOPNOTSUPP, E2BIG, ECANCELED } },
 	[RULE_URING_READ] = { "uring read", { EAGAIN, EINVAL, EFAULT, EINTR,
 					      ENOTCONN, ECANCELED } },
 	[RULE_STATUS] = { "a record's status", { EOPNOTSUPP, EINVAL, ENOENT,
