@@ -15,14 +15,17 @@ CHECKOUT = os.path.dirname(os.path.dirname(HERE))
 WORK = os.path.join(CHECKOUT, "build/targets")
 RELEASES = "bookworm trixie"
 
-# Makes a container's mounts. The shell stays as process 1 and reaps orphans.
+# Makes a container's mounts, and nodes of the devices that a machine has besides. The
+# shell stays as process 1 and reaps orphans.
 ENTER = """
 cd "$1"
 mount -t proc proc proc
 mount -t sysfs -o ro sysfs sys
 mount -t tmpfs -o mode=1777 tmpfs dev/shm
 mount -t devpts -o newinstance,ptmxmode=0666 devpts dev/pts
+cp -a /dev/fuse /dev/loop* dev || :
 mount -t tmpfs -o mode=755 tmpfs run
+mkdir -m 1777 run/lock
 mount --bind "$2" var/cache/apt/archives
 shift 2
 chroot . "$@"
