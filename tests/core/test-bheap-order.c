@@ -35,7 +35,7 @@ static void fill_in_order(struct subject *subject, u32 n)
 {
 	u32 i;
 
-	subject_init(subject, n + 1);
+	subject_init(subject, 2 * n);
 	for (i = 0; i < n; i++) {
 		push_at(&subject->heap, deadline_at(i), i);
 		/* The front is behind the first page of them. */
@@ -267,6 +267,47 @@ static void a_search_that_drops_all_ends(void **state)
 	subject_free(&subject);
 }
 
+/* The sweep of nodes that are not in a model. */
+static bool has_mark(void *context, const struct bheap_node *node)
+{
+	(void)context;
+	return node->stamp & STALE;
+}
+
+static void ignore(void *context, const struct bheap_node *node,
+		   enum bheap_when when)
+{
+	(void)context;
+	(void)node;
+	(void)when;
+}
+
+/* A chain that begins anew is in order, also where a sweep has taken a later node out
+ * of its bucket.
+ */
+static void an_emptied_bucket_begins_in_order(void **state)
+{
+	const u64 bucket = BEGIN + (1ULL << 56);
+	struct bheap_node stale = { .deadline = bucket + (1ULL << 40), .stamp = STALE };
+	u32 n = PAGES * NODES, i;
+	struct subject subject;
+	struct bheap *heap = &subject.heap;
+
+	(void)state;
+	fill_in_order(&subject, 2 * n);
+	assert_int_equal(bheap_push(heap, &stale), 0);
+	/* The table of the bucket remains in use. */
+	push_at(heap, BEGIN + (1ULL << 57), 0);
+	while (test_layout->sweep(heap, 64, has_mark, ignore, NULL))
+		;
+	assert_int_equal(heap->nr, 2 * n + 1);
+	for (i = 0; i < n; i++)
+		push_at(heap, bucket + (u64)i * STEP, i);
+	validate(&subject);
+	assert_true(!spreads(heap));
+	subject_free(&subject);
+}
+
 /* Equal deadlines are in order. */
 static void equal_deadlines_are_in_order(void **state)
 {
@@ -293,6 +334,7 @@ int main(int argc, char **argv)
 		test_with_layout(a_chain_in_order_is_opened_without_its_last_page,
 				 radix),
 		test_with_layout(a_search_that_drops_all_ends, radix),
+		test_with_layout(an_emptied_bucket_begins_in_order, radix),
 		test_with_layout(equal_deadlines_are_in_order, radix),
 	};
 
