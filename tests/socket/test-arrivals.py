@@ -14,6 +14,7 @@ from client import (HELLO, HOUR, Connection, accepted, arm, attach,
 from daemon import Daemon
 
 LIMIT = 0.4             # seconds for HELLO
+TRIES = 20              # of a machine that may be busy with other things
 
 
 def limited():
@@ -60,15 +61,21 @@ def test_part_of_hello_is_not_enough():
 
 
 def test_hello_in_parts_within_the_time_is_taken():
-    with limited() as daemon:
-        with Connection(daemon.path) as queue:
-            for byte in hello("parts"):
-                queue.socket.sendall(bytes([byte]))
+    for _ in range(TRIES):
+        with limited() as daemon, Connection(daemon.path) as queue:
+            begin = time.monotonic()
+            with contextlib.suppress(OSError):
+                for byte in hello("parts"):
+                    queue.socket.sendall(bytes([byte]))
+            if time.monotonic() - begin > LIMIT / 4:
+                continue            # the machine stood still
             assert queue.reply().status == 0
             # The limit of its HELLO is over, and nothing happens.
             assert queue.quiet(LIMIT * 2)
             assert queue.request(arm(HOUR)).status == 0
             assert queue.stat().closed_hello == 0
+            return
+    raise tap.Skip("this machine is too slow")
 
 
 def test_no_limit_where_none_is_set():

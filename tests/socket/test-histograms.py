@@ -10,6 +10,7 @@ import tap
 from client import (CONSUME, HOUR, MONOTONIC, REALTIME, REFRESH, SECOND, SIZE,
                     STAT, STAT_BODY, Record, arm, attach, scaled)
 from daemon import ENGINE, SLOW_MS, Daemon
+from stalls import Stalls
 
 BUCKETS = 40
 HISTOGRAMS = struct.Struct("=%dQ" % (3 * BUCKETS))
@@ -67,9 +68,12 @@ def past_period(path):
     """A periodic timer that catches up is one record, late for no period."""
     with attach(path, flags=CONSUME, clock=MONOTONIC) as queue:
         queue.credit(20)
-        queue.request(arm(time.monotonic_ns() - 19 * SECOND // 2,
-                          flags=0, period=1000))
-        assert queue.expiration().count == 10
+        deadline = time.monotonic_ns() - 19 * SECOND // 2
+        queue.request(arm(deadline, flags=0, period=1000))
+        count = queue.expiration().count
+        # More of them, if the machine stood still.
+        most = 1 + (time.monotonic_ns() - deadline) // SECOND
+        assert 10 <= count <= most, (count, most)
         return queue.stat(), 1, 0
 
 
@@ -122,14 +126,15 @@ def test_lateness_is_the_daemons_own():
     was away or did not read makes the daemon late."""
     for cause in (past_arm, past_period, held_by_nobody, held_without_credit,
                   held_unread):
-        with Daemon() as daemon:
+        with Daemon() as daemon, Stalls() as stalls:
             stat, past, held = cause(daemon.path)
-            assert stat.lateness_max_all < SECOND, (cause, stat)
+            most = SECOND + int(stalls.worst() * SECOND)
+            assert stat.lateness_max_all < most, (cause, most, stat)
             assert stat.past == past, (cause, stat)
             if ENGINE == "kernel":      # whose readers are their own affair
                 continue
             assert stat.held == held, (cause, stat)
-            assert stat.lateness_max < SECOND, (cause, stat)
+            assert stat.lateness_max < most, (cause, most, stat)
             assert sum(stat.lateness) + past + held == stat.delivered, stat
 
 

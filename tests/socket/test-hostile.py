@@ -327,7 +327,7 @@ def test_protocol_breaker_gets_one_log_line():
             # Those of the start may come later than it was looked.
             return [line for line in daemon.log()[log:].splitlines()
                     if "client of" in line]
-        assert wait_for(lines, 5), "not a line"
+        assert wait_for(lines), "not a line"
         time.sleep(0.1)
         assert len(lines()) == 1, lines()
         line = lines()[0]

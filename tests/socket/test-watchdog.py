@@ -12,9 +12,24 @@ from flood import Flood
 from stalls import Stalls
 
 
+TRIES = 5       # of a machine that may be busy with other things
+
+
 def check_watchdog(daemon, period, count):
     """That it is answered each half @period, in seconds: not more often, and
-    less often only by what a busy machine makes of it."""
+    less often only by what a busy machine makes of it: in one of these tries that is
+    next to nothing."""
+    for left in reversed(range(TRIES)):
+        try:
+            check_answers(daemon, period, count)
+            return
+        except AssertionError:
+            if not left:
+                raise
+
+
+def check_answers(daemon, period, count):
+    """Judges the next @count answers."""
     begun = time.monotonic()
 
     def answers():
