@@ -3,6 +3,7 @@
 #include <string.h>
 
 #include "daemon/journal/reader.h"
+#include "daemon/util/util.h"
 
 int reader_open(struct reader *reader, struct disk *disk,
 		const struct journal_file *file, char *memory)
@@ -33,19 +34,17 @@ void reader_close(struct reader *reader)
 	reader->disk->ops->close(reader->disk, reader->fd);
 }
 
-/* Reads so that @offset is in memory with all that the greatest block needs.
- * Returns the bytes from there on, or -errno.
+/* Reads so that @want bytes from @offset on are in memory, at most JOURNAL_BLOCK_MAX.
+ * Returns the bytes from there on, fewer at the file's end, or -errno.
  */
-static int64_t fill(struct reader *reader)
+static int64_t fill(struct reader *reader, uint64_t want)
 {
-	uint64_t end = reader->base + reader->len, kept = 0;
-	uint64_t want = reader->size - reader->offset;
+	uint64_t end = reader->base + reader->len, kept = 0, len;
 	ssize_t n;
 
 	if (reader->offset >= reader->size)
 		return 0;
-	if (want > JOURNAL_BLOCK_MAX)
-		want = JOURNAL_BLOCK_MAX;
+	want = min_u64(want, reader->size - reader->offset);
 	if (reader->offset < reader->base || reader->offset + want > end) {
 		if (reader->offset >= reader->base && reader->offset < end)
 			kept = end - reader->offset;
@@ -53,9 +52,9 @@ static int64_t fill(struct reader *reader)
 			memmove(reader->memory,
 				reader->memory + (reader->offset - reader->base),
 				kept);
+		len = want - kept > READER_WINDOW ? want - kept : READER_WINDOW;
 		n = reader->disk->ops->read(reader->disk, reader->fd,
-					    reader->memory + kept,
-					    READER_MEMORY - kept,
+					    reader->memory + kept, len,
 					    reader->offset + kept);
 		if (n < 0)
 			return n;
@@ -67,14 +66,20 @@ static int64_t fill(struct reader *reader)
 
 int reader_next(struct reader *reader, const struct journal_block **blockp)
 {
-	int64_t room = fill(reader);
+	uint64_t want = JOURNAL_UNIT;
+	int64_t room;
 	int size;
 
-	if (room <= 0)
-		return room;
-	*blockp = (const void *)(reader->memory +
-				 (reader->offset - reader->base));
-	size = journal_check(*blockp, &reader->file, room);
+	/* Few blocks reach beyond what was read with the one before. */
+	do {
+		room = fill(reader, want);
+		if (room <= 0)
+			return room;
+		*blockp = (const void *)(reader->memory +
+					 (reader->offset - reader->base));
+		size = journal_check(*blockp, &reader->file, room);
+		want *= JOURNAL_BLOCK_MAX / JOURNAL_UNIT;
+	} while (size == -EAGAIN && want == JOURNAL_BLOCK_MAX);
 	if (size == -EPROTONOSUPPORT && !reader->offset)
 		return size;
 	if (size <= 0)
