@@ -19,6 +19,7 @@
  * @ids: by slot number; 0 = free
  * @hashes: likewise; as given to the index
  * @resizing: changes during which the table grew or shrank
+ * @looked_up: the last addition came right after a lookup
  */
 struct subject {
 	struct index index;
@@ -30,6 +31,7 @@ struct subject {
 	u32 nr;
 	u64 random;
 	u32 resizing;
+	bool looked_up;
 };
 
 void subject_init(struct subject *subject);
@@ -38,7 +40,7 @@ void subject_free(struct subject *subject);
 /* Takes up to @nr random pages of each run out of memory. */
 void subject_evict(struct subject *subject, u32 nr);
 
-/* Adds @id under @hash; returns index_prepare()'s answer. */
+/* Adds @id, which is new, under @hash; returns index_prepare()'s answer. */
 int subject_try_add(struct subject *subject, u64 id, u32 hash);
 /* Add @id, under @hash or its own; the index must take it. */
 void subject_add(struct subject *subject, u64 id, u32 hash);

@@ -131,9 +131,11 @@ static void refuses_what_would_crowd_it(void **state)
 	full = FULL(lines_of(pages));
 	while (subject.nr < full)
 		subject_add_id(&subject, ++i);
-	assert_int_equal(subject_try_add(&subject, 1000000,
-					 index_hash(&subject.index, 1000000)),
-			 -ENOMEM);
+	/* Also where the line of its home has room. */
+	for (i = 1000000; i < 1000100; i++)
+		assert_int_equal(subject_try_add(&subject, i,
+						 index_hash(&subject.index, i)),
+				 -ENOMEM);
 	assert_int_equal(subject.nr, full);
 	subject_find_all(&subject);
 	subject_validate(&subject);
