@@ -367,9 +367,12 @@ struct ahead {
 	struct lookup lookups[2 * PART];
 };
 
-static inline u32 part_end(const struct ahead *ahead, u32 begin)
+/* Returns how many records are in the part that begins with record @begin. */
+static inline u32 part_size(const struct ahead *ahead, u32 begin)
 {
-	return begin + PART < ahead->count ? begin + PART : ahead->count;
+	if (begin >= ahead->count)
+		return 0;
+	return ahead->count - begin < PART ? ahead->count - begin : PART;
 }
 
 static inline struct lookup *lookup_of(struct ahead *ahead, u32 i)
@@ -384,13 +387,14 @@ static inline struct lookup *lookup_of(struct ahead *ahead, u32 i)
 static void prefetch_part(const struct timers *timers, struct ahead *ahead,
 			  u32 begin)
 {
-	u32 i, end = part_end(ahead, begin);
+	struct lookup *lookups = lookup_of(ahead, begin);
+	u32 i, nr = part_size(ahead, begin);
 
-	for (i = begin; i < end; i++) {
-		u32 nr = ahead->records[i].id;
-
-		*lookup_of(ahead, i) = (struct lookup){ .slot = nr };
-		timer_prefetch(timers, nr);
+	for (i = 0; i < nr; i++) {
+		lookups[i] = (struct lookup){
+			.slot = (u32)ahead->records[begin + i].id,
+		};
+		timer_prefetch(timers, lookups[i].slot);
 	}
 }
 
@@ -398,29 +402,28 @@ static void prefetch_part(const struct timers *timers, struct ahead *ahead,
 static void prefetch_part_lines(const struct timers *timers,
 				struct ahead *ahead, u32 begin)
 {
-	u32 i, end = part_end(ahead, begin);
-	struct lookup *lookup;
+	struct lookup *lookups = lookup_of(ahead, begin);
+	u32 i, nr = part_size(ahead, begin);
 
-	for (i = begin; i < end; i++)
-		lookup_of(ahead, i)->hash = index_hash(&timers->index,
-						       ahead->records[i].id);
-	for (i = begin; i < end; i++) {
-		lookup = lookup_of(ahead, i);
-		lookup->line = index_prefetch(&timers->index, lookup->hash);
-	}
+	for (i = 0; i < nr; i++)
+		lookups[i].hash = index_hash(&timers->index,
+					     ahead->records[begin + i].id);
+	for (i = 0; i < nr; i++)
+		lookups[i].line = index_prefetch(&timers->index,
+						 lookups[i].hash);
 }
 
 /* Prefetches the slots that these lines name. */
 static void prefetch_part_slots(const struct timers *timers,
 				struct ahead *ahead, u32 begin)
 {
-	u32 i, end = part_end(ahead, begin);
-	struct lookup *lookup;
+	struct lookup *lookups = lookup_of(ahead, begin);
+	u32 i, nr = part_size(ahead, begin);
 
-	for (i = begin; i < end; i++) {
-		lookup = lookup_of(ahead, i);
-		lookup->slot = index_guess(lookup->line, lookup->hash);
-		timer_prefetch(timers, lookup->slot);
+	for (i = 0; i < nr; i++) {
+		lookups[i].slot = index_guess(lookups[i].line,
+					      lookups[i].hash);
+		timer_prefetch(timers, lookups[i].slot);
 	}
 }
 
