@@ -485,7 +485,8 @@ impl Queue {
 
     /// Connects and attaches.
     fn connect(&mut self, limit: Option<Duration>) -> Result<()> {
-        let stream = UnixStream::connect(self.options.path()).map_err(|e| Error::io(&e))?;
+        let path = self.options.path();
+        let stream = UnixStream::connect(&path).map_err(|e| Error::connect(path.as_ref(), &e))?;
         stream.set_write_timeout(self.options.timeout).map_err(|e| Error::io(&e))?;
         self.limits = Limits::default();
         self.limits.read(&stream, limit)?;

@@ -206,7 +206,8 @@ impl Link {
         self.output.clear();
         self.written = 0;
         let path = shared.options.path();
-        let stream = UnixStream::connect(path).await.map_err(|e| Error::io(&e))?;
+        let connected = UnixStream::connect(&path).await;
+        let stream = connected.map_err(|e| Error::connect(path.as_ref(), &e))?;
         let mut handshake = Handshake::new(&shared.options, &shared.name, &mut self.life);
         while !handshake.feed(&mut self.input)? {
             let output = std::mem::take(&mut handshake.output);

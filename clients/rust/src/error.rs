@@ -5,6 +5,7 @@
 use crate::record::{op, Record};
 use std::fmt;
 use std::io;
+use std::path::Path;
 
 /// The result of a call.
 pub type Result<T> = std::result::Result<T, Error>;
@@ -24,8 +25,9 @@ pub mod errno {
     pub const EDQUOT: i32 = 122;
 }
 
-/// Why a call failed.
-#[derive(Clone, Debug, PartialEq, Eq)]
+/// Why a call failed. `Debug` is the same sentence as `Display`: it is what a `main` prints
+/// that returns the error.
+#[derive(Clone, PartialEq, Eq)]
 #[non_exhaustive]
 pub enum Error {
     /// An argument that cannot be sent. Nothing was sent.
@@ -55,7 +57,14 @@ pub enum Error {
     Protocol(&'static str),
     /// The queue is not the one of before: its timers are gone.
     Lost(&'static str),
-    /// The connection cannot be made, or broke.
+    /// The connection cannot be made: no daemon is there, for example.
+    NotConnected {
+        /// The socket.
+        path: String,
+        /// Why.
+        errno: i32,
+    },
+    /// The connection broke.
     Io(i32),
     /// The server was silent for the time that was allowed. A connection that
     /// reconnects can still be used.
@@ -71,7 +80,9 @@ impl Error {
     pub fn errno(&self) -> Option<i32> {
         match self {
             Error::Invalid(_) => Some(errno::EINVAL),
-            Error::Refused { errno, .. } | Error::Io(errno) => Some(*errno),
+            Error::Refused { errno, .. }
+            | Error::NotConnected { errno, .. }
+            | Error::Io(errno) => Some(*errno),
             Error::Unanswered { why, .. } => why.errno(),
             Error::Protocol(_) => Some(errno::EPROTO),
             Error::Lost(_) => Some(errno::ESTALE),
@@ -88,11 +99,18 @@ impl Error {
         }
     }
 
+    pub(crate) fn connect(path: &Path, error: &io::Error) -> Error {
+        match Error::io(error) {
+            Error::Io(errno) => Error::NotConnected { path: path.display().to_string(), errno },
+            other => other,
+        }
+    }
+
     /// Returns whether no server is running, as in a restart.
     pub(crate) fn is_server_gone(&self) -> bool {
         use errno::*;
         match self {
-            Error::Io(errno) => {
+            Error::Io(errno) | Error::NotConnected { errno, .. } => {
                 matches!(*errno, ECONNREFUSED | ECONNRESET | ENOENT)
             }
             Error::TimedOut => true,
@@ -133,6 +151,9 @@ impl fmt::Display for Error {
             ),
             Error::Protocol(text) => write!(f, "the server broke the protocol: {}", text),
             Error::Lost(text) => write!(f, "the queue was lost: {}", text),
+            Error::NotConnected { path, errno } => {
+                write!(f, "no daemon at {}: {}", path, io::Error::from_raw_os_error(*errno))
+            }
             Error::Io(errno) => {
                 write!(f, "connection: {}", io::Error::from_raw_os_error(*errno))
             }
@@ -140,6 +161,12 @@ impl fmt::Display for Error {
             Error::Closed => write!(f, "the connection is closed"),
             Error::Restore(text) => write!(f, "restore: {}", text),
         }
+    }
+}
+
+impl fmt::Debug for Error {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
     }
 }
 

@@ -277,6 +277,79 @@ fn a_silent_server_ends_the_call_and_says_how_far() {
     server.join().unwrap();
 }
 
+/// Returns the error by which a server ends a batch of four. It reads so many requests and
+/// sends these bytes, step by step. Then it hangs, or ends the connection.
+fn fault_of(steps: Vec<(usize, Vec<u8>)>, hangs: bool) -> Error {
+    let folder = Folder::new();
+    let listener = UnixListener::bind(folder.socket()).unwrap();
+    let server = thread::spawn(move || {
+        let (mut client, _) = listener.accept().unwrap();
+        for (requests, answer) in steps {
+            get(&mut client, requests);
+            client.write_all(&answer).unwrap();
+        }
+        if hangs {
+            let _ = client.read(&mut [0]);
+        }
+    });
+    let options =
+        Options::new().keyed().timeout(Duration::from_millis(300)).socket(folder.socket());
+    let mut records: Vec<Record> =
+        (1..=4).map(|id| Record { op: op::CANCEL, id, ..Record::default() }).collect();
+    let ended = Queue::open("", options).and_then(|mut q| q.submit(&mut records));
+    server.join().unwrap();
+    ended.unwrap_err()
+}
+
+fn hello(status: i16) -> Vec<u8> {
+    Record { op: op::HELLO, status, cookie: 2, ..Record::default() }.to_bytes().to_vec()
+}
+
+#[test]
+fn each_fault_before_the_server_is_attached_to_has_its_error() {
+    const EPROTONOSUPPORT: i32 = 93;
+    let version = fault_of(vec![(1, hello(-EPROTONOSUPPORT as i16))], true);
+    assert_eq!(version, Error::Refused { op: op::HELLO, id: 0, errno: EPROTONOSUPPORT });
+    let web = b"HTTP/1.1 400 Bad Request\r\n\r\n.....".to_vec();
+    assert!(matches!(fault_of(vec![(1, web)], true), Error::Protocol(_)));
+    assert_eq!(fault_of(vec![(1, Vec::new())], false), Error::Io(errno::ECONNRESET));
+    assert_eq!(fault_of(vec![(1, Vec::new())], true), Error::TimedOut);
+}
+
+/// Of four requests one is answered, two are in doubt, and one was not sent.
+#[test]
+fn each_fault_within_a_batch_says_what_was_carried_out() {
+    let bytes = |op| Record { op, id: 1, ..Record::default() }.to_bytes().to_vec();
+    let is_protocol: fn(&Error) -> bool = |why| matches!(why, Error::Protocol(_));
+    let is_cut: fn(&Error) -> bool = |why| *why == Error::Io(errno::ECONNRESET);
+    let is_silent: fn(&Error) -> bool = |why| *why == Error::TimedOut;
+    for (name, fault, hangs, is_wanted) in [
+        ("cuts", Vec::new(), false, is_cut),
+        ("cuts in a record", vec![0; 9], false, is_cut),
+        ("lies", bytes(op::QUERY), true, is_protocol),
+        ("sends garbage", (0..32).map(|nr| 255 - nr).collect(), true, is_protocol),
+        ("says HELLO again", hello(0), true, is_protocol),
+        ("hangs", Vec::new(), true, is_silent),
+    ] {
+        let steps = vec![(1, hello(0)), (2, bytes(op::CANCEL)), (1, fault)];
+        match fault_of(steps, hangs) {
+            Error::Unanswered { answered: 1, in_doubt: 2, not_sent: 1, why } => {
+                assert!(is_wanted(&why), "{}: {}", name, why)
+            }
+            other => panic!("{}: {}", name, other),
+        }
+    }
+}
+
+#[test]
+fn an_absent_daemon_is_named_by_its_socket() {
+    let error = Queue::open("", Options::new().socket("/nowhere/s")).err().expect("an error");
+    assert_eq!(error.errno(), Some(errno::ENOENT));
+    // What a main prints that returns the error.
+    let said = format!("{:?}", error);
+    assert!(said.contains("/nowhere/s") && said.contains("No such file"), "{}", said);
+}
+
 #[test]
 fn arguments_that_cannot_be_sent() {
     for (name, options) in [

@@ -123,7 +123,11 @@ def test_each_end_is_told_once_though_all_are_killed_in_turn():
     choose = random.Random(11)
     begun = time.monotonic()
     live, ended, kills = {}, set(), 0
-    while time.monotonic() - begun < 8:
+
+    def is_enough():
+        """On a busy machine a time alone is few sessions."""
+        return kills > 3 and len(ended) + len(live) > 150
+    while time.monotonic() - begun < (8 if is_enough() else 120):
         act = choose.random()
         if act < 0.6 or not live:
             client, key = visit(ttl=choose.choice((1, 2, 3)))

@@ -42,7 +42,8 @@ def test_all_of_a_thousand_are_told_beside_a_million_others():
             OTHERS, late[500], late[990], late[-1], on.bridge.resident() >> 20,
             on.bridge.processor()))
         assert late[0] >= 0 and not listener.again
-        assert late[-1] < 100 + 1000 * stall, (late[-1], stall)
+        # expiryd, the bridge, Redis and the listener run in turn: each may be held up so.
+        assert late[-1] < 100 + 4 * 1000 * stall, (late[-1], stall)
 
 
 def test_each_way_to_a_time_is_noticed():

@@ -491,7 +491,7 @@ class Queue(Handle):
                     lambda: Protocol(self), self._path)
         except OSError as error:
             number = errno.ETIMEDOUT if isinstance(error, TimeoutError) else error.errno
-            session.attempt_failed(NotAttached(number or errno.EIO, HELLO))
+            session.attempt_failed(NotAttached(number or errno.EIO, HELLO, self._path))
             return
         if session.state != states.GREETING:
             protocol.is_lost = True

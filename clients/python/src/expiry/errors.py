@@ -23,7 +23,12 @@ class ExpiryError(OSError):
 
 
 class NotAttached(ExpiryError):
-    """There is no server, or it refused the queue."""
+    """There is no server, or it refused the queue. @path: of a socket without server"""
+
+    def __init__(self, number: int, op: int = 0, path: str | None = None) -> None:
+        super().__init__(number, op)
+        if path:
+            self.filename = path
 
 
 class UnsupportedVersion(NotAttached):

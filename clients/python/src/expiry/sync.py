@@ -359,7 +359,7 @@ class Queue(Handle):
                 pass
         except OSError as error:
             self._drop()
-            session.attempt_failed(NotAttached(error.errno or errno.EIO, HELLO))
+            session.attempt_failed(NotAttached(error.errno or errno.EIO, HELLO, self._path))
         while session.state in (states.GREETING, states.CHECKING):
             if session.wants_output() and not self._write():
                 continue

@@ -1,0 +1,116 @@
+#!/usr/bin/env -S python3 -B
+# SPDX-License-Identifier: LGPL-2.1-or-later
+"""Each fault of a server has an error of its own type in Python, which says what was carried
+out. Both styles, with a server that the test plays."""
+
+import asyncio
+import contextlib
+import errno
+import os
+import socket
+import sys
+import tempfile
+import threading
+
+HERE = os.path.dirname(os.path.abspath(__file__))
+sys.path[:0] = [os.path.join(HERE, "..", "socket"),
+                os.path.join(HERE, "..", "..", "clients", "python", "src")]
+
+import tap                              # noqa: E402
+
+import expiry                           # noqa: E402
+from expiry import wire                 # noqa: E402
+
+LIMIT = 20
+WINDOW = 2
+GARBAGE = bytes(range(255, 223, -1))
+
+
+def hello(status=0):
+    return wire.RECORD.pack(wire.HELLO, 0, status, 0, 0, 0, WINDOW)
+
+
+@contextlib.contextmanager
+def server(*steps):
+    """Plays a server: a number reads that many records, bytes are sent, None waits for the
+    client to go. Then it ends the connection."""
+    def play():
+        with listener.accept()[0] as connection:
+            connection.settimeout(LIMIT)
+            for step in steps:
+                if step is None:
+                    connection.recv(1)
+                elif isinstance(step, int):
+                    connection.recv(step * wire.SIZE, socket.MSG_WAITALL)
+                else:
+                    connection.sendall(step)
+    with tempfile.TemporaryDirectory() as folder, \
+            socket.socket(socket.AF_UNIX) as listener:
+        path = os.path.join(folder, "s")
+        listener.bind(path)
+        listener.listen()
+        listener.settimeout(LIMIT)
+        thread = threading.Thread(target=play)
+        thread.start()
+        try:
+            yield path
+        finally:
+            thread.join()
+
+
+def blocking(path):
+    with expiry.sync.connect(path=path, keyed=True, consume=False, timeout=0.3) as queue:
+        queue.cancel_many([1, 2, 3, 4])
+
+
+def asynchronous(path):
+    async def main():
+        async with expiry.connect(path=path, keyed=True, consume=False,
+                                  timeout=0.3) as queue:
+            await queue.cancel_many([1, 2, 3, 4])
+    asyncio.run(main())
+
+
+def error_of(*steps):
+    """Yields the error that each style raises."""
+    for use in blocking, asynchronous:
+        with server(*steps) as path:
+            try:
+                use(path)
+            except expiry.ExpiryError as error:
+                yield error
+            else:
+                raise AssertionError("no error")
+
+
+def test_a_server_that_cannot_be_attached_to():
+    for kind, number, *steps in (
+            (expiry.UnsupportedVersion, errno.EPROTONOSUPPORT, 1,
+             hello(-errno.EPROTONOSUPPORT)),
+            (expiry.NotAttached, errno.EACCES, 1, hello(-errno.EACCES)),
+            (expiry.ProtocolError, errno.EPROTO, 1, b"HTTP/1.1 400 Bad Request\r\n\r\n....."),
+            (expiry.NotAttached, errno.ECONNRESET, 1),
+            (expiry.NotAttached, errno.ETIMEDOUT, 1, None)):
+        for error in error_of(*steps):
+            assert type(error) is kind and error.errno == number, (kind, steps, error)
+
+
+def test_a_server_that_fails_in_a_batch():
+    """Of four requests one is answered, two are in doubt, and one was not sent."""
+    answer = wire.RECORD.pack(wire.CANCEL, 0, 0, 0, 1, 0, 0)
+    lie = wire.RECORD.pack(wire.QUERY, 0, 0, 0, 2, 0, 0)
+    for kind, number, *fault in (
+            (expiry.ConnectionLost, errno.ECONNRESET),
+            (expiry.ConnectionLost, errno.ECONNRESET, answer[:9]),
+            (expiry.ProtocolError, errno.EPROTO, lie, None),
+            (expiry.ProtocolError, errno.EPROTO, GARBAGE, None),
+            (expiry.ProtocolError, errno.EPROTO, hello(), None),
+            (expiry.TimedOut, errno.ETIMEDOUT, None)):
+        for error in error_of(1, hello(), 2, answer, 1, *fault):
+            assert type(error) is kind and error.errno == number, (kind, fault, error)
+            assert (error.answered, error.doubtful, error.unsent) == (1, 2, 1), (fault, error)
+            assert "1 answered, 2 may have been carried out, 1 not sent" in str(error)
+
+
+if __name__ == "__main__":
+    tap.main()
