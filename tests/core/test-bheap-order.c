@@ -7,7 +7,9 @@
 
 /* So that all are in a few buckets, of any layout of digits. */
 #define BEGIN	(3ULL << 60)
-#define STEP	1000U
+
+/* A page of them is less than the millisecond to which the front goes back. */
+#define STEP	(1000000U / NODES < 1000U ? 1000000U / NODES : 1000U)
 
 /* Far more than what is spread when in no order. */
 #define PAGES	40U
