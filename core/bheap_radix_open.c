@@ -6,19 +6,20 @@
  * sorted. What is stale is dropped here and never sorted. What has moved goes
  * where it belongs now. Small buckets are opened together.
  *
- * A part is sorted by counting: its range is divided into PLACES places, and
- * most nodes come to a place of their own. Where many share one, the part is
- * merge-sorted.
+ * A part is sorted by counting, without a branch that depends on a deadline: its
+ * range is divided into places, numbers of two digits, and the nodes are ordered by
+ * the lower digit, then by the higher. Most then have a place of their own, and are
+ * in order. Where many share one, the part is merge-sorted.
  */
 #include "bheap_radix_pages.h"
 #include "insert_heap.h"
 #include "runs.h"
 
 #define PARTS		8U	/* buckets opened together */
-#define PLACE_BITS	8
-#define PLACES		(1U << PLACE_BITS)
-#define PLACE_MAX	16U	/* nodes in a place, above which to merge */
+#define DIGIT_BITS	6
+#define DIGITS		(1U << DIGIT_BITS)
 #define FEW		12U	/* nodes that are inserted one by one */
+#define MOVES		4U	/* for each node that is inserted, above which to merge */
 #define AHEAD		24U
 
 /**
@@ -37,7 +38,10 @@ struct part {
 	u32 nr;
 };
 
-static void insertion_sort(const struct bheap_node *from, u32 nr,
+/* Inserts the nodes of @from one by one. Returns false, with @to undefined, once that
+ * has taken more than @moves moves of others.
+ */
+static bool insertion_sort(const struct bheap_node *from, u32 nr, u32 moves,
 			   struct bheap_node *to)
 {
 	u32 i, j;
@@ -48,7 +52,11 @@ static void insertion_sort(const struct bheap_node *from, u32 nr,
 		for (j = i; j && node_less(&node, to + j - 1); j--)
 			to[j] = to[j - 1];
 		to[j] = node;
+		if (unlikely(i - j > moves))
+			return false;
+		moves -= i - j;
 	}
+	return true;
 }
 
 /* Merges two runs that follow each other. */
@@ -89,15 +97,28 @@ static void merge_sort(struct bheap_node *from, u32 nr, struct bheap_node *to)
 		memcpy(to, source, nr * sizeof(*to));
 }
 
+/* Makes of how many nodes have each digit where the first of them goes. */
+static void count_to_place(u16 *digits)
+{
+	u32 i, here, sum = 0;
+
+	for (i = 0; i < DIGITS; i++) {
+		here = digits[i];
+		digits[i] = sum;
+		sum += here;
+	}
+}
+
+/* Sorts @from to @to, which does not overlap it. Both change. */
 static void radix_sort(struct bheap_node *from, u32 nr, struct bheap_node *to)
 {
-	u16 place[PLACES];
+	u16 low[DIGITS] = { 0 }, high[DIGITS] = { 0 };
 	u64 least = ~0ULL, last = 0, before = 0;
-	u32 i, shift, sum = 0, most = 0;
 	bool is_sorted = true;
+	u32 i, shift, place;
 
 	if (nr <= FEW) {
-		insertion_sort(from, nr, to);
+		insertion_sort(from, nr, FEW * FEW, to);
 		return;
 	}
 	for (i = 0; i < nr; i++) {
@@ -113,24 +134,24 @@ static void radix_sort(struct bheap_node *from, u32 nr, struct bheap_node *to)
 		return;
 	}
 	shift = fls64(last - least);
-	shift = shift > PLACE_BITS ? shift - PLACE_BITS : 0;
-	memset(place, 0, sizeof(place));
-	for (i = 0; i < nr; i++)
-		place[(from[i].deadline - least) >> shift]++;
-	for (i = 0; i < PLACES; i++) {
-		u32 here = place[i];
-
-		most = here > most ? here : most;
-		place[i] = sum;
-		sum += here;
+	shift = shift > 2 * DIGIT_BITS ? shift - 2 * DIGIT_BITS : 0;
+	for (i = 0; i < nr; i++) {
+		place = (from[i].deadline - least) >> shift;
+		low[place % DIGITS]++;
+		high[place / DIGITS]++;
 	}
-	if (most > PLACE_MAX) {
+	count_to_place(low);
+	count_to_place(high);
+	for (i = 0; i < nr; i++) {
+		place = (from[i].deadline - least) >> shift;
+		to[low[place % DIGITS]++] = from[i];
+	}
+	for (i = 0; i < nr; i++) {
+		place = (to[i].deadline - least) >> shift;
+		from[high[place / DIGITS]++] = to[i];
+	}
+	if (!insertion_sort(from, nr, MOVES * nr, to))
 		merge_sort(from, nr, to);
-		return;
-	}
-	for (i = 0; i < nr; i++)
-		to[place[(from[i].deadline - least) >> shift]++] = from[i];
-	insertion_sort(to, nr, to);
 }
 
 /* Finds how much of a bucket to take, for which there is @room. Returns 0, a

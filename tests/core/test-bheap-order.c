@@ -1,7 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
  * Radix pages whose deadlines come in order, as those of one time to live do: a
- * chain is then taken page by page, and is not spread.
+ * chain is then taken page by page, and is not spread. And those that come in no order,
+ * in clusters of any width, which are sorted in different ways.
  */
 #include "heap.h"
 
@@ -326,6 +327,29 @@ static void equal_deadlines_are_in_order(void **state)
 	subject_free(&subject);
 }
 
+/* A bucket that is opened has a few clusters far apart. Sorted by distance from the
+ * least, most nodes have one place.
+ */
+static void clusters_are_sorted(void **state)
+{
+	u64 random = test_seed, cluster[32];
+	u32 n = 8 * NODES, width, i;
+	struct subject subject;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(cluster); i++)
+		cluster[i] = BEGIN + (test_random(&random) >> 12);
+	for (width = 0; width <= 48; width += 4) {
+		subject_init(&subject, n + 1);
+		for (i = 0; i < n; i++)
+			push_at(&subject.heap,
+				cluster[test_below(&random, ARRAY_SIZE(cluster))] +
+				(test_random(&random) & ((1ULL << width) - 1)), i);
+		drain(&subject, n);
+		subject_free(&subject);
+	}
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -338,6 +362,7 @@ int main(int argc, char **argv)
 		test_with_layout(a_search_that_drops_all_ends, radix),
 		test_with_layout(an_emptied_bucket_begins_in_order, radix),
 		test_with_layout(equal_deadlines_are_in_order, radix),
+		test_with_layout(clusters_are_sorted, radix),
 	};
 
 	test_arguments(argc, argv, 0);
