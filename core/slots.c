@@ -31,12 +31,6 @@ void slots_reset(struct slots *slots)
 	slots->pages->nr = 0;
 }
 
-/* Returns the list of the free slot number @nr, from 0 at the stack's bottom. */
-static inline u32 *slots_list(struct slots *slots, u32 nr)
-{
-	return &slots->free[nr % SLOTS_LISTS];
-}
-
 /* Lists some free slots of a table that is being compacted, if there are any.
  * Returns 0 or a page error.
  */
@@ -50,19 +44,16 @@ static int list_some(struct slots *slots)
 	return err;
 }
 
-u32 slots_reserve(struct slots *slots, struct slot **slotp)
+u32 slots_reserve_more(struct slots *slots, struct slot **slotp)
 {
 	struct slot *page;
 	int err = 0;
 	u32 nr;
 
-	if (!slots->listed && unlikely(slots_is_compacting(slots)))
+	if (unlikely(slots_is_compacting(slots)))
 		err = list_some(slots);
-	if (slots->listed) {
-		nr = *slots_list(slots, slots->listed - 1);
-		*slotp = slots_get(slots, nr);
-		return *slotp ? nr : 0;
-	}
+	if (slots->listed)
+		return slots_reserve(slots, slotp);
 	nr = slots->nr;
 	page = core_page(slots->pages, nr / SLOTS_PER_PAGE);
 	if (unlikely(!page)) {
@@ -77,43 +68,6 @@ u32 slots_reserve(struct slots *slots, struct slot **slotp)
 	*slotp = page + nr % SLOTS_PER_PAGE;
 	(*slotp)->tag = 0;
 	return nr + 1;
-}
-
-static inline void set_nr(struct slots *slots, u32 nr)
-{
-	slots->nr = nr;
-	slots->pages->nr = (nr + SLOTS_PER_PAGE - 1) / SLOTS_PER_PAGE;
-}
-
-void slots_commit(struct slots *slots, u32 nr, struct slot *slot)
-{
-	if (slots->listed) {
-		*slots_list(slots, --slots->listed) = slot->next;
-		/* It has its turn SLOTS_LISTS commits from now. */
-		slot = slots_peek(slots, slot->next);
-		if (slot)
-			prefetchw(slot);
-	} else {
-		set_nr(slots, nr);
-	}
-	slots->used++;
-}
-
-static inline void list_slot(struct slots *slots, u32 nr, struct slot *slot)
-{
-	u32 *list = slots_list(slots, slots->listed++);
-
-	slot->next = *list;
-	*list = nr;
-}
-
-void slots_put(struct slots *slots, u32 nr, struct slot *slot)
-{
-	slot->id = 0;
-	slot->tag &= ~SLOT_FLAGS;
-	slots->used--;
-	if (likely(nr <= slots->known))
-		list_slot(slots, nr, slot);
 }
 
 /* ------------------------------------------------------------------------
@@ -136,7 +90,7 @@ int slots_list_next(struct slots *slots)
 		return slots->pages->error;
 	slots->known = nr;
 	if (!slot->id)
-		list_slot(slots, nr, slot);
+		slots_add_free(slots, nr, slot);
 	return 0;
 }
 
@@ -147,7 +101,7 @@ void slots_end(struct slots *slots)
 
 void slots_drop_last(struct slots *slots)
 {
-	set_nr(slots, slots->nr - 1);
+	slots_set_nr(slots, slots->nr - 1);
 }
 
 /* Walks the lists as a stack, from its top. */

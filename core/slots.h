@@ -137,18 +137,71 @@ static inline void slots_prefetch_dir(const struct slots *slots, u32 nr)
 	core_page_prefetch_dir(slots->pages, nr / SLOTS_PER_PAGE);
 }
 
-/* Returns a free slot's number, or 0 with pages->error set: the slot freed last,
- * or a new one without a node. slots_commit() then cannot fail.
- */
-u32 slots_reserve(struct slots *slots, struct slot **slotp);
-void slots_commit(struct slots *slots, u32 nr, struct slot *slot);
-
-/* Frees a slot; the stamp in its tag stays. */
-void slots_put(struct slots *slots, u32 nr, struct slot *slot);
-
 static inline bool slots_is_compacting(const struct slots *slots)
 {
 	return slots->known != ~0U;
+}
+
+/* Returns the list of the free slot number @nr, from 0 at the stack's bottom. */
+static inline u32 *slots_list(struct slots *slots, u32 nr)
+{
+	return &slots->free[nr % SLOTS_LISTS];
+}
+
+/* As slots_reserve(), where no free slot is listed. */
+u32 slots_reserve_more(struct slots *slots, struct slot **slotp);
+
+/* Returns a free slot's number, or 0 with pages->error set: the slot freed last,
+ * or a new one without a node. slots_commit() then cannot fail.
+ */
+static inline u32 slots_reserve(struct slots *slots, struct slot **slotp)
+{
+	u32 nr;
+
+	if (unlikely(!slots->listed))
+		return slots_reserve_more(slots, slotp);
+	nr = *slots_list(slots, slots->listed - 1);
+	*slotp = slots_get(slots, nr);
+	return likely(*slotp) ? nr : 0;
+}
+
+static inline void slots_set_nr(struct slots *slots, u32 nr)
+{
+	slots->nr = nr;
+	slots->pages->nr = (nr + SLOTS_PER_PAGE - 1) / SLOTS_PER_PAGE;
+}
+
+static inline void slots_commit(struct slots *slots, u32 nr, struct slot *slot)
+{
+	slots->used++;
+	if (unlikely(!slots->listed)) {
+		slots_set_nr(slots, nr);
+		return;
+	}
+	*slots_list(slots, --slots->listed) = slot->next;
+	/* It has its turn SLOTS_LISTS commits from now. */
+	slot = slots_peek(slots, slot->next);
+	if (likely(slot))
+		prefetchw(slot);
+}
+
+/* Puts a free slot on the stack. */
+static inline void slots_add_free(struct slots *slots, u32 nr, struct slot *slot)
+{
+	u32 *list = slots_list(slots, slots->listed++);
+
+	slot->next = *list;
+	*list = nr;
+}
+
+/* Frees a slot; the stamp in its tag stays. */
+static inline void slots_put(struct slots *slots, u32 nr, struct slot *slot)
+{
+	slot->id = 0;
+	slot->tag &= ~SLOT_FLAGS;
+	slots->used--;
+	if (likely(nr <= slots->known))
+		slots_add_free(slots, nr, slot);
 }
 
 /* Takes all free slots out of the lists: the table is being compacted. */
