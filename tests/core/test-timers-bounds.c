@@ -353,7 +353,7 @@ static void work_behind_cancelled_timers(void **state)
 	most = 200;
 	if (test_layout == &bheap_radix) {
 		page = NODES;
-		most += 5 * NODES;
+		most += NODES;
 	}
 	assert_true(timers_next_ns(&queue.timers) < SECOND);
 	for (calls = 0; calls < 50; calls++) {
