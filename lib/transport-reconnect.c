@@ -17,6 +17,9 @@
 /* Posted requests that are sent without a flush. */
 #define POST_BATCH	64
 
+/* Timers of ACKs that are looked for at once. */
+#define ACK_BATCH	64
+
 static int reconnect_open(struct expiry *h, const char *path,
 			  const struct expiry_options *options)
 {
@@ -49,6 +52,47 @@ struct submission {
 	uint32_t doubt;
 };
 
+/* Returns whether the timer cannot come by the delivery that an ACK found no more. */
+static bool is_over(const struct expiry_record *query, uint64_t now_ns)
+{
+	return query->op == EXPIRY_OP_QUERY &&
+	       (query->status == -ENOENT ||
+		(!query->status && query->deadline_ns > now_ns));
+}
+
+/* Looks for the timers of ACKs that were sent again and found no delivery. Where none
+ * is due, the first attempt was carried out, and the ACK has succeeded. One that is due
+ * comes again: a restarted daemon does not know what it had delivered. No credit was
+ * given yet, so that it cannot be on its way.
+ */
+static void check_acks(struct expiry *h, struct expiry_record *records,
+		       uint32_t nr)
+{
+	struct expiry_record queries[ACK_BATCH];
+	uint32_t found[ACK_BATCH], i = 0, k, count;
+
+	while (i < nr && !h->error) {
+		for (count = 0; i < nr && count < ACK_BATCH; i++) {
+			if (records[i].op != EXPIRY_OP_ACK ||
+			    records[i].status != -ENOENT)
+				continue;
+			queries[count] = (struct expiry_record) {
+				.op = EXPIRY_OP_QUERY,
+				.id = records[i].id,
+			};
+			found[count++] = i;
+		}
+		if (!count ||
+		    transport_unix.submit(h, queries, count) != (int)count)
+			continue;
+		for (k = 0; k < count; k++)
+			if (is_over(&queries[k], clock_now_ns(h->clock_id)))
+				records[found[k]].status = 0;
+	}
+	/* A QUERY leaves nothing in doubt. */
+	h->in_doubt = 0;
+}
+
 /* Continues on one connection, which may break. Adds to *@donep how many of
  * @records were answered. Returns 0, or the errno that ends the call.
  */
@@ -73,6 +117,8 @@ static int submit_once(struct expiry *h, struct submission *s,
 		done = ret;
 	assert(done <= count);
 	link_acked(h, records, done);
+	if (s->doubt && !h->error)
+		check_acks(h, records, done < s->doubt ? done : s->doubt);
 	s->doubt = s->doubt > done ? s->doubt - done : 0;
 	*donep += done;
 	if (!h->error)

@@ -187,9 +187,9 @@ struct expiry_options {
  *   handle reconnects at once, then with pauses that double up to a second.
  *   After five seconds of refusals it fails with that errno.
  * - Unanswered requests are sent again, in order. If the first attempt was
- *   carried out, CANCEL and ACK now answer -ENOENT. Relative deadlines count
- *   from the call. They are made absolute in posted requests and in those sent
- *   again.
+ *   carried out, CANCEL and ACK now answer -ENOENT; but an ACK that is not posted
+ *   has succeeded if its timer is not due. Relative deadlines count from the call.
+ *   They are made absolute in posted requests and in those sent again.
  * - Requests that are not idempotent are not sent again: ARM on a plain queue,
  *   ARM with EXPIRY_F_NEW, CLEAR. They return with status -ECONNRESET, as do
  *   unanswered requests before them. They may have been carried out.

@@ -3,6 +3,7 @@
  * EXPIRY_OPEN_RECONNECT's handling of expirations and credit, with a fake server
  * whose connections break at the worst moments.
  */
+#include <errno.h>
 #include <semaphore.h>
 #include <time.h>
 
@@ -171,6 +172,66 @@ static void credit_follows_the_answer(void **state)
 	reconnect_end(&server, h);
 }
 
+static void take_acks_and_go(int fd)
+{
+	greet_and_get(fd, 4);
+}
+
+/* Another daemon: none of the ACKs finds a delivery. One timer is gone, one is due, one
+ * has another time.
+ */
+static void find_no_delivery(int fd)
+{
+	static const uint64_t deadlines[] = { 0, 1, EXPIRY_NEVER };
+	struct expiry_record records[3], record;
+	int i;
+
+	greet_again(fd);
+	script_expect(get(fd, records, 3), "the ACKs");
+	for (i = 0; i < 3; i++) {
+		script_expect(records[i].op == EXPIRY_OP_ACK, "an ACK");
+		records[i].status = -ENOENT;
+	}
+	put(fd, records, 3);
+	script_expect(get(fd, records, 3), "the QUERYs");
+	for (i = 0; i < 3; i++) {
+		script_expect(records[i].op == EXPIRY_OP_QUERY &&
+			      records[i].id == 7U + i, "QUERY of its timer");
+		records[i].status = i ? 0 : -ENOENT;
+		records[i].deadline_ns = deadlines[i];
+	}
+	put(fd, records, 3);
+	script_expect(get(fd, &record, 1) && record.op == EXPIRY_OP_CREDIT,
+		      "credit follows");
+	drain(fd);
+}
+
+/* An ACK that was carried out before the connection broke has succeeded. Only one whose
+ * expiration comes again finds none.
+ */
+static void acks_that_were_carried_out(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = {
+		take_acks_and_go, find_no_delivery
+	};
+	struct expiry_record acks[3];
+	struct fake server;
+	struct expiry *h;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++) {
+		acks[i] = reconnect_request(EXPIRY_OP_ACK, i);
+		acks[i].id = 7 + i;
+	}
+	h = reconnect_open(&server, scripts, KEYED | ACKING, WAIT_MS);
+	assert_int_equal(expiry_submit(h, acks, 3), 3);
+	assert_int_equal(acks[0].status, 0);
+	assert_int_equal(acks[1].status, -ENOENT);
+	assert_int_equal(acks[2].status, 0);
+	reconnect_end(&server, h);
+}
+
 static void copy_and_go(int fd)
 {
 	struct expiry_record request;
@@ -310,6 +371,7 @@ int main(void)
 		cmocka_unit_test(sum_of_missed_copies_has_an_end),
 		cmocka_unit_test(steps_on_two_connections_are_one),
 		cmocka_unit_test(credit_follows_the_answer),
+		cmocka_unit_test(acks_that_were_carried_out),
 		cmocka_unit_test(consumer_receives_on),
 	};
 

@@ -186,6 +186,30 @@ static void request_sent(struct program *p, struct peer *peer,
 	call->is_doomed = false;
 }
 
+/* Finds an ACK whose timer the library looks for, by a QUERY of its own. */
+static struct call *find_ack(const struct peer *peer,
+			     const struct expiry_record *query)
+{
+	struct program *p = peer->program;
+	uint32_t i;
+
+	for (i = p->done; i < p->nr_calls; i++) {
+		struct call *call = &p->calls[i];
+
+		if (call->asked.op == EXPIRY_OP_ACK && !call->is_posted &&
+		    call->asked.id == query->id && call->is_answered &&
+		    call->answer.status == -ENOENT && p->losses &&
+		    call->sent_on == peer && !call->is_over)
+			return call;
+	}
+	return NULL;
+}
+
+static bool is_own_query(const struct expiry_record *request)
+{
+	return request->op == EXPIRY_OP_QUERY && !request->cookie;
+}
+
 void oracle_sent(struct peer *peer, const struct expiry_record *record)
 {
 	struct program *p = peer->program;
@@ -213,7 +237,10 @@ void oracle_sent(struct peer *peer, const struct expiry_record *record)
 		p->nr_units = 0;
 		break;
 	default:
-		request_sent(p, peer, record);
+		if (!is_own_query(record))
+			request_sent(p, peer, record);
+		else if (!find_ack(peer, record))
+			fail(p, "it looks for a timer of no ACK in doubt");
 	}
 }
 
@@ -227,6 +254,8 @@ void oracle_unit(struct peer *peer, const struct expiry_record *record)
 
 void oracle_answered(struct peer *peer, const struct expiry_record *record)
 {
+	const struct expiry_record *request =
+		&peer->requests[peer->answered].record;
 	struct program *p = peer->program;
 	struct call *call;
 
@@ -253,8 +282,15 @@ void oracle_answered(struct peer *peer, const struct expiry_record *record)
 		oracle_unit(peer, record);
 		return;
 	}
-	call = &p->calls[peer->requests[peer->answered].record.cookie &
-			 0xffffffff];
+	if (is_own_query(request)) {
+		call = find_ack(peer, request);
+		if (call)
+			call->is_over = record->status == -ENOENT ||
+					(!record->status && record->deadline_ns >
+					 sim_now(p->options.clock_id));
+		return;
+	}
+	call = &p->calls[request->cookie & 0xffffffff];
 	call->answer = *record;
 	call->is_answered = true;
 }
@@ -348,6 +384,9 @@ static void check_reply(struct program *p, struct call *call,
 
 	call->is_done = true;
 	if (call->is_answered) {
+		/* It may be due meanwhile, or the QUERY's answer may be lost. */
+		if (call->is_over && !r->status)
+			call->answer.status = 0;
 		if (!same(&call->answer, r))
 			fail(p, "request %u is answered %d, and was %d", number,
 			     r->status, call->answer.status);

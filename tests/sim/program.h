@@ -18,6 +18,7 @@
  * struct call - one request of a program
  * @asked: as the program made it, at @begun_ns of the queue's clock
  * @answer: the last that came over a connection, if @is_answered
+ * @is_over: an ACK that was sent again and found no delivery: its timer was not due
  * @sent_on: the connection that last carried it, of @nr_sent
  * @is_posted: not part of a blocking call
  * @is_done: the program has its reply, or gets none
@@ -31,6 +32,7 @@ struct call {
 	uint32_t nr_sent;
 	bool is_posted;
 	bool is_answered;
+	bool is_over;
 	bool is_done;
 	bool is_doomed;
 };
