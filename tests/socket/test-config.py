@@ -19,8 +19,8 @@ import time
 
 import declared
 import tap
-from client import (ACKING, CONSUME, DURABLE, HOUR, KEYED, OBSERVE, QUERY, SCAN, SIZE, STAT, STAT_BODY,
-                    Closed, Connection, Record, arm, attach, hello, pack, wait_for)
+from client import (ACKING, CONSUME, DURABLE, HOUR, KEYED, OBSERVE, QUERY, SCALE, SCAN, SIZE, STAT,
+                    STAT_BODY, Closed, Connection, Record, arm, attach, hello, pack, wait_for)
 from daemon import ENGINE, ROOT, THREADS, Daemon, as_user
 
 FOLDER = tempfile.TemporaryDirectory(prefix="expiryd-config-")
@@ -507,8 +507,11 @@ def define(key, at_start):
                               "at_start_and_reload")] = test
 
 
+# Of few things, as a guest's programs do, only the keys of the module's engine.
+MODULE_ONLY = ENGINE == "kernel" and SCALE > 1
+
 for name, about in keys_of_the_source().items():
-    if name in ROWS:
+    if name in ROWS and (ROWS[name].engine == "kernel" or not MODULE_ONLY):
         define(name, about.start)
 
 
