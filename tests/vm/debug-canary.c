@@ -8,9 +8,13 @@
  * the order. Correct code comes first: lockdep must not report the console.
  */
 #include <linux/completion.h>
+#include <linux/delay.h>
 #include <linux/hrtimer.h>
+#include <linux/jiffies.h>
+#include <linux/kthread.h>
 #include <linux/module.h>
 #include <linux/mutex.h>
+#include <linux/sched.h>
 #include <linux/slab.h>
 #include <linux/spinlock.h>
 
@@ -27,6 +31,7 @@ static DEFINE_MUTEX(first);
 static DEFINE_MUTEX(second);
 static DEFINE_RAW_SPINLOCK(spinlock);
 static int bits = 32;
+static int counter;
 
 struct armed {
 	struct hrtimer timer;
@@ -100,6 +105,32 @@ static noinline void leak_memory(void)
 			return;
 }
 
+/* Not inlined, so that the report names it, and that no sum is kept in a register. */
+static noinline void count_up(void)
+{
+	counter++;
+}
+
+static int count_until(void *end)
+{
+	while (time_before(jiffies, (unsigned long)end)) {
+		count_up();
+		cond_resched();
+	}
+	return 0;
+}
+
+/* For two seconds, on a processor each. */
+static void race(void)
+{
+	void *end = (void *)(jiffies + 2 * HZ);
+	struct task_struct *other = kthread_run(count_until, end, "canary");
+
+	count_until(end);
+	if (!IS_ERR(other))
+		ssleep(1);	/* until it has ended */
+}
+
 static int use_after_free(void)
 {
 	int *memory = kzalloc(100, GFP_KERNEL);
@@ -118,6 +149,8 @@ static int __init canary_init(void)
 	sum = shift_too_far();
 	free_active_timer();
 	leak_memory();
+	if (IS_ENABLED(CONFIG_KCSAN))
+		race();
 	sum += use_after_free();
 	pr_info("canary: %d\n", sum);
 	return 0;

@@ -6,11 +6,18 @@
 # check-uml is the part that `make check` has: the daemon's tests.
 #
 #	make check-debug-uml [SUITES=device] [KERNELS='6.12 7.2']
+#	make check-debug-vm [CHECKERS=kcsan] [PROGRAMS='test-uring test-killed']
 #
 # KERNELS: of Debian's sources for these (tests/vm/build-kernel); else of those of
 # the kernel that the module is built for.
+# CHECKERS: of the kernel with two processors. debug: KASAN, UBSAN and failing
+# allocations. kcsan: data races.
+# PROGRAMS: of the device's tests those alone.
 
-DEBUG_KERNEL = $(eval DEBUG_KERNEL := $$(shell tests/vm/build-kernel tests/vm/machine.config tests/vm/debug.config))$(DEBUG_KERNEL)
+CHECKERS ?= debug
+PROGRAMS ?=
+VM_CONFIGS = tests/vm/machine.config tests/vm/checkers.config
+DEBUG_KERNEL = $(eval DEBUG_KERNEL := $$(shell tests/vm/build-kernel $(VM_CONFIGS) tests/vm/debug.config))$(DEBUG_KERNEL)
 
 .PHONY: check-debug check-debug-uml check-debug-vm check-debug-programs \
 	check-uml debug-modules
@@ -54,7 +61,7 @@ debug-kernel = for series in $(2); do \
 		checked="$$checked $(1) $$kernel"; \
 	done
 debug-uml = $(call debug-kernel,--uml,$(DEBUG_SERIES),tests/uml/machine.config tests/uml/debug.config,um)
-debug-vm = $(call debug-kernel,--x86,$(DEBUG_SERIES),tests/vm/machine.config tests/vm/debug.config)
+debug-vm = $(call debug-kernel,--x86,$(DEBUG_SERIES),$(VM_CONFIGS) tests/vm/$(CHECKERS).config)
 
 check-debug: check-debug-programs ## the module's tests under KASAN, UBSAN, lockdep, kmemleak (minutes); KERNELS='6.12 7.2'
 	@$(debug-uml); $(debug-vm); tests/vm/debug-check $$checked --suites '$(SUITES)'
@@ -62,8 +69,8 @@ check-debug: check-debug-programs ## the module's tests under KASAN, UBSAN, lock
 check-debug-uml: check-debug-programs ## the part of check-debug in User Mode Linux; KERNELS='6.12 7.2'
 	@$(debug-uml); tests/vm/debug-check $$checked --suites '$(SUITES)'
 
-check-debug-vm: check-debug-programs
-	@$(debug-vm); tests/vm/debug-check $$checked
+check-debug-vm: device-tests ## the part of check-debug on two processors; CHECKERS=kcsan
+	@$(debug-vm); tests/vm/debug-check $$checked --programs '$(PROGRAMS)'
 
 check-debug-programs: $(filter-out module,$(VM_PROGRAMS))
 
