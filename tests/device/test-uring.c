@@ -96,12 +96,18 @@ TEST_F(uring, batch_is_answered_in_place)
 	enum { COUNT = 5000 };
 	static struct expiry_record records[COUNT];
 	unsigned int i, bad = 0;
+	int done, ret;
 
 	for (i = 0; i < COUNT; i++)
 		records[i] = arm_in(HOUR_NS, i);
 	records[COUNT - 1] = ask(99, 0);
-	ASSERT_EQ(COUNT, command(&self->ring, self->fd, EXPIRY_IOC_SUBMIT,
-				 records, COUNT, variant->sqe_flags));
+	/* It is short where a record would have to wait for the lock or a page. */
+	for (done = 0; done < COUNT; done += ret) {
+		ret = command(&self->ring, self->fd, EXPIRY_IOC_SUBMIT,
+			      records + done, COUNT - done, variant->sqe_flags);
+		ASSERT_LT(0, ret);
+	}
+	ASSERT_EQ(COUNT, done);
 	for (i = 0; i < COUNT - 1; i++)
 		bad += records[i].status || !records[i].id;
 	EXPECT_EQ(0, bad);
@@ -114,7 +120,7 @@ TEST_F(uring, several_commands_of_one_submission)
 	enum { CMDS = 16, EACH = 100 };
 	static struct expiry_record records[CMDS][EACH];
 	struct io_uring_cqe cqe;
-	unsigned int i, j, seen = 0;
+	unsigned int i, j, seen = 0, done = 0;
 
 	for (i = 0; i < CMDS; i++) {
 		for (j = 0; j < EACH; j++)
@@ -125,11 +131,14 @@ TEST_F(uring, several_commands_of_one_submission)
 	ASSERT_EQ(CMDS, uring_submit(&self->ring));
 	for (i = 0; i < CMDS; i++) {
 		ASSERT_EQ(0, uring_wait(&self->ring, &cqe, WAIT_MS));
-		EXPECT_EQ(EACH, cqe.res);
+		/* It may be short, as above. */
+		EXPECT_LT(0, cqe.res);
+		EXPECT_GE(EACH, cqe.res);
+		done += cqe.res;
 		seen |= 1U << cqe.user_data;
 	}
 	EXPECT_EQ((1U << CMDS) - 1, seen);
-	EXPECT_EQ(CMDS * EACH, queue_armed(self->fd));
+	EXPECT_EQ(done, queue_armed(self->fd));
 }
 
 TEST_F(uring, linked_commands_run_one_after_the_other)
