@@ -186,6 +186,45 @@ TEST_F(pins, stay_where_the_use_is)
 	close(fd);
 }
 
+/*
+ * A group is removed before the queues that it pays for. Its list of pinned pages is
+ * its parent's then, and reclaim finds it there.
+ */
+TEST_F(pins, give_way_when_their_group_is_gone)
+{
+	enum { TIMERS = 50000, QUEUES = 3, TRIES = 50 };
+	long long before[QUEUES];
+	int fds[QUEUES], i, j;
+
+	if (!self->on)
+		return;	/* skipped */
+	ASSERT_EQ(0, write_text(UNPIN_MS, "600000"));
+	for (i = 0; i < QUEUES; i++) {
+		/* Two in the group, one outside. */
+		ASSERT_EQ(0, i < 2 ? group_enter() : group_leave());
+		fds[i] = queue_new(EXPIRY_MODE_KEYED);
+		ASSERT_LE(0, fds[i]);
+	}
+	for (i = 0; i < QUEUES; i++)
+		ASSERT_EQ(TIMERS, fill(fds[i], self->batch, 1, 1 + TIMERS));
+	for (i = 0; i < QUEUES; i++) {
+		before[i] = pinned_pages(fds[i]);
+		ASSERT_LT(0, before[i]);
+	}
+	group_remove();
+	ASSERT_NE(0, access(PRESSURE_GROUP, F_OK));
+	for (i = 0; i < QUEUES; i++) {
+		for (j = 0; j < TRIES && pinned_pages(fds[i]) > before[i] / 10; j++)
+			ASSERT_EQ(0, write_text("/proc/sys/vm/drop_caches", "2"));
+		EXPECT_GE(before[i] / 10, pinned_pages(fds[i]));
+	}
+	for (i = 0; i < QUEUES; i++) {
+		EXPECT_EQ(0, query(fds[i], self->batch, 1, 1 + TIMERS));
+		EXPECT_EQ(TIMERS, queue_armed(fds[i]));
+		close(fds[i]);
+	}
+}
+
 static int set_policy(int mode, unsigned int node)
 {
 	unsigned long mask = 1UL << node;
