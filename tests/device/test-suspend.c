@@ -2,13 +2,17 @@
 /*
  * The machine sleeps while processes wait for deadlines.
  *
- * EXPIRY_TEST_SUSPEND allows one of two. "freezer": all processes are frozen
+ * EXPIRY_TEST_SUSPEND allows one of these. "freezer": all processes are frozen
  * and nothing else is. "freeze" or "mem": a state of /sys/power/state; the
- * machine's clock wakes it. Skipped without.
+ * machine's clock wakes it. "test_resume": an image of the machine is written to
+ * swap on EXPIRY_TEST_SWAP, all of that disk, and read again at once. Skipped without.
  */
 #include "device.h"
 #include "files.h"
+#include "pressure.h"
 #include "uring.h"
+
+#include <sys/sysmacros.h>
 
 #define POWER		"/sys/power/"
 #define ALARM		"/sys/class/rtc/rtc0/wakealarm"
@@ -218,7 +222,8 @@ TEST_F(suspend, boottime_goes_on_and_monotonic_does_not)
 	int boot, mono, status;
 	pid_t pid;
 
-	if (!self->how || !strcmp(self->how, "freezer"))
+	if (!self->how || !strcmp(self->how, "freezer") ||
+	    !strcmp(self->how, "test_resume"))
 		SKIP(return, "EXPIRY_TEST_SUSPEND does not allow it");
 	if (access(ALARM, W_OK))
 		SKIP(return, ALARM ": %s", strerror(errno));
@@ -256,6 +261,104 @@ TEST_F(suspend, boottime_goes_on_and_monotonic_does_not)
 	EXPECT_LE(record.deadline_ns, clock_ns(CLOCK_MONOTONIC));
 	close(boot);
 	close(mono);
+}
+
+/* Makes all of @disk swap, for the image, too. */
+static int swap_to(const char *disk)
+{
+	char number[32];
+	struct stat stat_buf;
+	int fd = open(disk, O_RDONLY | O_CLOEXEC), err;
+	off_t size = lseek(fd, 0, SEEK_END);
+
+	close(fd);
+	if (stat(disk, &stat_buf) || size <= 0)
+		return -ENODEV;
+	err = swap_make(disk, size / PRESSURE_PAGE);
+	if (!err && swapon(disk, 0))
+		err = -errno;
+	snprintf(number, sizeof(number), "%u:%u", major(stat_buf.st_rdev),
+		 minor(stat_buf.st_rdev));
+	/* Looks for an image there, and finds none. */
+	if (!err)
+		write_text(POWER "resume", number);
+	return err;
+}
+
+/* Arms timers, some of them due during the sleep. Returns 0 or -errno. */
+static int arm_many(int fd, struct expiry_record *records, __u32 nr)
+{
+	__u32 i;
+
+	for (i = 0; i < nr; i++) {
+		records[i] = arm_in(i % 100 ? HOUR_NS + i : NSEC_PER_MSEC, ~i);
+		records[i].id = i + 1;
+	}
+	for (i = 0; i < nr; i += 1000)
+		if (submit(fd, records + i, 1000) != 1000)
+			return -EIO;
+	return 0;
+}
+
+/* Returns how many of the timers are as they were; takes those that are due. */
+static __u32 count_right(int fd, const struct expiry_record *records, __u32 nr)
+{
+	struct expiry_record record;
+	__u32 i, right = 0;
+
+	while (receive(fd, &record, 1) == 1)
+		right += record.op == EXPIRY_OP_EXPIRED &&
+			 record.id <= nr && record.id % 100 == 1 &&
+			 record.cookie == records[record.id - 1].cookie;
+	for (i = 0; i < nr; i++) {
+		if (i % 100 == 0)
+			continue;
+		record = ask(EXPIRY_OP_QUERY, i + 1);
+		right += !request(fd, &record) &&
+			 record.deadline_ns == records[i].deadline_ns &&
+			 record.cookie == records[i].cookie;
+	}
+	return right;
+}
+
+/*
+ * Timers of queues, in memory and paged out, are in the image or in the swap around
+ * it. The image is as small as possible, so that most pages of queues are paged out.
+ */
+TEST_F(suspend, timers_outlive_hibernation)
+{
+	enum { QUEUES = 2, TIMERS = 50000 };
+	static struct expiry_record records[QUEUES][TIMERS];
+	static const clockid_t clocks[QUEUES] = {
+		CLOCK_MONOTONIC, CLOCK_BOOTTIME,
+	};
+	const char *disk = getenv("EXPIRY_TEST_SWAP");
+	int fds[QUEUES], i;
+
+	if (!self->how || strcmp(self->how, "test_resume"))
+		SKIP(return, "EXPIRY_TEST_SUSPEND does not allow it");
+	ASSERT_NE(NULL, disk);
+	ASSERT_EQ(0, swap_to(disk));
+	ASSERT_EQ(0, write_text(POWER "image_size", "0"));
+	ASSERT_EQ(0, write_text(POWER "disk", "test_resume"));
+	ASSERT_EQ(0, write_text(UNPIN_MS, "10"));
+	for (i = 0; i < QUEUES; i++) {
+		fds[i] = queue_new_flags(clocks[i], EXPIRY_MODE_KEYED,
+					 O_NONBLOCK);
+		ASSERT_LE(0, fds[i]);
+		ASSERT_EQ(0, arm_many(fds[i], records[i], TIMERS));
+	}
+	sleep_ms(1000);
+	ASSERT_EQ(0, write_text(POWER "state", "disk"));
+	TH_LOG("%lld kB in swap after it", read_number("/proc/meminfo", "SwapTotal:") -
+	       read_number("/proc/meminfo", "SwapFree:"));
+	for (i = 0; i < QUEUES; i++) {
+		EXPECT_EQ(POLLIN, queue_poll(fds[i], WAIT_MS));
+		EXPECT_EQ(TIMERS, count_right(fds[i], records[i], TIMERS));
+		EXPECT_EQ(TIMERS - TIMERS / 100, queue_armed(fds[i]));
+		close(fds[i]);
+	}
+	EXPECT_EQ(0, swapoff(disk));
 }
 
 TEST_HARNESS_MAIN
