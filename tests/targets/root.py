@@ -15,9 +15,10 @@ CHECKOUT = os.path.dirname(os.path.dirname(HERE))
 WORK = os.path.join(CHECKOUT, "build/targets")
 RELEASES = "bookworm trixie"
 
-# Makes a container's mounts, and nodes of the devices that a machine has besides. The
-# shell stays as process 1 and reaps orphans.
+# Makes a container's mounts, and nodes of the devices that a machine has besides. Its
+# root is a mount, as unshare(1) needs it. The shell stays as process 1 and reaps orphans.
 ENTER = """
+mount --bind "$1" "$1"
 cd "$1"
 mount -t proc proc proc
 mount -t sysfs -o ro sysfs sys
