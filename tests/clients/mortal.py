@@ -7,6 +7,9 @@ import tempfile
 from daemon import Daemon
 
 
+READY = 120         # seconds
+
+
 class Mortal:
     """A daemon on the socket @path, and its successors, with one journal. @config: further
     settings"""
@@ -22,7 +25,8 @@ class Mortal:
     def start(self, path=None):
         self.daemon = Daemon(self.config, path=path or self.path,
                              options=["--journal", self.folder.name])
-        assert self.daemon.wait_ready(), self.daemon.log()
+        # Its journal waits for the disk, which others may write to.
+        assert self.daemon.wait_ready(READY), self.daemon.log()
 
     def kill(self):
         self.daemon.process.send_signal(signal.SIGKILL)

@@ -146,10 +146,10 @@ class Daemon:
         with open(self.config_path, "w", encoding="utf-8") as file:
             file.write(text)
 
-    def wait_ready(self):
+    def wait_ready(self, seconds=None):
         """Waits for READY=1. Returns whether it came."""
         wait_for(lambda: self.manager.has("READY=1") or
-                 self.process.poll() is not None)
+                 self.process.poll() is not None, seconds)
         return self.manager.has("READY=1")
 
     def log_thread(self):
