@@ -75,6 +75,7 @@ func TestFaultsWithinABatchSayWhatWasCarriedOut(t *testing.T) {
 		}, &ProtocolError{}},
 		"hangs": {func(conn net.Conn) { get(conn, 1) }, context.DeadlineExceeded},
 	} {
+		fault := row.fault
 		path := fake(t, func(conn net.Conn) {
 			get(conn, 1)
 			put(conn, Record{Op: OpHello, Cookie: 2})
@@ -84,7 +85,7 @@ func TestFaultsWithinABatchSayWhatWasCarriedOut(t *testing.T) {
 			}
 			put(conn, requests[0])
 			get(conn, 1)
-			row.fault(conn)
+			fault(conn)
 		})
 		q, err := Open(soon(t), "", Keyed(), Socket(path))
 		if err != nil {
