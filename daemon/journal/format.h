@@ -21,7 +21,7 @@
 
 #include "daemon/journal/disk.h"
 
-#define JOURNAL_VERSION		1
+#define JOURNAL_VERSION		1		/* up with each change after a release */
 #define JOURNAL_MAGIC		(0x004a5845U | JOURNAL_VERSION << 24)
 #define JOURNAL_MAGIC_MASK	0x00ffffffU	/* without the version */
 #define JOURNAL_UNIT		512U		/* blocks begin at multiples */

@@ -167,10 +167,16 @@ static void run_job(struct life *life)
 	if (life->last && life->journal.current.number == life->last) {
 		run.resumed++;
 		life->last = 0;
-		/* Its first blocks are where it may go wrong. */
-		if (random_below(3))
+		/* Its first blocks are where it may go wrong; and a checkpoint
+		 * that begins before or behind its second header.
+		 */
+		if (random_below(3)) {
 			life->disk->crash_at = life->disk->operations +
 					       random_below(8);
+		} else {
+			life->disk->limit = 0;
+			life->wants_checkpoint = true;
+		}
 	}
 }
 
@@ -545,6 +551,14 @@ static void life_begin(struct life *life, struct sim_disk *disk)
 	if (!random_below(3)) {
 		disk->fail_at = 1 + random_below(100);
 		disk->fail_with = random_below(3) ? -EIO : -ENOSPC;
+	}
+	/* A first segment that fails at its end leaves its header, perhaps beside
+	 * that of the next one.
+	 */
+	if (!random_below(6)) {
+		disk->fail_at = 4 + random_below(8);
+		disk->fail_with = -EIO;
+		disk->crash_at = disk->fail_at + 4 + random_below(10);
 	}
 	/* Lives in a row without space use up the reserve. */
 	if (!random_below(disk->limit ? 8 : 3))
