@@ -105,6 +105,14 @@ def is_event(record):
     return record.op in (EXPIRED, CLOCK_SET, MISSED) and not record.status
 
 
+class Refused(Exception):
+    """A request was refused with this status."""
+
+    def __init__(self, status):
+        super().__init__(os.strerror(-status))
+        self.status = status
+
+
 class Closed(Exception):
     """The server ended the connection."""
 
@@ -241,7 +249,7 @@ class Connection:
         return unpack_stat(self.take(head.period * SIZE))
 
     def scan(self, page):
-        """Returns all rows, with as many requests as needed."""
+        """Returns all rows, with as many requests as needed, or raises Refused."""
         rows, cursor = [], 0
         while True:
             self.send(Record(SCAN, id=cursor, period=page))
@@ -252,7 +260,9 @@ class Connection:
                 rows.append(row)
                 count += 1
                 row = self.reply()
-            assert row.op == SCAN and row.status == 0, row
+            assert row.op == SCAN, row
+            if row.status:
+                raise Refused(row.status)
             assert count <= page, "%d rows, asked for %d" % (count, page)
             cursor = row.cookie
             if not cursor:

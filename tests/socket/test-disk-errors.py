@@ -13,8 +13,8 @@ import tempfile
 import time
 
 import tap
-from client import (ACK, ACKING, CANCEL, CONSUME, DROP, HOUR, KEYED, SCALE, WAIT, Closed,
-                    Connection, Record, arm, attach, error, wait_for)
+from client import (ACK, ACKING, CANCEL, CONSUME, DROP, HOUR, KEYED, SCALE, WAIT,
+                    Closed, Connection, Record, Refused, arm, attach, error, wait_for)
 from daemon import ENGINE, ROOT, SHADOW, uring_refused
 from declared import files, rows as declared_rows
 from durable import DOUBTFUL, FLAGS, MILLISECOND, Disk, Model, kill, rows
@@ -135,6 +135,18 @@ class Work:
             assert time.monotonic() < end, "it is not mended"
             time.sleep(0.02)
 
+    def shown(self, connection):
+        """Returns the rows of a SCAN once it is accepted."""
+        end = time.monotonic() + WAIT
+        while True:
+            try:
+                return rows(connection)
+            except Refused as refused:
+                assert refused.status in DOUBTFUL, refused
+                self.errors.add(refused.status)
+            assert time.monotonic() < end, "it is not mended"
+            time.sleep(0.02)
+
     def deliveries(self, connection, number):
         """Arms a timer, takes its expiration and acknowledges it, perhaps."""
         armed = self.until(connection, arm(MILLISECOND, number, id=number))
@@ -167,11 +179,11 @@ class Work:
                 # What rows show does not vanish, nor what it shows of those refused.
                 if number % 3 == 0:
                     self.errors |= self.model.exchange(queue, 40)
-                    self.model.check(rows(queue))
+                    self.model.check(self.shown(queue))
                 self.exchange(queue)
                 self.deliveries(due, number)
             self.exchange(queue)
-            self.model.check(rows(queue))
+            self.model.check(self.shown(queue))
             # Requests whose answer is not awaited.
             records = self.model.requests(200)
             self.model.send(records)
