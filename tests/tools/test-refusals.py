@@ -434,6 +434,10 @@ def test_journals():
             file.write(b"EXJ\x09".ljust(1 << 16, b"\xff"))
         check([(("journal", "check", folder), os.path.basename(segment) +
                 " at byte 0: another version's file")], 3)
+        with open(os.path.join(folder, "import"), "wb") as file:
+            os.fchmod(file.fileno(), 0o600)
+        check([(("journal", "check", folder), folder +
+                ": an import was not completed: repeat it")], 3)
 
 
 def test_each_refusal_of_the_source_was_seen():
