@@ -12,7 +12,7 @@
 #define KEYS_RARE	600U	/* all ids that they use */
 #define BATCH		16U
 #define DELIVER_MAX	12U
-#define STORM_MAX	160U
+#define STORM_MAX	160U	/* in one batch: more than are prefetched together */
 
 u64 twins_chance(struct twins *twins, u64 n)
 {
@@ -171,11 +171,11 @@ static void check_reply(struct twins *twins,
 			reply->id;
 }
 
-/* Submits up to BATCH records to both. */
+/* Submits up to STORM_MAX records to both. */
 static void submit(struct twins *twins, const struct expiry_record *request,
 		   u32 n)
 {
-	struct expiry_record reply[BATCH], unchanged;
+	struct expiry_record reply[STORM_MAX], unchanged;
 	bool faults = faults_begin(twins);
 	u32 i, done = 0;
 
@@ -234,8 +234,8 @@ static void step_storm(struct twins *twins)
 	s64 gap = gaps[twins_chance(twins, ARRAY_SIZE(gaps))];
 	u32 nr = 1 + twins_chance(twins, STORM_MAX);
 	u32 first = twins_chance(twins, KEYS_RARE);
-	u32 every = 1 + twins_chance(twins, 4), i, n = 0;
-	struct expiry_record request[BATCH];
+	u32 every = 1 + twins_chance(twins, 4), i;
+	struct expiry_record request[STORM_MAX];
 
 	for (i = 0; i < nr; i++) {
 		u32 pick = first % KEYS + i * every;
@@ -244,7 +244,7 @@ static void step_storm(struct twins *twins)
 			pick = first + i;
 		else if (pick >= twins->horrible.nr)
 			break;
-		request[n] = (struct expiry_record) {
+		request[i] = (struct expiry_record) {
 			.op = op,
 			.id = op != EXPIRY_OP_ARM ?
 			      twins->horrible.timer[pick].id :
@@ -252,13 +252,9 @@ static void step_storm(struct twins *twins)
 			.deadline_ns = deadline + i * gap,
 			.cookie = i,
 		};
-		if (++n == BATCH) {
-			submit(twins, request, n);
-			n = 0;
-		}
 	}
-	if (n)
-		submit(twins, request, n);
+	if (i)
+		submit(twins, request, i);
 }
 
 static void check_deliveries(struct twins *twins,
