@@ -63,8 +63,8 @@ static inline const struct bheap_node *batch_node(const struct timers *timers,
 	return i ? batch->behind + i - 1 : &timers->heap.first;
 }
 
-/* Prefetches the lines of the index of a batch. A free slot's, or a periodic timer's
- * on a plain queue, are any lines.
+/* Prefetches the lines of the index of a batch. A slot without a hash names any line:
+ * a free one, a periodic timer's, and all of a plain queue.
  */
 static void batch_prefetch_index(struct timers *timers,
 				 const struct batch *batch)

@@ -237,7 +237,7 @@ static inline int index_prepare_absent(struct index *index, u32 hash)
 	return index_prepare(index, hash);
 }
 
-/* Adds an entry where index_place is NULL, or while the size changes. */
+/* Adds an entry where @place is NULL, or while the size changes. */
 void index_add_elsewhere(struct index *index, u32 hash, u32 slot);
 
 /* Adds an entry after index_prepare(); cannot fail. */
