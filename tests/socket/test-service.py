@@ -263,10 +263,7 @@ def test_idle_daemon_sleeps():
             queue.credit(10)
             queue.request(arm(HOUR))
             time.sleep(0.2)
-            before = cpu_ticks(daemon.process.pid)
-            time.sleep(1)
-            used = cpu_ticks(daemon.process.pid) - before
-            assert used <= 5, "%d ticks of work in a second of rest" % used
+            check_rests(daemon, "of rest")
 
 
 def cpu_ticks(pid):
@@ -275,15 +272,24 @@ def cpu_ticks(pid):
     return int(fields[11]) + int(fields[12])
 
 
+def check_rests(daemon, when):
+    """Checks that the daemon rests. It may still be at work in the first second, or in
+    the second one: a daemon that spins does so in each."""
+    for _ in range(3):
+        before = cpu_ticks(daemon.process.pid)
+        time.sleep(1)
+        used = cpu_ticks(daemon.process.pid) - before
+        if used <= 5:
+            return
+    raise AssertionError("%d ticks in a second %s" % (used, when))
+
+
 def test_due_without_credit_does_not_spin():
     with Daemon() as daemon:
         with attach(daemon.path, flags=CONSUME) as queue:
             queue.batch([arm(0, i) for i in range(100)])
             time.sleep(0.2)
-            before = cpu_ticks(daemon.process.pid)
-            time.sleep(1)
-            used = cpu_ticks(daemon.process.pid) - before
-            assert used <= 5, "%d ticks while nobody takes anything" % used
+            check_rests(daemon, "while nobody takes anything")
             queue.credit(100)
             for _ in range(100):
                 queue.expiration()
@@ -300,10 +306,7 @@ def test_slow_reader_held_back_does_not_spin():
                     queue.socket.send(data)
                 except BlockingIOError:
                     time.sleep(0.01)
-            before = cpu_ticks(daemon.process.pid)
-            time.sleep(1)
-            used = cpu_ticks(daemon.process.pid) - before
-            assert used <= 5, "%d ticks while the client does not read" % used
+            check_rests(daemon, "while the client does not read")
 
 
 if __name__ == "__main__":
