@@ -4,6 +4,7 @@
 import errno
 import os
 import random
+import resource
 import select
 import shutil
 import signal
@@ -69,6 +70,21 @@ def refused(disk, text, threads=1):
 def kill(daemon):
     daemon.process.send_signal(signal.SIGKILL)
     daemon.process.wait()
+
+
+def limit_writes(daemon, most):
+    """Lets the daemon's writes to files fail behind so many bytes."""
+    _, hard = resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE)
+    resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (most, hard))
+
+
+def without_signal(folder):
+    """Returns a program: the daemon, which no failed write ends."""
+    program = os.path.join(folder, "program")
+    with open(program, "w", encoding="utf-8") as file:
+        file.write("#!/bin/sh\ntrap '' XFSZ\nexec '%s' \"$@\"\n" % PROGRAM)
+    os.chmod(program, 0o700)
+    return program
 
 
 def rows(connection):

@@ -175,17 +175,19 @@ int unlinkat(int folder, const char *name, int flags)
 
 /* ----------------------------------------------------------------------- ring */
 
-/* Changes a request into one that fails with @error, or is cut short. */
+/* Changes a request into one that fails with @error. One that is cut short fails after
+ * its first half.
+ */
 static void spoil(struct io_uring_sqe *sqe, int error)
 {
 	static const char byte;
 	uint8_t flags = sqe->flags;
 	uint64_t data = sqe->user_data;
 
-	if (!error && sqe->opcode == IORING_OP_WRITE && sqe->len > ALIGN) {
-		sqe->len = sqe->len / 2 / ALIGN * ALIGN;
-		return;
-	}
+	/* The kernel must know it for short, to sever the link. */
+	if (!error && sqe->opcode == IORING_OP_WRITE && sqe->len > ALIGN)
+		(void)!real_pwrite(sqe->fd, (void *)(uintptr_t)sqe->addr,
+				   sqe->len / 2 / ALIGN * ALIGN, sqe->off);
 	io_uring_prep_write(sqe, error == ENOSPC ? full_fd : fault_fd, &byte, 1,
 			    0);
 	sqe->flags = flags;

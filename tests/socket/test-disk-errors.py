@@ -8,6 +8,7 @@ import concurrent.futures
 import errno
 import mmap
 import os
+import resource
 import struct
 import tempfile
 import time
@@ -17,7 +18,8 @@ from client import (ACK, ACKING, CANCEL, CONSUME, DROP, HOUR, KEYED, SCALE, WAIT
                     Closed, Connection, Record, Refused, arm, attach, error, wait_for)
 from daemon import ENGINE, ROOT, SHADOW, uring_refused
 from declared import files, rows as declared_rows
-from durable import DOUBTFUL, FLAGS, MILLISECOND, Disk, Model, kill, rows
+from durable import (DOUBTFUL, FLAGS, MILLISECOND, Disk, Model, kill, limit_writes, rows,
+                     without_signal)
 from stalls import Stalls
 
 PRELOAD = os.path.join(ROOT, "build", "tests", "socket", "fail-disk.so")
@@ -278,6 +280,27 @@ def on_loops(*args, loops=SOME_LOOPS):
 
 def test_a_write_fails():
     on_loops(WRITE, (errno.EIO, errno.ENOSPC, SHORT), loops=LOOPS)
+
+
+def test_the_kernel_writes_a_part_of_a_block():
+    """None of its requests is answered 0, and one answer follows each."""
+    for loop in LOOPS:
+        with tempfile.TemporaryDirectory() as folder, Disk() as disk:
+            with disk.daemon(loop=loop, threads=1, program=without_signal(folder)) as daemon, \
+                    attach(daemon.path, "queue", FLAGS) as queue:
+                assert queue.request(arm(HOUR, id=1)).status == 0
+                # What is there has less, and the block has more.
+                limit_writes(daemon, 4 * 4096)
+                replies = queue.batch([arm(HOUR, id=number) for number in range(2, 1000)])
+                found = {reply.status for reply in replies}
+                assert found <= {-errno.EIO, -errno.EFBIG}, found
+                limit_writes(daemon, resource.RLIM_INFINITY)
+                assert wait_for(lambda: queue.request(arm(HOUR, id=1000)).status == 0)
+                kept = rows(queue)
+                kill(daemon)
+            with disk.daemon(loop=loop, threads=1) as daemon, \
+                    attach(daemon.path, "queue", FLAGS) as queue:
+                assert rows(queue) == kept
 
 
 def test_a_sync_fails():

@@ -16,7 +16,8 @@ from client import (ACK, ACKING, ARM, BOOTTIME, CANCEL, CLEAR, CONSUME, DROP, DU
                     EXISTING, HOUR, KEYED, QUERY, QUEUES, REDELIVERED, REFRESH, RELATIVE, SCAN,
                     SECOND, SIZE, STAT, Connection, Record, arm, attach, error, pack, wait_for)
 from daemon import ENGINE, LOOP, PROGRAM, Daemon
-from durable import FLAGS, LATE, MILLISECOND, Disk, kill, query, refused, rows
+from durable import (FLAGS, LATE, MILLISECOND, Disk, kill, limit_writes, query, refused, rows,
+                     without_signal)
 from listing import listing
 
 QUEUE_DURABLE = 0x4000
@@ -576,21 +577,6 @@ def test_a_full_queue_changes_while_a_checkpoint_is_taken():
         with disk.daemon(threads=1) as daemon, \
                 attach(daemon.path, "queue", FLAGS) as connection:
             assert rows(connection) == before
-
-
-def limit_writes(daemon, most):
-    """Lets the daemon's writes to files fail behind so many bytes."""
-    _, hard = resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE)
-    resource.prlimit(daemon.process.pid, resource.RLIMIT_FSIZE, (most, hard))
-
-
-def without_signal(folder):
-    """Returns a program: the daemon, which no failed write ends."""
-    program = os.path.join(folder, "program")
-    with open(program, "w", encoding="utf-8") as file:
-        file.write("#!/bin/sh\ntrap '' XFSZ\nexec '%s' \"$@\"\n" % PROGRAM)
-    os.chmod(program, 0o700)
-    return program
 
 
 def test_expirations_come_while_the_journal_fails():
