@@ -69,6 +69,7 @@ enum client_state {
  * @overdue: a refusal of overdue requests was logged
  * @carry: first @carry_len bytes of an incomplete record
  * @received: buffers of requests, @nr_received of them
+ * @awaits_journal: the first of them does
  *
  * @io_pending: the first is; @nr_in_flight are the ring's meanwhile
  *
@@ -111,6 +112,7 @@ struct client {
 	bool no_buffer;
 	bool eof;
 	bool overdue;
+	bool awaits_journal;
 	bool busy;
 	bool io_pending;
 	bool batch_done;
@@ -241,6 +243,19 @@ static inline bool client_full(const struct client *client)
 	return client->replies_len >=
 	       client->context->config.records_in_flight *
 		       sizeof(struct expiry_record);
+}
+
+/* Returns whether what waits for the journal shall leave a shared buffer: few are left,
+ * and clients hold less than half of their private memory.
+ */
+static inline bool client_leaves_shared(const struct client *client,
+				     enum buffer_kind kind)
+{
+	const struct context *context = client->context;
+
+	return buffers_are_few(&context->buffers, kind) &&
+	       counter_read(&context->buffers.private_size) <
+		       context_backlog_max(context) / context->shared->nr / 2;
 }
 
 /* Returns whether it can be sent more now: it is open, reads, and has no

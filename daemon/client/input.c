@@ -35,12 +35,15 @@ bool input_detach(struct client *client)
 
 	client->received.first = NULL;
 	while ((buffer = buffer_pop(&old))) {
+		uint64_t received_ns = buffer->received_ns;
 		struct buffer *copy = NULL;
 
 		if (done && buffer != busy) {
 			copy = buffer_detach(&client->context->buffers, buffer);
 			done = copy;
 		}
+		if (copy && client->awaits_journal)
+			copy->received_ns = received_ns;
 		buffer_push(&client->received, copy ? copy : buffer);
 	}
 	input_count(client);
@@ -51,6 +54,10 @@ void input_bound(struct client *client)
 {
 	struct buffers *buffers = &client->context->buffers;
 
+	/* Clients of other queues must not wait for the disk, too. */
+	if (client->awaits_journal &&
+	    client_leaves_shared(client, client->received.last->kind))
+		input_detach(client);
 	if (!client->io_pending)
 		return;
 	input_count(client);

@@ -17,7 +17,8 @@ struct list;
 bool input_detach(struct client *client);
 
 /* Moves what is behind a buffer in flight to private memory, if all clients have
- * too many of the ring's.
+ * too many of the ring's. So it does with all that waits for the journal, if few shared
+ * buffers are left.
  */
 void input_bound(struct client *client);
 

@@ -49,11 +49,12 @@ static struct buffer *last_with_room(struct client *client, size_t len,
 {
 	struct buffer *buffer = client->replies.first ? client->replies.last :
 							NULL;
-	/* Copies for observers must not take the shared buffers. The reply to STAT
-	 * does not fit into the smallest ones.
+	/* Copies for observers must not take the shared buffers, nor what waits for the
+	 * journal the last ones. The reply to STAT does not fit into the smallest ones.
 	 */
 	bool private = client->blocked || client->observes ||
-		       len > client->context->buffers.size;
+		       len > client->context->buffers.size ||
+		       (client->durable && client_leaves_shared(client, BUFFER_SPARE));
 	bool mixes = client->blocked || !client->durable;
 
 	if (!buffer || (!mixes && buffer->content != content) ||
@@ -119,12 +120,42 @@ static bool gather(struct client *client, struct buffer *buffer)
 	return own;
 }
 
+/* Returns the buffer, or a private copy if it may wait for the journal and few shared
+ * ones are left: clients of other queues must not wait for the disk with it.
+ */
+static struct buffer *move_to_private(struct client *client,
+				      struct buffer *buffer)
+{
+	struct buffers *buffers = &client->context->buffers;
+	/* The request of a SCAN is before its rows. */
+	uint32_t before = buffer->content == BUFFER_ROWS ?
+				  sizeof(struct expiry_record) : 0;
+	uint32_t len = before + (buffer->tail - buffer->head);
+	struct buffer *copy;
+
+	if (!client->durable || !client_leaves_shared(client, buffer->kind) ||
+	    (!client->replies.first &&
+	     buffer->commit <= durable_acked(client->context)))
+		return buffer;
+	copy = buffer_private(buffers, len);
+	if (!copy)
+		return buffer;
+	memcpy(copy->data, buffer->head - before, len);
+	copy->head += before;
+	copy->tail += len;
+	copy->content = buffer->content;
+	copy->commit = buffer->commit;
+	copy->received_ns = buffer->received_ns;
+	buffer_put(buffers, buffer);
+	return copy;
+}
+
 bool output_push(struct client *client, struct buffer *buffer)
 {
 	hold(client, buffer);
 	if (client->blocked)
 		return gather(client, buffer);
-	append(client, buffer);
+	append(client, move_to_private(client, buffer));
 	return true;
 }
 

@@ -141,6 +141,14 @@ static void refuse(struct client *client, struct buffer *buffer, uint32_t count)
 	reply_count(buffer, nr);
 }
 
+/* Puts the client aside until a commit is over, or the journal has room. */
+static void await_journal(struct client *client)
+{
+	assert(list_empty(&client->ready));
+	list_add(&client->context->connections->no_journal, &client->ready);
+	client->awaits_journal = true;
+}
+
 /* Bounds a run of a durable queue to what the journal takes now, which it returns.
  * 0: the first records have been refused; -EAGAIN: none until a commit is over.
  */
@@ -159,8 +167,7 @@ static int admit_durable(struct client *client, struct buffer *buffer,
 	reply_count(buffer, refused);
 	if (refused)
 		return 0;
-	assert(list_empty(&client->ready));
-	list_add(&client->context->connections->no_journal, &client->ready);
+	await_journal(client);
 	return -EAGAIN;
 }
 
@@ -395,8 +402,7 @@ static bool awaits_journal(struct client *client,
 
 	if (!logs || durable_goes_on(context->durable))
 		return false;
-	assert(list_empty(&client->ready));
-	list_add(&client->context->connections->no_journal, &client->ready);
+	await_journal(client);
 	return true;
 }
 
@@ -449,6 +455,8 @@ static uint32_t requests_process(struct client *client, struct buffer *buffer,
 	if (!client->busy && (client->state > CLIENT_OPEN ||
 			      (size_t)(buffer->tail - buffer->head) < RECORD))
 		send_replies(client, buffer);
+	if (client->awaits_journal)
+		input_bound(client);
 	client_update(client);
 	return records + more;
 }
@@ -458,6 +466,7 @@ static uint32_t requests_start(struct client *client)
 {
 	struct buffer *buffer = client->received.first, *own;
 
+	client->awaits_journal = false;
 	if (!buffer)
 		return 0;
 	if (!buffer->reply_tail)

@@ -119,6 +119,7 @@ struct buffer *buffer_spare(struct buffers *buffers)
 	if (!buffer)
 		return NULL;
 	buffers->spare = buffer->next;
+	buffers->nr_spare_free--;
 	buffer_reset(buffer, 0);
 	return buffer;
 }
@@ -194,6 +195,7 @@ void buffer_put(struct buffers *buffers, struct buffer *buffer)
 	case BUFFER_SPARE:
 		buffer->next = buffers->spare;
 		buffers->spare = buffer;
+		buffers->nr_spare_free++;
 		break;
 	case BUFFER_PRIVATE:
 		assert(counter_read(&buffers->private_size) >=

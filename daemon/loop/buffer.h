@@ -101,6 +101,7 @@ static inline struct buffer *buffer_pop(struct buffer_queue *queue)
  * @size: data bytes of each buffer
  * @nr_ring: number in the ring, a power of two
  * @nr_free: of these, available to the kernel
+ * @nr_spare_free: spare buffers that are unused
  * @nr_in_flight: of these, at an engine or other thread, or behind one
  * @returned: freed, not yet shown to the kernel
  * @private_size: bytes of private buffers
@@ -118,6 +119,7 @@ struct buffers {
 	uint32_t nr_ring;
 	uint32_t nr_spare;
 	uint32_t nr_free;
+	uint32_t nr_spare_free;
 	uint32_t nr_in_flight;
 	uint32_t returned;
 	counter_t private_size;
@@ -162,6 +164,16 @@ struct buffer *buffer_detach(struct buffers *buffers, struct buffer *buffer);
 static inline uint32_t buffers_reserve(const struct buffers *buffers)
 {
 	return buffers->nr_ring / 4;
+}
+
+/* Returns whether less than half of a kind of shared buffers is left. */
+static inline bool buffers_are_few(const struct buffers *buffers,
+				   enum buffer_kind kind)
+{
+	return (kind == BUFFER_RING &&
+		buffers->nr_free < buffers->nr_ring / 2) ||
+	       (kind == BUFFER_SPARE &&
+		buffers->nr_spare_free < buffers->nr_spare / 2);
 }
 
 /* Frees a buffer of any kind; NULL is allowed. */

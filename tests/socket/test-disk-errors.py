@@ -14,7 +14,7 @@ import tempfile
 import time
 
 import tap
-from client import (ACK, ACKING, CANCEL, CONSUME, DROP, HOUR, KEYED, SCALE, WAIT,
+from client import (ACK, ACKING, CANCEL, CONSUME, DROP, HOUR, KEYED, SCALE, SCAN, WAIT,
                     Closed, Connection, Record, Refused, arm, attach, error, wait_for)
 from daemon import ENGINE, ROOT, SHADOW, uring_refused
 from declared import files, rows as declared_rows
@@ -458,6 +458,52 @@ def test_queues_are_made_and_dropped_while_a_block_is_full():
             assert ended.reply().status == 0
             for other in others:
                 other.close()
+
+
+CLIENTS = 400           # more than the daemon has buffers for requests
+
+
+def listings_wait(queue, _):
+    """Each has a buffer for its reply."""
+    queue.send(*[Record(SCAN, period=1)] * 600)
+
+
+def replies_wait(_, others):
+    for other in others:
+        other.send(arm(HOUR, id=1))
+
+
+def requests_wait(_, others):
+    """Behind a full block."""
+    for number, other in enumerate(others):
+        other.send(*[arm(HOUR, id=1)] * (4096 if number < 40 else 1))
+
+
+def test_other_queues_do_not_wait_with_those_that_await_the_disk():
+    """Neither requests nor replies of theirs take the buffers that all clients share."""
+    for begin in (listings_wait, replies_wait, requests_wait):
+        with Faults() as faults, fast_disk() as disk, Stalls() as stalls, \
+                disk.daemon(loop="epoll", threads=1, environment=faults.environment) as daemon:
+            with attach(daemon.path, "queue", FLAGS) as queue, \
+                    attach(daemon.path, "other", CONSUME) as other:
+                others = [attach(daemon.path, "queue", FLAGS) for _ in range(CLIENTS)]
+                other.credit(1)
+                assert wait_for(lambda: settled(faults))
+                before = faults.calls()[WRITE]
+                faults.fail(0, WRITE, 1, DELAY + 5000)
+                queue.send(arm(HOUR, id=2))
+                assert wait_for(lambda: faults.calls()[WRITE] > before)
+                begin(queue, others)
+                time.sleep(0.2)
+                began = time.monotonic()
+                assert other.request(arm(MILLISECOND)).status == 0
+                other.expiration()
+                waited, stall = time.monotonic() - began, stalls.worst()
+                assert queue.reply().status == 0
+                for one in others:
+                    one.close()
+        assert waited < 1 + stall or stall > MOST_STALL_S, \
+            "%s: another queue waits for %.1f s" % (begin.__name__, waited)
 
 
 BLOCK = 65536 - 1 - 3 - 1   # records that fit one, beside its head, the clock and QUEUE
