@@ -301,7 +301,8 @@ def test_monotonic_after_a_loss_of_power():
                     with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
                         left = query(connection, 1).deadline - \
                             time.clock_gettime_ns(time.CLOCK_MONOTONIC)
-                        assert 0 < left <= 2 * SECOND, left
+                        # The journal's last time may be some moments before the ARM.
+                        assert 0 < left <= 3 * SECOND, left
                         connection.credit(1)
                         came = connection.expiration()
                         assert came.flags == (0 if is_clean else REDELIVERED), \
