@@ -7,6 +7,7 @@ import multiprocessing
 import os
 import resource
 import shutil
+import signal
 import subprocess
 import sys
 import time
@@ -214,6 +215,9 @@ class Worker:
         global BUILD
         BUILD = f"{ROOT}/{os.getpid()}"
         cls.until = until
+        # The pool ends its processes by SIGTERM. A handler in Python would not run if
+        # the signal came just before the wait for the next mutant.
+        signal.signal(signal.SIGTERM, signal.SIG_DFL)
         try:
             cls.bench = Bench(with_heap)
         except SystemExit:
