@@ -64,7 +64,8 @@ static inline const struct bheap_node *batch_node(const struct timers *timers,
 }
 
 /* Prefetches the lines of the index of a batch. A slot without a hash names any line:
- * a free one, a periodic timer's, and all of a plain queue.
+ * a free one, or a periodic timer's. On a plain queue all slots are without, and only
+ * timers that have moved are in the index.
  */
 static void batch_prefetch_index(struct timers *timers,
 				 const struct batch *batch)
@@ -101,7 +102,7 @@ static void batch_find(struct timers *timers, struct batch *batch, u32 count,
 	}
 	for (; i < known; i++)
 		timer_prefetch(timers, batch->behind[i - 1].slot);
-	if (needs_index(timers))
+	if (needs_index(timers) && timers_is_keyed(timers))
 		batch_prefetch_index(timers, batch);
 }
 

@@ -70,6 +70,7 @@ static void check_acks(struct expiry *h, struct expiry_record *records,
 {
 	struct expiry_record queries[ACK_BATCH];
 	uint32_t found[ACK_BATCH], i = 0, k, count;
+	uint64_t now_ns;
 
 	while (i < nr && !h->error) {
 		for (count = 0; i < nr && count < ACK_BATCH; i++) {
@@ -85,8 +86,9 @@ static void check_acks(struct expiry *h, struct expiry_record *records,
 		if (!count ||
 		    transport_unix.submit(h, queries, count) != (int)count)
 			continue;
+		now_ns = clock_now_ns(h->clock_id);
 		for (k = 0; k < count; k++)
-			if (is_over(&queries[k], clock_now_ns(h->clock_id)))
+			if (is_over(&queries[k], now_ns))
 				records[found[k]].status = 0;
 	}
 	/* A QUERY leaves nothing in doubt. */

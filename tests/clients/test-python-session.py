@@ -161,8 +161,8 @@ class Run:
 
         def answered(got, number=number):
             assert self.waiting.pop(number) is got, "answered twice"
-            assert got.error or got.is_single or len(got.replies) == len(got.data), \
-                "not all replies"
+            assert got.error or got.answered == got.count and (
+                got.is_single or len(got.replies) == len(got.data)), "not all replies"
             self.check(got)
 
         request.waiter = Callback(answered)
