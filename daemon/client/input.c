@@ -35,15 +35,15 @@ bool input_detach(struct client *client)
 
 	client->received.first = NULL;
 	while ((buffer = buffer_pop(&old))) {
-		uint64_t received_ns = buffer->received_ns;
 		struct buffer *copy = NULL;
 
 		if (done && buffer != busy) {
 			copy = buffer_detach(&client->context->buffers, buffer);
 			done = copy;
 		}
-		if (copy && client->awaits_journal)
-			copy->received_ns = received_ns;
+		/* What waits for its own client is never overdue. */
+		if (copy && copy != buffer && !client->awaits_journal)
+			copy->received_ns = 0;
 		buffer_push(&client->received, copy ? copy : buffer);
 	}
 	input_count(client);

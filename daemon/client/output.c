@@ -126,28 +126,11 @@ static bool gather(struct client *client, struct buffer *buffer)
 static struct buffer *move_to_private(struct client *client,
 				      struct buffer *buffer)
 {
-	struct buffers *buffers = &client->context->buffers;
-	/* The request of a SCAN is before its rows. */
-	uint32_t before = buffer->content == BUFFER_ROWS ?
-				  sizeof(struct expiry_record) : 0;
-	uint32_t len = before + (buffer->tail - buffer->head);
-	struct buffer *copy;
-
 	if (!client->durable || !client_leaves_shared(client, buffer->kind) ||
 	    (!client->replies.first &&
 	     buffer->commit <= durable_acked(client->context)))
 		return buffer;
-	copy = buffer_private(buffers, len);
-	if (!copy)
-		return buffer;
-	memcpy(copy->data, buffer->head - before, len);
-	copy->head += before;
-	copy->tail += len;
-	copy->content = buffer->content;
-	copy->commit = buffer->commit;
-	copy->received_ns = buffer->received_ns;
-	buffer_put(buffers, buffer);
-	return copy;
+	return buffer_detach(&client->context->buffers, buffer) ?: buffer;
 }
 
 bool output_push(struct client *client, struct buffer *buffer)

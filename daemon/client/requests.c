@@ -275,7 +275,6 @@ static struct buffer *buffer_for_io(struct client *client)
 {
 	struct buffers *buffers = &client->context->buffers;
 	struct buffer *buffer = client->received.first, *copy;
-	uint64_t received_ns = buffer->received_ns;
 	bool last = buffer == client->received.last;
 
 	if (buffer->kind != BUFFER_RING ||
@@ -284,7 +283,6 @@ static struct buffer *buffer_for_io(struct client *client)
 	copy = buffer_detach(buffers, buffer);
 	if (!copy)
 		return NULL;
-	copy->received_ns = received_ns;
 	copy->next = buffer->next;
 	client->received.first = copy;
 	if (last)

@@ -7,6 +7,8 @@
 #include <sys/mman.h>
 #include <time.h>
 
+#include <linux/expiry.h>
+
 #include "daemon/loop/buffer.h"
 
 /* Trim malloc's free memory above this, at most this often: trimming 256 MiB
@@ -153,6 +155,8 @@ struct buffer *buffer_detach(struct buffers *buffers, struct buffer *buffer)
 
 	if (buffer->kind == BUFFER_PRIVATE)
 		return buffer;
+	if (buffer->content == BUFFER_ROWS)
+		start -= sizeof(struct expiry_record);
 	assert(start <= buffer->head && buffer->head <= buffer->tail);
 	copy = buffer_private(buffers, buffer->tail - start);
 	if (!copy)
@@ -160,6 +164,9 @@ struct buffer *buffer_detach(struct buffers *buffers, struct buffer *buffer)
 	memcpy(copy->data, start, copy->size);
 	copy->head = copy->data + (buffer->head - start);
 	copy->tail = copy->data + copy->size;
+	copy->received_ns = buffer->received_ns;
+	copy->commit = buffer->commit;
+	copy->content = buffer->content;
 	if (buffer->reply_tail) {
 		copy->reply = copy->data;
 		copy->reply_tail = copy->data + (buffer->reply_tail - start);

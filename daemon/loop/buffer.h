@@ -152,8 +152,9 @@ struct buffer *buffer_private(struct buffers *buffers, uint32_t size);
 /* Returns the bytes of a queue's private buffers. */
 uint64_t buffer_queue_private(const struct buffer_queue *queue);
 
-/* Returns a private copy of @buffer, which is then freed. NULL: no memory, and
- * @buffer stays.
+/* Returns a private copy of @buffer, which is then freed: its bytes from the first reply
+ * or @head on, a SCAN's request before its rows, and all that is known about it. NULL: no
+ * memory, and @buffer stays.
  */
 struct buffer *buffer_detach(struct buffers *buffers, struct buffer *buffer);
 
