@@ -41,7 +41,7 @@ bool input_detach(struct client *client)
 			copy = buffer_detach(&client->context->buffers, buffer);
 			done = copy;
 		}
-		/* What waits for its own client is never overdue. */
+		/* A buffer that waits for its own client is never overdue. */
 		if (copy && copy != buffer && !client->awaits_journal)
 			copy->received_ns = 0;
 		buffer_push(&client->received, copy ? copy : buffer);
