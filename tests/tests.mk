@@ -210,7 +210,8 @@ FEWER_KILLS := EXPIRY_TEST_KILLS=15
 # The programs of a layer, as a group of tests/run or several, and what is built for them.
 RUNNER_GROUP := tests/run-selftest tests/vm/test-module-pages tests/vm/test-reports.py
 CORE_GROUP := $(CORE_PROGRAMS) $(CORE_SIZES_QUICK) $(FUZZ_REPLAYS)
-BENCH_GROUP := $(PAPER_TESTS) $(HEAP_TESTS) $(TIMERS_TESTS) tests/bench/test-figures.py
+BENCH_GROUP := $(PAPER_TESTS) $(HEAP_TESTS) $(BOUNDS_TESTS) $(TIMERS_TESTS) \
+	tests/bench/test-figures.py
 SIM_GROUP = SEEDS=$(SEEDS) tests/sim/test-seeds tests/sim/test-crashes
 LIB_GROUP := $(UNIT_PROGRAMS) $(LIB_PROGRAMS) \
 	$(foreach folder,lib tools packaging,$(wildcard \

@@ -54,3 +54,10 @@ $(HEAP_TESTS): $(call objects,plain,tests/bench/test-heaps.c $(HEAP_CORE)) \
 		$(HEAP_KIND_OBJECTS)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CXX) $(CXXFLAGS) $(LDFLAGS) -o $@ $^ -lcmocka
+
+# The work of single calls, watched like that.
+BOUNDS_TESTS := $(B)/tests/bench/test-bounds
+
+$(BOUNDS_TESTS): $(call objects,plain,tests/bench/test-bounds.c bench/paper/watch.c \
+		bench/pages.c bench/subject.c) $(call objects,paper16-watched,$(CORE))
+	$(call link,-lcmocka)
