@@ -104,6 +104,8 @@ class Mutant:
 
 
 def mutants_of(path):
+    if path.startswith("core/") and path.endswith("_validate.c"):
+        return      # only tests call its functions
     with open(path, encoding="utf-8") as source:
         text = source.read()
     shown = blank(text, strings=False).split("\n")
