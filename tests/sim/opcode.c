@@ -339,6 +339,9 @@ void op_issue(struct ring *r, const struct io_uring_sqe *sqe)
 		do_send(r, op);
 		break;
 	case IORING_OP_WRITE:
+		if (sqe->rw_flags == RWF_DSYNC &&
+		    !(sqe->flags & IOSQE_ASYNC) && !disk_is_direct())
+			sim_fail("the submission waits for the disk");
 		op->iov[0].iov_base = (void *)(uintptr_t)sqe->addr;
 		op->iov[0].iov_len = sqe->len;
 		op->nr_iov = 1;
