@@ -12,6 +12,7 @@
  *	exchange.c		requests and replies over the stream
  *	stream.c		a socket with a buffer on either side
  *	replay.c		requests that may have to be sent again
+ *	acks.c			ACKs that may have been carried out
  *	restore.c		timers that the program yields again
  *	transport-device.c	/dev/expiry
  *	inbox.c			records that arrived: accounted for, kept, taken
@@ -41,6 +42,7 @@
 
 #define EXPORT __attribute__((visibility("default")))
 
+struct acks;
 struct link;
 struct restore;
 
@@ -122,7 +124,7 @@ extern const struct transport transport_device;
  * @timeout_ms: 0 = for ever
  * @timers: in the queue when it was opened
  * @durable: the queue outlives the daemon
- * @link: reconnecting only, else NULL
+ * @link: reconnecting only, else NULL; likewise @acks
  * @restore: only if the program yields timers, else NULL
  *
  * Since then:
@@ -159,6 +161,7 @@ struct expiry {
 	uint64_t timers;
 	bool durable;
 	struct link *link;
+	struct acks *acks;
 	struct restore *restore;
 
 	uint32_t commit_ms;

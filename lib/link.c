@@ -9,6 +9,7 @@
 #include <sys/timerfd.h>
 #include <unistd.h>
 
+#include "acks.h"
 #include "clock.h"
 #include "exchange.h"
 #include "inbox.h"
@@ -100,6 +101,7 @@ int link_lost(struct expiry *h)
 		 */
 		inbox_drop_expirations(h);
 		link->credit = h->granted;
+		acks_lost(h, link->replay.sent);
 		replay_lost(&link->replay, h->mode & EXPIRY_MODE_KEYED,
 			    &h->inbox);
 		h->awaited = 0;
@@ -321,6 +323,25 @@ static int restore_continue(struct expiry *h)
 	return ret;
 }
 
+/* Enters the state after the handshake, or after the timers are armed. */
+static void asking(struct expiry *h)
+{
+	h->link->state = LINK_ACKS;
+	acks_begin(h);
+}
+
+/* Asks for timers of ACKs. 1 when all are answered, 0 to wait, or -errno of the
+ * connection or h->error.
+ */
+static int acks_continue(struct expiry *h)
+{
+	int ret = acks_step(h);
+
+	if (!ret)
+		link_update_events(h);
+	return ret;
+}
+
 bool link_step(struct expiry *h)
 {
 	struct link *link = h->link;
@@ -339,9 +360,18 @@ bool link_step(struct expiry *h)
 			return false;
 		if (ret > 0 && restore_is_wanted(h))
 			restoring(h);
+		else if (ret > 0)
+			asking(h);
 	}
 	if (ret >= 0 && link->state == LINK_RESTORE) {
 		ret = restore_continue(h);
+		if (!ret || h->error)
+			return false;
+		if (ret > 0)
+			asking(h);
+	}
+	if (ret >= 0 && link->state == LINK_ACKS) {
+		ret = acks_continue(h);
 		if (!ret || h->error)
 			return false;
 	}
@@ -470,7 +500,8 @@ int link_open(struct expiry *h, const char *path,
 	link->timer_fd = -1;
 	h->fd = -1;
 	link->path = strdup(path);
-	if (!link->path || ring_init(&link->replay.ring, h->window))
+	if (!link->path || ring_init(&link->replay.ring, h->window) ||
+	    acks_init(h, &link->replay.ring))
 		goto err;
 	link->timer_fd = timerfd_create(CLOCK_MONOTONIC, TFD_CLOEXEC);
 	h->fd = epoll_create1(EPOLL_CLOEXEC);
@@ -502,6 +533,8 @@ void link_close(struct expiry *h)
 		close(h->fd);
 	if (link->timer_fd >= 0)
 		close(link->timer_fd);
+	free(h->acks);
+	h->acks = NULL;
 	ring_free(&link->replay.ring);
 	free(link->path);
 	free(link);

@@ -17,12 +17,14 @@
  * @LINK_DOWN: not connected
  * @LINK_HANDSHAKE: HELLO and STAT are sent and not both answered
  * @LINK_RESTORE: attached; the program's timers are being armed
+ * @LINK_ACKS: timers of ACKs in doubt are asked for
  * @LINK_UP: attached, and the queue has its timers
  */
 enum link_state {
 	LINK_DOWN,
 	LINK_HANDSHAKE,
 	LINK_RESTORE,
+	LINK_ACKS,
 	LINK_UP,
 };
 

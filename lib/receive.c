@@ -3,9 +3,9 @@
 #include <assert.h>
 #include <errno.h>
 
+#include "acks.h"
 #include "clock.h"
 #include "inbox.h"
-#include "internal.h"
 
 static void grant(struct expiry *h, uint32_t nr)
 {
@@ -59,6 +59,8 @@ EXPORT int expiry_next(struct expiry *h, struct expiry_record *records,
 			(void)h->transport->flush(h);
 		}
 	} while (nr < max && !h->error && expiry_pending(h));
+	if (h->acks)
+		acks_complete(h, records, nr);
 	if (nr)
 		return nr;
 	return ret < 0 ? ret : h->error;

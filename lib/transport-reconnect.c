@@ -10,6 +10,7 @@
 #include <errno.h>
 #include <poll.h>
 
+#include "acks.h"
 #include "clock.h"
 #include "link.h"
 #include "transport-unix.h"
@@ -42,103 +43,120 @@ static void reconnect_close(struct expiry *h)
 
 /**
  * struct submission - a synchronous call in progress
+ * @records: the caller's, @count of them; likewise
  * @begun_ns: when it began, on the queue's clock
  * @connection: the connection at that time
- * @doubt: remaining records that may have been carried out
+ * @done: records that are answered
+ * @doubt: records before this one may have been carried out on an earlier connection
+ * @checked: no ACK before this one is in doubt
  */
 struct submission {
+	struct expiry_record *records;
+	uint32_t count;
 	uint64_t begun_ns;
 	uint32_t connection;
+	uint32_t done;
 	uint32_t doubt;
+	uint32_t checked;
 };
 
-/* Returns whether the timer cannot come by the delivery that an ACK found no more. */
-static bool is_over(const struct expiry_record *query, uint64_t now_ns)
+/* Returns whether the ACK was sent again and found no delivery. */
+static bool is_missed(const struct expiry_record *record)
 {
-	return query->op == EXPIRY_OP_QUERY &&
-	       (query->status == -ENOENT ||
-		(!query->status && query->deadline_ns > now_ns));
+	return record->op == EXPIRY_OP_ACK && record->status == -ENOENT;
 }
 
-/* Looks for the timers of ACKs that were sent again and found no delivery. Where none
- * is due, the first attempt was carried out, and the ACK has succeeded. One that is due
- * comes again: a restarted daemon does not know what it had delivered. No credit was
+/* Looks for the timers of some ACKs that were sent again and found no delivery. Where
+ * none is due, the first attempt was carried out, and the ACK has succeeded. One that is
+ * due comes again: a restarted daemon does not know what it had delivered. No credit was
  * given yet, so that it cannot be on its way.
  */
-static void check_acks(struct expiry *h, struct expiry_record *records,
-		       uint32_t nr)
+static void check_acks(struct expiry *h, struct submission *s)
 {
 	struct expiry_record queries[ACK_BATCH];
-	uint32_t found[ACK_BATCH], i = 0, k, count;
+	uint32_t found[ACK_BATCH], i, k, count = 0;
 	uint64_t now_ns;
+	int ret = 0;
 
-	while (i < nr && !h->error) {
-		for (count = 0; i < nr && count < ACK_BATCH; i++) {
-			if (records[i].op != EXPIRY_OP_ACK ||
-			    records[i].status != -ENOENT)
-				continue;
-			queries[count] = (struct expiry_record) {
-				.op = EXPIRY_OP_QUERY,
-				.id = records[i].id,
-			};
-			found[count++] = i;
-		}
-		if (!count ||
-		    transport_unix.submit(h, queries, count) != (int)count)
+	for (i = s->checked; i < s->done && count < ACK_BATCH; i++) {
+		if (!is_missed(&s->records[i]))
 			continue;
-		now_ns = clock_now_ns(h->clock_id);
-		for (k = 0; k < count; k++)
-			if (is_over(&queries[k], now_ns))
-				records[found[k]].status = 0;
+		queries[count] = acks_query(&s->records[i]);
+		found[count++] = i;
 	}
+	if (count)
+		ret = transport_unix.submit(h, queries, count);
+	now_ns = clock_now_ns(h->clock_id);
+	for (k = 0; (int)k < ret; k++)
+		if (acks_is_over(&queries[k], now_ns))
+			s->records[found[k]].status = 0;
+	/* The connection may have ended before the others were answered. */
+	s->checked = k < count ? found[k] : i;
 	/* A QUERY leaves nothing in doubt. */
 	h->in_doubt = 0;
 }
 
-/* Continues on one connection, which may break. Adds to *@donep how many of
- * @records were answered. Returns 0, or the errno that ends the call.
- */
-static int submit_once(struct expiry *h, struct submission *s,
-		       struct expiry_record *records, uint32_t count,
-		       uint32_t *donep)
+/* Sends what is in doubt, or else the rest. */
+static void submit_some(struct expiry *h, struct submission *s)
 {
-	struct link *link = h->link;
-	uint32_t rejected, i, done = 0;
+	struct expiry_record *records = s->records + s->done;
+	bool is_in_doubt = s->done < s->doubt;
+	uint32_t end = is_in_doubt ? s->doubt : s->count;
+	int ret = transport_unix.submit(h, records, end - s->done);
+
+	assert(ret <= (int)(end - s->done));
+	if (ret < 0)
+		ret = 0;
+	link_acked(h, records, ret);
+	s->done += ret;
+	/* Requests that are answered at the first attempt are in no doubt. */
+	if (!is_in_doubt)
+		s->checked = s->done;
+}
+
+/* Continues on another connection than that which h->error ended. Returns 0, or the
+ * errno that ends the call.
+ */
+static int submit_lost(struct expiry *h, struct submission *s)
+{
+	uint32_t rejected, i;
 	int ret;
 
-	link->repeating = s->doubt;
+	if (s->doubt < s->done + h->in_doubt)
+		s->doubt = s->done + h->in_doubt;
+	ret = link_lost(h);
+	if (ret || s->doubt <= s->done)
+		return ret;
+	rejected = replay_not_idempotent(s->records + s->done,
+					 s->doubt - s->done,
+					 h->mode & EXPIRY_MODE_KEYED);
+	assert(rejected <= s->doubt - s->done && s->doubt <= s->count);
+	for (i = 0; i < rejected; i++)
+		s->records[s->done++].status = -ECONNRESET;
+	return 0;
+}
+
+/* Takes one step on one connection, which may break: requests in doubt alone, so that
+ * credit follows them, then their ACKs, then the rest. Returns 0, or the errno that ends
+ * the call.
+ */
+static int submit_once(struct expiry *h, struct submission *s)
+{
+	struct link *link = h->link;
+	int ret;
+
+	link->repeating = s->checked < s->doubt;
 	ret = link_wait(h);
 	if (ret)
 		return ret;
 	if (link->count != s->connection)
-		replay_make_absolute(records, count, s->begun_ns);
-
-	/* Send requests in doubt alone: credit follows them. */
-	ret = transport_unix.submit(h, records, s->doubt ?: count);
-	if (ret > 0)
-		done = ret;
-	assert(done <= count);
-	link_acked(h, records, done);
-	if (s->doubt && !h->error)
-		check_acks(h, records, done < s->doubt ? done : s->doubt);
-	s->doubt = s->doubt > done ? s->doubt - done : 0;
-	*donep += done;
-	if (!h->error)
-		return 0;
-
-	if (!s->doubt)
-		s->doubt = h->in_doubt;
-	ret = link_lost(h);
-	if (ret)
-		return ret;
-	rejected = replay_not_idempotent(records + done, s->doubt,
-					 h->mode & EXPIRY_MODE_KEYED);
-	assert(done + rejected <= count && rejected <= s->doubt);
-	for (i = 0; i < rejected; i++)
-		records[done + i].status = -ECONNRESET;
-	s->doubt -= rejected;
-	*donep += rejected;
-	return 0;
+		replay_make_absolute(s->records + s->done, s->count - s->done,
+				     s->begun_ns);
+	if (s->checked < s->done)
+		check_acks(h, s);
+	else
+		submit_some(h, s);
+	return h->error ? submit_lost(h, s) : 0;
 }
 
 static int reconnect_submit(struct expiry *h, struct expiry_record *records,
@@ -146,19 +164,20 @@ static int reconnect_submit(struct expiry *h, struct expiry_record *records,
 {
 	struct link *link = h->link;
 	struct submission s = {
+		.records = records,
+		.count = count,
 		.begun_ns = clock_now_ns(h->clock_id),
 		.connection = link->count,
 	};
-	uint32_t done = 0;
 	int ret = 0;
 
-	while (!ret && done < count)
-		ret = submit_once(h, &s, records + done, count - done, &done);
+	while (!ret && s.checked < count)
+		ret = submit_once(h, &s);
 	/* Nothing is in doubt any more, or the caller has the errno. */
 	link->repeating = false;
 	if (link->credit)
 		link_step(h);
-	return done ? (int)done : ret;
+	return s.done ? (int)s.done : ret;
 }
 
 static int reconnect_post(struct expiry *h, const struct expiry_record *records,

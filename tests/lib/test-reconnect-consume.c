@@ -232,6 +232,229 @@ static void acks_that_were_carried_out(void **state)
 	reconnect_end(&server, h);
 }
 
+/* Answers the next request, a QUERY for timer 7 + @nr, or an ACK that finds no delivery. */
+static void answer_about(int fd, uint8_t op, int nr)
+{
+	static const uint64_t deadlines[] = { 0, 1, EXPIRY_NEVER };
+	struct expiry_record record;
+
+	script_expect(get(fd, &record, 1) && record.op == op &&
+		      record.id == 7U + nr, "another request about the ACKs");
+	record.status = op == EXPIRY_OP_ACK || !nr ? -ENOENT : 0;
+	record.deadline_ns = deadlines[nr];
+	put(fd, &record, 1);
+}
+
+static void expect_credit(int fd)
+{
+	struct expiry_record record;
+
+	script_expect(get(fd, &record, 1) && record.op == EXPIRY_OP_CREDIT,
+		      "credit follows");
+	drain(fd);
+}
+
+/* Ends before the second QUERY is answered. */
+static void find_one_and_go(int fd)
+{
+	struct expiry_record record;
+	int i;
+
+	greet_again(fd);
+	for (i = 0; i < 3; i++)
+		answer_about(fd, EXPIRY_OP_ACK, i);
+	answer_about(fd, EXPIRY_OP_QUERY, 0);
+	script_expect(get(fd, &record, 1), "the second QUERY");
+}
+
+static void find_the_others(int fd)
+{
+	greet_again(fd);
+	answer_about(fd, EXPIRY_OP_QUERY, 1);
+	answer_about(fd, EXPIRY_OP_QUERY, 2);
+	expect_credit(fd);
+}
+
+/* Another break, while ACKs are looked for: the others are looked for on the next
+ * connection, before credit is given.
+ */
+static void acks_over_two_breaks(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = {
+		take_acks_and_go, find_one_and_go, find_the_others
+	};
+	struct expiry_record acks[3];
+	struct fake server;
+	struct expiry *h;
+	int i;
+
+	(void)state;
+	for (i = 0; i < 3; i++)
+		acks[i] = reconnect_request(EXPIRY_OP_ACK, 6 + i);
+	h = reconnect_open(&server, scripts, KEYED | ACKING, WAIT_MS);
+	assert_int_equal(expiry_submit(h, acks, 3), 3);
+	assert_int_equal(acks[0].status, 0);
+	assert_int_equal(acks[1].status, -ENOENT);
+	assert_int_equal(acks[2].status, 0);
+	assert_int_equal(reconnect_count(h), 2);
+	reconnect_end(&server, h);
+}
+
+static void take_posted_and_go(int fd)
+{
+	greet_and_get(fd, 6);
+}
+
+/* The ACKs' timers first, then all that was posted, then credit. */
+static void find_what_was_posted(int fd)
+{
+	int i;
+
+	greet_again(fd);
+	for (i = 0; i < 3; i++)
+		answer_about(fd, EXPIRY_OP_QUERY, i);
+	answer(fd, 1);
+	answer_about(fd, EXPIRY_OP_ACK, 0);
+	answer_about(fd, EXPIRY_OP_ACK, 1);
+	answer(fd, 2);
+	answer_about(fd, EXPIRY_OP_ACK, 2);
+	expect_credit(fd);
+}
+
+static void look_and_go(int fd)
+{
+	struct expiry_record record;
+
+	greet_again(fd);
+	answer_about(fd, EXPIRY_OP_QUERY, 0);
+	script_expect(get(fd, &record, 1), "the second QUERY");
+}
+
+/* The ACKs are sent again, and one is answered. */
+static void acknowledge_one_and_go(int fd)
+{
+	struct expiry_record record;
+	int i;
+
+	greet_again(fd);
+	for (i = 0; i < 3; i++)
+		answer_about(fd, EXPIRY_OP_QUERY, i);
+	answer(fd, 1);
+	answer_about(fd, EXPIRY_OP_ACK, 0);
+	script_expect(get(fd, &record, 1), "the second ACK");
+}
+
+static void find_the_rest(int fd)
+{
+	greet_again(fd);
+	answer_about(fd, EXPIRY_OP_QUERY, 1);
+	answer_about(fd, EXPIRY_OP_QUERY, 2);
+	answer_about(fd, EXPIRY_OP_ACK, 1);
+	answer(fd, 2);
+	answer_about(fd, EXPIRY_OP_ACK, 2);
+	expect_credit(fd);
+}
+
+/* Posts three ACKs in doubt among other requests, and takes the answers @most at a
+ * time. A later ACK is in no doubt.
+ */
+static void post_acks(fake_script *const *scripts, uint32_t most)
+{
+	struct expiry_record posted[5], got[5];
+	struct fake server;
+	struct expiry *h;
+	int i, nr = 0;
+
+	posted[0] = reconnect_request(EXPIRY_OP_REFRESH, 1);
+	posted[1] = reconnect_request(EXPIRY_OP_ACK, 6);
+	posted[2] = reconnect_request(EXPIRY_OP_ACK, 7);
+	posted[3] = reconnect_request(EXPIRY_OP_REFRESH, 2);
+	posted[4] = reconnect_request(EXPIRY_OP_ACK, 8);
+	h = reconnect_open(&server, scripts, KEYED | ACKING, WAIT_MS);
+	assert_int_equal(expiry_post(h, posted, 5), 5);
+	while (nr < 5) {
+		i = expiry_next(h, got + nr, most < 5U - nr ? most : 5U - nr);
+		assert_true(i >= 0);
+		nr += i;
+		if (!i)
+			assert_true(expiry_wait(h, WAIT_MS) >= 0);
+	}
+	for (i = 0; i < 5; i++) {
+		assert_int_equal(got[i].op, posted[i].op);
+		assert_int_equal(got[i].id, posted[i].id);
+		assert_int_equal(got[i].status, i == 2 ? -ENOENT : 0);
+	}
+	reconnect_end(&server, h);
+}
+
+static void posted_acks_that_were_carried_out(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = {
+		take_posted_and_go, find_what_was_posted
+	};
+	uint32_t most;
+
+	(void)state;
+	for (most = 1; most <= 5; most++)
+		post_acks(scripts, most);
+}
+
+static void posted_acks_over_breaks(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = {
+		take_posted_and_go, look_and_go, acknowledge_one_and_go,
+		find_the_rest
+	};
+	uint32_t most;
+
+	(void)state;
+	for (most = 1; most <= 5; most++)
+		post_acks(scripts, most);
+}
+
+static void answer_about_another(int fd)
+{
+	struct expiry_record record;
+
+	greet_again(fd);
+	get(fd, &record, 1);
+	record.id++;
+	put(fd, &record, 1);
+	drain(fd);
+}
+
+static void answer_too_much(int fd)
+{
+	struct expiry_record record;
+
+	greet_again(fd);
+	get(fd, &record, 1);
+	record.status = 1;
+	put(fd, &record, 1);
+	drain(fd);
+}
+
+/* A server that answers something else breaks the handle. */
+static void another_answer_about_acks(void **state)
+{
+	static fake_script *const wrong[] = { answer_about_another, answer_too_much };
+	struct expiry_record ack = reconnect_request(EXPIRY_OP_ACK, 6);
+	struct fake server;
+	struct expiry *h;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < sizeof(wrong) / sizeof(*wrong); i++) {
+		fake_script *const scripts[FAKE_SCRIPTS] = { go_before_the_answer,
+							     wrong[i] };
+
+		h = reconnect_open(&server, scripts, KEYED | ACKING, WAIT_MS);
+		assert_int_equal(expiry_post(h, &ack, 1), 1);
+		assert_int_equal(next_error(h), -EPROTO);
+		reconnect_end(&server, h);
+	}
+}
+
 static void copy_and_go(int fd)
 {
 	struct expiry_record request;
@@ -313,6 +536,9 @@ static void expect_two_acks(int fd)
 	struct expiry_record credit;
 
 	greet_again(fd);
+	/* Their timers first. */
+	answer(fd, 0);
+	answer(fd, 0);
 	answer(fd, 1);
 	answer(fd, 2);
 	get(fd, &credit, 1);
@@ -372,6 +598,10 @@ int main(void)
 		cmocka_unit_test(steps_on_two_connections_are_one),
 		cmocka_unit_test(credit_follows_the_answer),
 		cmocka_unit_test(acks_that_were_carried_out),
+		cmocka_unit_test(acks_over_two_breaks),
+		cmocka_unit_test(posted_acks_that_were_carried_out),
+		cmocka_unit_test(posted_acks_over_breaks),
+		cmocka_unit_test(another_answer_about_acks),
 		cmocka_unit_test(consumer_receives_on),
 	};
 

@@ -186,23 +186,40 @@ static void request_sent(struct program *p, struct peer *peer,
 	call->is_doomed = false;
 }
 
-/* Finds an ACK whose timer the library looks for, by a QUERY of its own. */
-static struct call *find_ack(const struct peer *peer,
-			     const struct expiry_record *query)
+/* Returns whether an ACK may be in doubt. A posted one is before it is sent again, one of
+ * a blocking call when it was.
+ */
+static bool is_ack_in_doubt(const struct call *call, const struct peer *peer)
+{
+	if (call->asked.op != EXPIRY_OP_ACK || !peer->program->losses)
+		return false;
+	if (call->is_posted)
+		return !call->is_answered && call->sent_on != peer;
+	return call->is_answered && call->answer.status == -ENOENT;
+}
+
+/* Notes the answer to a QUERY of the library's own, by which it looks for the timer of
+ * an ACK. NULL: it is sent. Returns whether there is such an ACK.
+ */
+static bool note_query(const struct peer *peer, uint64_t id,
+		       const struct expiry_record *answer)
 {
 	struct program *p = peer->program;
+	bool is_there = false;
 	uint32_t i;
 
 	for (i = p->done; i < p->nr_calls; i++) {
 		struct call *call = &p->calls[i];
 
-		if (call->asked.op == EXPIRY_OP_ACK && !call->is_posted &&
-		    call->asked.id == query->id && call->is_answered &&
-		    call->answer.status == -ENOENT && p->losses &&
-		    call->sent_on == peer && !call->is_over)
-			return call;
+		if (!is_ack_in_doubt(call, peer) || call->asked.id != id)
+			continue;
+		is_there = true;
+		if (answer)
+			call->is_over |= answer->status == -ENOENT ||
+				(!answer->status && answer->deadline_ns >
+				 sim_now(p->options.clock_id));
 	}
-	return NULL;
+	return is_there;
 }
 
 static bool is_own_query(const struct expiry_record *request)
@@ -239,7 +256,7 @@ void oracle_sent(struct peer *peer, const struct expiry_record *record)
 	default:
 		if (!is_own_query(record))
 			request_sent(p, peer, record);
-		else if (!find_ack(peer, record))
+		else if (!note_query(peer, record->id, NULL))
 			fail(p, "it looks for a timer of no ACK in doubt");
 	}
 }
@@ -283,11 +300,7 @@ void oracle_answered(struct peer *peer, const struct expiry_record *record)
 		return;
 	}
 	if (is_own_query(request)) {
-		call = find_ack(peer, request);
-		if (call)
-			call->is_over = record->status == -ENOENT ||
-					(!record->status && record->deadline_ns >
-					 sim_now(p->options.clock_id));
+		note_query(peer, request->id, record);
 		return;
 	}
 	call = &p->calls[request->cookie & 0xffffffff];
@@ -385,7 +398,8 @@ static void check_reply(struct program *p, struct call *call,
 	call->is_done = true;
 	if (call->is_answered) {
 		/* It may be due meanwhile, or the QUERY's answer may be lost. */
-		if (call->is_over && !r->status)
+		if (call->is_over && call->answer.status == -ENOENT &&
+		    !r->status)
 			call->answer.status = 0;
 		if (!same(&call->answer, r))
 			fail(p, "request %u is answered %d, and was %d", number,

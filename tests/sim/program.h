@@ -18,7 +18,7 @@
  * struct call - one request of a program
  * @asked: as the program made it, at @begun_ns of the queue's clock
  * @answer: the last that came over a connection, if @is_answered
- * @is_over: an ACK that was sent again and found no delivery: its timer was not due
+ * @is_over: an ACK that may have been carried out: its timer was not due
  * @sent_on: the connection that last carried it, of @nr_sent
  * @is_posted: not part of a blocking call
  * @is_done: the program has its reply, or gets none
