@@ -23,6 +23,7 @@ ENTRY = struct.Struct("<QQQQ")
 FLUSH, FUA, DISCARD, MARK = 1, 2, 4, 8
 
 WAIT_S = 30
+CLOSE = 40      # entries of the log
 
 
 class Refused(Exception):
@@ -151,11 +152,33 @@ class States:
     def count_flushes(self):
         return sum(bool(entry.flags & FLUSH) for entry in self.entries)
 
-    def draw(self, number):
-        """Yields (cut, answered) for @number cuts of the log. @image is then the
-        state's durable part, and lose() gives the rest of it to a copy."""
-        yield from self.at(sorted(self.random.randrange(1, len(self.entries) + 1)
-                                  for _ in range(number)))
+    def marked(self, numbers):
+        """Returns for each number the first cut behind a marker with it."""
+        cuts, wanted = [], set(numbers)
+        with open(self.log, "rb") as log:
+            for cut, entry in enumerate(self.entries, 1):
+                if entry.at <= self.marker < entry.at + entry.length:
+                    number = self.marker_of(log, entry)
+                    if number in wanted:
+                        wanted.remove(number)
+                        cuts.append(cut)
+        return cuts
+
+    def draw(self, number, near=()):
+        """Yields (cut, answered) for @number cuts of the log, of which half are close to
+        cuts in @near. @image is then the state's durable part, and lose() gives the rest
+        of it to a copy."""
+        last = len(self.entries)
+        cuts = [self.random.randrange(1, last + 1) for _ in range(number)]
+        for i in range(0, number if near else 0, 2):
+            cut = self.random.choice(near) + self.random.randrange(-CLOSE, CLOSE)
+            cuts[i] = min(max(cut, 1), last)
+        yield from self.at(sorted(cuts))
+
+    def marker_of(self, log, entry):
+        """Returns the number in a write of the marker."""
+        log.seek(entry.data + self.marker - entry.at)
+        return struct.unpack("<Q", log.read(8))[0]
 
     def at(self, cuts):
         """Yields the same for these cuts."""
@@ -166,8 +189,7 @@ class States:
                     if entry.flags & DISCARD:
                         raise ValueError("the log has a discard")
                     if entry.at <= self.marker < entry.at + entry.length:
-                        log.seek(entry.data + self.marker - entry.at)
-                        answered = struct.unpack("<Q", log.read(8))[0]
+                        answered = self.marker_of(log, entry)
                     if entry.flags & FLUSH:
                         self.apply(log, image, pending)
                         pending = []
