@@ -98,8 +98,6 @@ static int move_last(struct timers *timers, struct slot *slot)
 	slots->used--;
 	slots_drop_last(slots);
 	timers->moves++;
-	/* It left a stale node, as a refresh to earlier does. */
-	timers_sweep(timers, 1);
 	return 0;
 }
 
@@ -152,7 +150,8 @@ void timers_compact_some(struct timers *timers, u32 work)
 {
 	struct slots *slots = &timers->slots;
 	s64 steps = (s64)work * STEPS;
-	int ret;
+	u32 moves = timers->moves;
+	int ret = 0;
 
 	if (unlikely(timers->walks)) {
 		timers->walk_hold -= work < timers->walk_hold ?
@@ -163,14 +162,14 @@ void timers_compact_some(struct timers *timers, u32 work)
 	}
 	if (!begin(timers))
 		return;
-	while (steps > 0 && slots->known < slots->nr) {
+	/* A missing page only delays it. */
+	while (ret >= 0 && steps > 0 && slots->known < slots->nr) {
 		ret = step(timers);
-		/* A missing page only delays it. */
-		if (ret < 0)
-			return;
 		steps -= ret;
 	}
-	if (slots->known >= slots->nr)
+	/* Each move left a stale node, as a refresh to earlier does. */
+	timers_sweep(timers, timers->moves - moves);
+	if (ret >= 0 && slots->known >= slots->nr)
 		slots_end(slots);
 }
 

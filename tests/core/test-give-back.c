@@ -6,6 +6,7 @@
 #include <stdio.h>
 #include <stdlib.h>
 
+#include "bheap_radix_pages.h"
 #include "support.h"
 
 /* As many pages where these are larger. */
@@ -117,10 +118,48 @@ static void to_a_tenth(void **state)
 			falls(test_modes[mode], order);
 }
 
+/* Returns how many pages for chains are before page @end. */
+static u32 chain_pages(u32 end)
+{
+	u32 pages = end > RADIX_BLOCKS ? end - RADIX_BLOCKS : 0, rest = pages % BLOCK;
+
+	return pages / BLOCK * (BLOCK - BLOCK_FIXED) +
+	       (rest > BLOCK_FIXED ? rest - BLOCK_FIXED : 0);
+}
+
+/* Moving a page costs as much as a hundred requests. The sweep of a request, that of the
+ * timers it moves and the step in the background may move one each.
+ */
+static void a_request_moves_three_pages_at_most(void **state)
+{
+	u32 i, n = TIMERS, before, most = 0;
+	const struct bheap_radix_state *s;
+	struct test_queue queue;
+	u64 *ids;
+
+	(void)state;
+	if (test_layout != &bheap_radix || CORE_PAGE_SIZE < 4096)
+		return;
+	test_queue_init(&queue, 0, n, test_seed);
+	s = &queue.timers.heap.radix;
+	ids = test_arm_many(&queue, n, 1000 * SECOND);
+	put_in_order(ids, n, RANDOM);
+	for (i = 0; i < n - n / LEFT; i++) {
+		before = chain_pages(s->pages_end);
+		cancel(&queue, ids + i, 1);
+		if (before > most + chain_pages(s->pages_end))
+			most = before - chain_pages(s->pages_end);
+	}
+	assert_in_range(most, 1, 3);
+	test_queue_free(&queue);
+	free(ids);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		test_with_layouts(to_a_tenth),
+		test_with_layouts(a_request_moves_three_pages_at_most),
 	};
 
 	test_arguments(argc, argv, 1);
