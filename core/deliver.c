@@ -9,7 +9,7 @@
 /* Steps that bheap_find_first() counts for: it may touch a page of nodes and their
  * slots.
  */
-#define FIND_STEPS	(BHEAP_NODES_PER_PAGE / 2)
+#define FIND_STEPS	(BHEAP_NODES_PER_PAGE / 4 * 3)
 
 /* Nodes that are delivered together. */
 #define BATCH			32U
