@@ -237,8 +237,10 @@ def case(loop, call, number, reason, count=1):
     return work, calls
 
 
-def spread(most):
-    return sorted({1 + i * most // TRIES for i in range(min(most, TRIES))} | {most})
+def spread(most, tries=TRIES):
+    """Returns which of @most calls are tried: each, if there are no more than @tries."""
+    count = min(most, tries)
+    return sorted({1 + i * most // count for i in range(count)} | {most})
 
 
 def cases(loop, call, reasons, count=1):
@@ -276,6 +278,13 @@ def cases(loop, call, reasons, count=1):
 def on_loops(*args, loops=SOME_LOOPS):
     for loop in loops:
         cases(loop, *args)
+
+
+def test_each_call_is_tried_where_there_are_no_more_than_tries():
+    for most in 1, 2, 9, 40, 500:
+        every = list(range(1, most + 1))
+        assert spread(most, 500) == spread(most, 1000000) == every
+    assert spread(500, 2) == [1, 251, 500]
 
 
 def test_a_write_fails():
