@@ -311,6 +311,8 @@ static void append_clock(struct journal *journal, const uint64_t ns[3],
 		.ns = { ns[0], ns[1], ns[2] },
 	};
 
+	assert(journal_block_size(block->count + 1, 1) <=
+	       journal->config.block_max);
 	memcpy(journal_records(block) + block->count++, &clock, sizeof(clock));
 	journal->clock_ns = ns[1];
 }
@@ -337,10 +339,11 @@ static uint64_t segment_size(const struct journal *journal)
 	return size;
 }
 
-/* Returns whether the next block needs another segment. */
+/* Returns whether the next block needs another segment, with a CLOCK at its end. */
 static bool is_at_end(const struct journal *journal)
 {
-	uint32_t size = journal_block_size(gathering(journal)->count,
+	uint32_t size = journal_block_size(gathering(journal)->count +
+						   !journal->is_ending,
 					   journal->config.disk->align);
 
 	return journal->current.offset + size > journal->current.size;
@@ -545,6 +548,20 @@ void journal_mended(struct journal *journal)
 
 /* ----------------------------------------------------------------- commits */
 
+/* Takes the next segment into use if the next block needs one. Returns false if it has to
+ * wait.
+ */
+static bool has_place(struct journal *journal)
+{
+	if (journal->current.fd >= 0 && !is_at_end(journal))
+		return true;
+	if (!segment_switch(journal))
+		return false;
+	journal->state = JOURNAL_OPEN;
+	return true;
+}
+
+/* Writes what has gathered. It has a place. */
 static void commit(struct journal *journal, uint64_t ns)
 {
 	struct journal_block *block = gathering(journal);
@@ -556,12 +573,6 @@ static void commit(struct journal *journal, uint64_t ns)
 	uint32_t size = journal_block_size(block->count,
 					   journal->config.disk->align);
 
-	if (journal->current.fd < 0 ||
-	    journal->current.offset + size > journal->current.size) {
-		if (!segment_switch(journal))
-			return;
-		journal->state = JOURNAL_OPEN;
-	}
 	assert(journal->current.offset + size <= journal->current.size);
 	file.number = journal->current.number;
 	block->lsn = journal->next_lsn++;
@@ -642,6 +653,24 @@ static uint64_t count_waiting(const struct journal *journal)
 	return nr;
 }
 
+/* Commits what has gathered, and the time if the last one is old. That is added only when
+ * the block is written: while it waits for a segment it has room for one.
+ */
+static void commit_gathered(struct journal *journal, const uint64_t ns[3],
+			    bool clock)
+{
+	bool records = gathering(journal)->count;
+	bool is_due = ns[1] - journal->clock_ns >= JOURNAL_CLOCK_NS &&
+		      !journal->is_ending &&
+		      (records || (clock && journal->state == JOURNAL_OPEN));
+
+	if ((!records && !is_due) || !has_place(journal))
+		return;
+	if (is_due)
+		append_clock(journal, ns, 0);
+	commit(journal, ns[1]);
+}
+
 uint64_t journal_turn(struct journal *journal, bool clock)
 {
 	bool is_failed = journal->state == JOURNAL_FAILED;
@@ -653,13 +682,8 @@ uint64_t journal_turn(struct journal *journal, bool clock)
 	journal->config.events->clocks(journal, ns);
 	if (is_failed)
 		journal_mend(journal);
-	if (!journal->committing && journal->state <= JOURNAL_OPEN) {
-		if ((records || (clock && journal->state == JOURNAL_OPEN)) &&
-		    ns[1] - journal->clock_ns >= JOURNAL_CLOCK_NS)
-			append_clock(journal, ns, 0);
-		if (gathering(journal)->count)
-			commit(journal, ns[1]);
-	}
+	if (!journal->committing && journal->state <= JOURNAL_OPEN)
+		commit_gathered(journal, ns, clock);
 	if (journal->state != JOURNAL_EMPTY || records)
 		make_ahead(journal, ns);
 	trim_spare(journal);
