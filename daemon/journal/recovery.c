@@ -97,10 +97,12 @@ static void note_clock(struct recovery *recovery, const uint8_t *boot_id,
 }
 
 /* Notes the time that a block has, and when the machine started. @boot_id: of its
- * file so far
+ * file so far. @is_behind: it is behind the checkpoint's beginning, which is later than
+ * any time before it
  */
 static void note_records(struct recovery *recovery,
-			 const struct journal_block *block, uint8_t *boot_id)
+			 const struct journal_block *block, uint8_t *boot_id,
+			 bool is_behind)
 {
 	const struct expiry_record *record = (const void *)(block + 1);
 	struct journal_segment segment;
@@ -114,18 +116,19 @@ static void note_records(struct recovery *recovery,
 			       sizeof(segment.boot_id));
 			break;
 		case JOURNAL_OP_CLOCK:
-			note_clock(recovery, boot_id, &record[i]);
+			if (is_behind)
+				note_clock(recovery, boot_id, &record[i]);
 			break;
 		}
 	}
 }
 
-/* Returns whether a header is behind the checkpoint's beginning. */
+/* Returns whether a block is behind the checkpoint's beginning. */
 static bool is_behind(const struct recovery *recovery, uint64_t number,
 		      uint64_t offset)
 {
 	return number > recovery->start.number ||
-	       (offset && offset >= recovery->start.count);
+	       offset >= recovery->start.count;
 }
 
 /* Passes a block of segment @number. Returns whether it is a header that moves
@@ -184,7 +187,7 @@ static int read_start(struct recovery *recovery)
 	r = reader_next(&reader, &block);
 	if (r == 1 && block->count) {
 		memcpy(&recovery->start, block + 1, sizeof(recovery->start));
-		note_records(recovery, block, boot_id);
+		note_records(recovery, block, boot_id, true);
 	}
 	if (r >= 0 && (!r || recovery->start.op != JOURNAL_OP_START))
 		r = fail(recovery, &reader.file, 0, "a bad block", -EBADMSG);
@@ -238,14 +241,15 @@ static void note_header(struct recovery *recovery,
 			const struct journal_block *block, uint8_t *boot_id)
 {
 	uint64_t offset = reader->offset - block->size;
+	bool behind = is_behind(recovery, segment->number, offset);
 
 	if (pass_block(recovery, &recovery->shifts, segment->number, offset,
 		       block)) {
 		segment->has_shift = true;
-		if (is_behind(recovery, segment->number, offset))
+		if (behind)
 			recovery->has_clock = false;
 	}
-	note_records(recovery, block, boot_id);
+	note_records(recovery, block, boot_id, behind);
 	segment->end = reader->offset;
 }
 
@@ -287,7 +291,8 @@ static int read_blocks(struct recovery *recovery,
 		recovery->length += block->size;
 		pass_block(recovery, &recovery->shifts, segment->number, offset,
 			   block);
-		note_records(recovery, block, boot_id);
+		note_records(recovery, block, boot_id,
+			     is_behind(recovery, segment->number, offset));
 		segment->end = reader->offset;
 	}
 	return 0;

@@ -33,6 +33,7 @@
 #define VARIANTS	12U	/* states of the disk for each crash */
 #define BATCH		5U
 #define LIVES		12U	/* after which a new disk is begun */
+#define CHECKPOINT_SECTORS	12U	/* enough for one, not for a segment */
 
 /* The state after one more request, and the block of its reply. */
 struct step {
@@ -48,6 +49,7 @@ struct step {
  * @model: with deadlines on REALTIME, which no reboot moves; the journal has them on
  *	BOOTTIME
  * @last: number of the segment that it may go on with, 0 = none
+ * @checkpoint_ns: when its last checkpoint began that stands, on BOOTTIME
  * @stat: what the journal counts; @checkpoints, @failures: what its events tell of that;
  *	@commits, @records: what the disk has taken
  */
@@ -66,6 +68,7 @@ struct life {
 	uint64_t scan_numbers[QUEUES];
 	bool wants_checkpoint;
 	uint64_t last;
+	uint64_t checkpoint_ns;
 	struct journal_stat stat;
 	uint64_t checkpoints;
 	uint64_t failures;
@@ -89,6 +92,8 @@ static struct {
 	uint64_t now_ns;
 	uint64_t boot_ns;
 	uint64_t reboots;
+	uint64_t unknown;
+	bool hides_boot_id;
 	uint8_t boot_id[16];
 } run;
 
@@ -168,13 +173,15 @@ static void run_job(struct life *life)
 		run.resumed++;
 		life->last = 0;
 		/* Its first blocks are where it may go wrong; and a checkpoint
-		 * that begins before or behind its second header.
+		 * that begins before or behind its second header. There may be
+		 * room for that, and for no other segment.
 		 */
 		if (random_below(3)) {
 			life->disk->crash_at = life->disk->operations +
 					       random_below(8);
 		} else {
-			life->disk->limit = 0;
+			life->disk->limit = random_below(2) ? 0 :
+				sim_disk_used(life->disk) + CHECKPOINT_SECTORS;
 			life->wants_checkpoint = true;
 		}
 	}
@@ -214,9 +221,15 @@ static void checkpoint_done(struct checkpoint *checkpoint, int result)
 {
 	struct life *life = container_of(checkpoint, struct life, checkpoint);
 
-	run.checkpoints += !result;
-	life->checkpoints += !result;
 	life->wants_checkpoint = result < 0;
+	if (result)
+		return;
+	run.checkpoints++;
+	life->checkpoints++;
+	life->checkpoint_ns = checkpoint->started_ns;
+	/* The next start may go on with the segment exactly where it began. */
+	if (!random_below(4))
+		life->disk->crash_at = life->disk->operations + random_below(3);
 }
 
 static void append(struct life *life, uint64_t number,
@@ -453,6 +466,9 @@ static void check_state(const struct life *life, struct sim_disk *disk,
 		    kill ? life->journal.acked :
 		    run.interval_ns ? life->journal.durable :
 				      life->journal.acked);
+	/* It has the time, too. */
+	if (life->checkpoint_ns && recovery.clock.ns[2] < life->checkpoint_ns)
+		fail("the last time is before the checkpoint's");
 	recovery_close(&recovery);
 }
 
@@ -492,14 +508,37 @@ static void check_damage(const struct sim_disk *good)
 		     name, r);
 }
 
-/* Starts the machine anew. */
-static void reboot(void)
+/* Starts the machine anew. Where the boot id is hidden, only a BOOTTIME that went back
+ * tells that.
+ */
+static void reboot(const struct recovery *recovery)
 {
+	uint64_t up_ns = 20000000000;
+
+	if (run.hides_boot_id) {
+		up_ns = recovery->has_clock ? recovery->clock.ns[2] : 0;
+		if (!up_ns)
+			return;
+		run.unknown++;
+	}
 	run.reboots++;
 	run.now_ns += 1 + random_below(60000000000);
 	run.boot_ns = run.now_ns;
-	run.now_ns += random_below(20000000000);
-	memcpy(run.boot_id, &run.reboots, sizeof(run.reboots));
+	run.now_ns += random_below(min_u64(up_ns, 20000000000));
+	if (!run.hides_boot_id)
+		memcpy(run.boot_id, &run.reboots, sizeof(run.reboots));
+}
+
+/* Returns whether nothing tells that the machine was started anew: the life before did not
+ * come to say so.
+ */
+static bool is_untold(const struct recovery *recovery)
+{
+	const uint64_t *then = recovery->clock.ns;
+
+	return run.hides_boot_id && recovery->has_clock &&
+	       then[0] - then[2] != run.boot_ns &&
+	       run.now_ns - run.boot_ns >= then[2];
 }
 
 /* Returns how deadlines of the journal move. */
@@ -509,7 +548,8 @@ static struct journal_shift shift_of(const struct recovery *recovery)
 	struct journal_shift shift = { 0 };
 
 	if (!recovery->has_clock ||
-	    !memcmp(recovery->boot_id, run.boot_id, sizeof(run.boot_id)))
+	    (!memcmp(recovery->boot_id, run.boot_id, sizeof(run.boot_id)) &&
+	     run.now_ns - run.boot_ns >= then[2]))
 		return shift;
 	shift.op = JOURNAL_OP_SHIFT;
 	shift.by_ns[0] = shift.by_ns[1] = then[0] - then[2] - run.boot_ns;
@@ -542,8 +582,8 @@ static void life_begin(struct life *life, struct sim_disk *disk)
 	if (r < 0)
 		fail("start: %s (%s)", strerror(-r), recovered_fault(&recovery));
 	life->model = recovered.model;
-	if (!random_below(2))
-		reboot();
+	if (!random_below(2) || is_untold(&recovery))
+		reboot(&recovery);
 	shift = shift_of(&recovery);
 	memcpy(config.boot_id, run.boot_id, sizeof(config.boot_id));
 	life->steps[0].hash = model_hash(&life->model);
@@ -598,6 +638,8 @@ static void run_disk(uint64_t seed)
 	run.seed = seed;
 	run.random = seed;
 	run.interval_ns = random_below(3) ? 0 : 100000000;
+	run.hides_boot_id = !random_below(4);
+	memset(run.boot_id, 0, sizeof(run.boot_id));
 	run.boot_ns = 1000000000;
 	run.now_ns = 2000000000;
 	if (!state.store)
@@ -632,14 +674,16 @@ int main(int argc, char **argv)
 		run_disk(seed++);
 	if (states >= 100000 && (!run.resumed || !run.ended))
 		fail("no segment was gone on with");
+	if (states >= 100000 && !run.unknown)
+		fail("no reboot was told by the clock alone");
 	if (!run.at_rest)
 		fail("no disk was at rest");
 	printf("# %" PRIu64 " states of %" PRIu64 " crashes, %" PRIu64
-	       " reboots, %" PRIu64 " checkpoints, %" PRIu64 " failures, %" PRIu64
+	       " reboots, %" PRIu64 " told by the clock alone, %" PRIu64 " checkpoints, %" PRIu64 " failures, %" PRIu64
 	       " damaged, %" PRIu64 " segments gone on with, %" PRIu64
 	       " batches without space, %" PRIu64
 	       " sizes compared, seeds to %" PRIu64 "\n",
-	       run.states, run.crashes, run.reboots, run.checkpoints, run.failures,
+	       run.states, run.crashes, run.reboots, run.unknown, run.checkpoints, run.failures,
 	       run.damaged, run.resumed, run.ended, run.at_rest, seed - 1);
 	puts("ok 1 - after each crash the timers are those after some requests, with all that were answered");
 	return 0;
