@@ -147,10 +147,12 @@ static void listing_next(struct context *context)
 		struct client *client =
 			container_of(entry, struct client, parked);
 
-		if (client->state == CLIENT_DEAD)
-			client_unpark(client);
-		else
+		if (client->state <= CLIENT_OPEN) {
 			listing->client = client;
+		} else {
+			client_unpark(client);
+			client_update(client);
+		}
 	}
 	if (!listing->client)
 		return;
@@ -196,11 +198,12 @@ static void listing_answered(struct context *context, struct mail *mail)
 	assert(client);
 	(void)mail;
 	client_unpark(client);
-	if (client->state != CLIENT_DEAD) {
+	/* Its HELLO may have been refused meanwhile: nothing follows that. */
+	if (client->state <= CLIENT_OPEN) {
 		listing_send(client, listing);
 		counter_add(&context->stat.records, 1);
-		client_update(client);
 	}
+	client_update(client);
 	listing_next(context);
 }
 
