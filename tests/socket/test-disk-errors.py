@@ -332,6 +332,19 @@ def test_a_sync_of_names_fails():
     on_loops(SYNC_NAMES, (errno.EIO, errno.ENOSPC))
 
 
+def commit_fails(faults, queue):
+    """Returns whether a commit fails, and not the journal's own write of that time or a
+    segment's."""
+    faults.fail(0, WRITE, 1, errno.EIO)
+    return queue.request(arm(HOUR, id=1)).status == -errno.EIO
+
+
+def leave_unfinished(disk):
+    """Makes a file as a daemon leaves that is killed in a checkpoint."""
+    with open(os.path.join(disk.folder, "checkpoint-00-%016x.new" % 1000), "wb"):
+        pass
+
+
 def starts(loop, call):
     """Lets each call of a start fail: it ends and says why, or serves all queues. The
     next one serves them."""
@@ -341,16 +354,17 @@ def starts(loop, call):
                 attach(daemon.path, "queue", FLAGS) as queue:
             # A checkpoint, and a segment behind it.
             assert wait_for(lambda: settled(faults))
-            faults.fail(0, WRITE, 1, errno.EIO)
-            assert queue.request(arm(HOUR, id=1)).status == -errno.EIO
+            assert wait_for(lambda: commit_fails(faults, queue))
             assert wait_for(lambda: queue.request(arm(HOUR, id=1)).status == 0)
             kept = rows(queue)
             kill(daemon)
         before = faults.calls()[call]
+        leave_unfinished(disk)
         with disk.daemon(loop=loop, threads=1, environment=faults.environment) as daemon:
             calls = faults.calls()[call] - before
             kill(daemon)
         for number in spread(calls):
+            leave_unfinished(disk)
             faults.fail(0, call, number, errno.EIO)
             daemon = disk.daemon(loop=loop, threads=1, environment=faults.environment)
             try:
@@ -378,8 +392,7 @@ def test_a_start_fails():
         for call in OPEN, READ, LIST, SYNC, SYNC_NAMES, UNLINK:
             calls, ended = starts(loop, call)
             print("# %s: %d calls of %s, %d starts ended" % (loop, calls, NAMES[call], ended))
-            assert calls or call == UNLINK
-            assert ended or call == UNLINK
+            assert calls and ended
 
 
 def on_both(test):
