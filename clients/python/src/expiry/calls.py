@@ -13,8 +13,8 @@ from .options import Options
 from .replies import Listed, Replies, Stat, Timer
 from .request import ListRequest, Request, Single
 from .times import Instant, Span, deadline_of, instant_ns, period_ms
-from .wire import (ARM, LATER, NEW, QUEUES, RECORD, REFRESH, RELATIVE, SCAN, Record, column,
-                   head, number, records)
+from .wire import (ARM, LATER, NEVER, NEW, QUEUES, RECORD, REFRESH, RELATIVE, SCAN, Record,
+                   column, head, number, records)
 
 ROWS_MAX = 2**32 - 1
 
@@ -27,17 +27,28 @@ class Calls:
 
     def arm(self, id: int | None, ttl: Span | None, at: Instant | None, cookie: int,
             period: Span | None, new: bool, later: bool) -> Single:
-        deadline, relative = deadline_of(ttl, at, self.options.clock)
-        if self.options.keyed:
-            if id is None:
-                raise TypeError("a keyed queue needs an id")
+        # number() is called for what is not plainly right: most calls do without.
+        options = self.options
+        deadline, relative = deadline_of(ttl, at, options.clock)
+        if not options.keyed:
+            if id is not None:
+                raise TypeError("a plain queue chooses the id")
+            id = 0
+        elif id is None:
+            raise TypeError("a keyed queue needs an id")
+        elif id.__class__ is not int or not 0 < id <= NEVER:
             id = number(id, "id", 1)
-        elif id is not None:
-            raise TypeError("a plain queue chooses the id")
-        flags = RELATIVE * relative | NEW * new | LATER * later
-        data = RECORD.pack(ARM, flags, 0, period_ms(period) if period else 0, id or 0,
-                           deadline, number(cookie, "cookie"))
-        return Single(ARM, data, id or 0, flags, self.options.keyed, self._now(relative))
+        if cookie.__class__ is not int or not 0 <= cookie <= NEVER:
+            cookie = number(cookie, "cookie")
+        flags = RELATIVE if relative else 0
+        if new:
+            flags |= NEW
+        if later:
+            flags |= LATER
+        data = RECORD.pack(ARM, flags, 0, period_ms(period) if period else 0, id, deadline,
+                           cookie)
+        return Single(ARM, data, id, flags, options.keyed,
+                      self._now(relative) if options.reconnect else 0)
 
     def refresh(self, id: int, ttl: Span | None, at: Instant | None,
                 later: bool) -> Single:
@@ -154,8 +165,11 @@ def reply_of(request: Single) -> Record:
 
 def reply_or_gone(request: Single) -> Record | None:
     """Returns None instead of -ENOENT."""
-    if not request.error and request.reply[2] == -errno.ENOENT:
-        return None
+    if not request.error:
+        if not request.reply[2]:
+            return request.reply
+        if request.reply[2] == -errno.ENOENT:
+            return None
     return reply_of(request)
 
 

@@ -51,13 +51,19 @@ class Due(Delivered):
     @late: of a durable queue: the deadline passed before the server started
     """
 
-    __slots__ = ("id", "deadline", "cookie", "count", "redelivered", "late", "_acknowledge")
+    __slots__ = ("id", "deadline", "cookie", "count", "_flags", "_acknowledge")
 
     def __init__(self, record: Record, acknowledge: Acknowledge) -> None:
-        _, flags, _, self.count, self.id, self.deadline, self.cookie = record
-        self.redelivered = bool(flags & REDELIVERED)
-        self.late = bool(flags & LATE)
+        _, self._flags, _, self.count, self.id, self.deadline, self.cookie = record
         self._acknowledge = acknowledge
+
+    @property
+    def redelivered(self) -> bool:
+        return self._flags & REDELIVERED != 0
+
+    @property
+    def late(self) -> bool:
+        return self._flags & LATE != 0
 
     def acknowledge(self) -> None:
         self._acknowledge(array("Q", (self.id,)))

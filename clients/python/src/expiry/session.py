@@ -23,7 +23,7 @@ from .options import Options
 from .replies import Stat
 from .request import Broken, Callback, ListRequest, Request
 from .wire import (ARM, CLOCK_SET, CREDIT, EXPIRED, HELLO, HELLO_DURABLE, LOW, MISSED,
-                   NEVER, RECORD, SIZE, STAT, Buffer, lows)
+                   NEVER, RECORD, SIZE, STAT, Buffer, Record, lows)
 
 EVENTS = frozenset((EXPIRED, CLOCK_SET, MISSED))
 RUN = re.compile(b"\x10+|\x11|\x46")
@@ -93,6 +93,18 @@ class Session:
             self.heard = time.monotonic()
         self.queue.append(request)
 
+    def submit_alone(self, request: Request) -> bool:
+        """Takes a request with one record as submit() does, if nothing else waits to be
+        sent or to be answered. Returns whether: its data is to be sent now, and output() has
+        nothing."""
+        if self.state != UP or self.row or self.queue or self.credit_due:
+            return False
+        if self.options.timeout is not None:
+            self.heard = time.monotonic()
+        self.row.append(request)
+        request.sent = self.in_flight = 1
+        return True
+
     def output(self) -> list[Buffer]:
         """Returns what is to be sent now, as far as the window allows it."""
         if self.state != UP:
@@ -152,6 +164,8 @@ class Session:
         """Takes bytes that arrived. They may be any piece of the stream."""
         if self.options.timeout is not None:
             self.heard = time.monotonic()
+        if len(data) == SIZE and not self.rest and self._only(data):
+            return
         # One copy for all: slices of bytes are cheaper than those of a view.
         whole = self.rest + data if self.rest else bytes(data)
         count = len(whole) // SIZE
@@ -208,6 +222,29 @@ class Session:
             if self.state == ENDED:
                 return
 
+    def _only(self, data: memoryview) -> bool:
+        """Takes one record if it is the whole reply to a single request. Returns whether.
+        Most calls of most programs wait for one such reply: this is _records() without
+        its loops."""
+        request: Any = self.row[0] if self.row else None
+        if request is None or not request.is_single or self.state != UP:
+            return False
+        reply = RECORD.unpack(data)
+        if reply[0] != request.op or reply[2] > 0 or \
+                reply[4] != request.id and request.named:
+            return False
+        self.row.popleft()
+        self.in_flight -= 1
+        self.pause = 0.0
+        request.reply = reply
+        request.answered = 1
+        if reply[0] == ARM and not reply[2] and self.options.reconnect:
+            self.arms += 1
+        if request.posted:
+            self._posted(request)
+        request.finish()
+        return True
+
     def _singles(self, data: bytes, at: int, end: int) -> int:
         """Takes the replies to single requests that come next, the first of which has the
         right op. Returns how many."""
@@ -234,7 +271,10 @@ class Session:
                 self.arms += 1
             if request.posted:
                 self._posted(request)
-            request.finish()
+            # As finish(), without a call for each of many.
+            waiter, request.waiter = request.waiter, None
+            if waiter is not None and not waiter.done():
+                waiter.set_result(request)
         return done
 
     def _batch(self, request: Request, data: bytes, ops: bytes, at: int, end: int) -> int:

@@ -24,7 +24,7 @@ from .replies import GONE, Listed, Replies, Stat, Timer
 from .request import ListRequest, Request
 from .restore import Part
 from .times import REALTIME, Instant, Span
-from .wire import ACK, CANCEL, CLEAR, DROP, HELLO, QUERY, RECORD, STAT
+from .wire import ACK, CANCEL, CLEAR, DROP, HELLO, QUERY, RECORD, STAT, Buffer
 
 
 R = TypeVar("R", bound=Request)
@@ -231,8 +231,12 @@ class Queue(Handle):
         if not request.count:
             return request
         request.waiter = WAITING
-        self._session.submit(request)
+        alone = request.is_single and self._session.submit_alone(request)
+        if not alone:
+            self._session.submit(request)
         try:
+            if alone and self._send(request.data) and self._options.timeout is None:
+                self._read()
             while request.waiter is not None:
                 self._step()
         except BaseException:
@@ -299,17 +303,22 @@ class Queue(Handle):
 
     def _write(self) -> bool:
         """Returns False if the connection ended."""
-        session = self._session
+        while out := self._session.output():
+            if not self._send(out[0] if len(out) == 1 else b"".join(out)):
+                return False
+        return True
+
+    def _send(self, data: Buffer) -> bool:
+        """Returns False if the connection ended."""
         assert self._socket
         try:
-            while out := session.output():
-                self._socket.sendall(out[0] if len(out) == 1 else b"".join(out))
+            self._socket.sendall(data)
         except BlockingIOError:
             self._fail(errno.ETIMEDOUT)
             return False
         except OSError:
             # What the server had sent before comes first.
-            session.in_flight = session.window
+            self._session.in_flight = self._session.window
             self._read()
             return False
         return True

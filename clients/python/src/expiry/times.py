@@ -14,6 +14,8 @@ REALTIME, MONOTONIC, BOOTTIME = time.CLOCK_REALTIME, time.CLOCK_MONOTONIC, \
     time.CLOCK_BOOTTIME
 CLOCKS = REALTIME, MONOTONIC, BOOTTIME
 
+MOST_SECONDS = NEVER // 10**9
+
 EPOCH = datetime(1970, 1, 1, tzinfo=timezone.utc)
 MICROSECOND = timedelta(microseconds=1)
 
@@ -66,6 +68,10 @@ def period_ms(period: Span | None) -> int:
 def deadline_of(ttl: Span | None, at: Instant | None, clock: int) -> tuple[int, bool]:
     """Returns nanoseconds, and whether they count from now."""
     if at is None:
+        # What most programs give, without another call.
+        if isinstance(ttl, int) and not isinstance(ttl, bool) and \
+                0 <= ttl <= MOST_SECONDS:
+            return ttl * 10**9, True
         if ttl is None:
             raise TypeError("ttl or at is needed")
         return span_ns(ttl), True
