@@ -1,10 +1,14 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The clients of other languages beside libexpiry: processor time of the client for each
 operation, in rounds that alternate, beside pipelined ZADD and ZREM of the same language.
-Then each aim, its value, and whether it is met."""
+Then each aim, its value, and whether it is met.
 
-import importlib.util
+libexpiry is measured directly before and after each of the others, and their ratio is
+formed there. All run on one processor: where the scheduler wakes the server, on this
+processor or on another one, makes more of a difference than the client."""
+
 import json
+import os
 import statistics
 import subprocess
 import sys
@@ -52,8 +56,11 @@ AIMS = [
 ]
 
 
+BASE = "C blocking"
+
+
 def options(parser):
-    parser.add_argument("--rounds", type=int, default=7)
+    parser.add_argument("--rounds", type=int, default=15)
 
 
 class Client:
@@ -80,6 +87,9 @@ class Client:
 PROGRAMS = {"C": "build/bench/daemon/client-c", "Go": "build/clients/bench-go",
             "go-redis": "build/clients/bench-go-redis", "Rust": "build/clients/bench-rust",
             "tokio": "build/clients/bench-rust-tokio"}
+HOW = {"go-redis": "PEERS=1, with the network",
+       "tokio": "packages cargo, librust-tokio-dev and librust-futures-core-dev"}
+MODULES = "redis", "uvloop"     # of Python, and what they are measured for
 
 
 def compiled(sockets):
@@ -90,43 +100,90 @@ def compiled(sockets):
         if program.exists():
             clients.append(Client(language, program, *sockets))
         else:
-            say("without %s: it is not built" % language)
+            say("without %s: it is not built (%s)"
+                % (language, HOW.get(language, "its compiler is missing")))
     return clients
 
 
-def has_module(name):
-    return importlib.util.find_spec(name) is not None
+def modules_of(python):
+    """Returns those of MODULES that this Python has."""
+    code = "import importlib.util as u, sys; print(*filter(u.find_spec, sys.argv[1:]))"
+    done = subprocess.run([python, "-c", code, *MODULES], stdout=subprocess.PIPE, text=True,
+                          check=False)
+    return set(done.stdout.split())
 
 
-def orders_of(client, has_redis):
-    orders = ORDERS[client.language]
-    if client.language == "Python" and has_module("uvloop"):
-        orders = orders + UVLOOP
-    return [order for order in orders if has_redis or not order[0].startswith("redis")]
+def choose_python():
+    """Returns a Python and its modules: this one, or the system's if that has more."""
+    pythons = [sys.executable]
+    if os.access("/usr/bin/python3", os.X_OK):
+        pythons.append("/usr/bin/python3")
+    modules = {python: modules_of(python) for python in pythons}
+    best = max(pythons, key=lambda python: len(modules[python]))
+    for name in MODULES:
+        if name not in modules[best]:
+            say("without %s: %s has no such module (package python3-%s)" % (name, best, name))
+    return best, modules[best]
 
 
 def redis_socket(folder):
-    """Returns the socket of a Redis, None without it or redis-py."""
+    """Returns the socket of a Redis, None without it."""
     try:
-        import redis            # noqa: F401
         return Server("redis zset", folder).socket
-    except (ImportError, Missing) as reason:
+    except Missing as reason:
         say("without Redis: %s" % reason)
         return None
 
 
+def orders_of(client, modules, redis):
+    """Returns what is measured of a client: pairs of style and op."""
+    orders = ORDERS[client.language]
+    if client.language == "Python":
+        if "uvloop" in modules:
+            orders = orders + UVLOOP
+        if "redis" not in modules:
+            redis = None
+    return [order for order in orders if redis or not order[0].startswith("redis")]
+
+
+def one_round(base, others):
+    """Measures each once, and libexpiry before and after each of the same op: the mean of
+    both is the row's "beside". @others: by op, pairs of a client and a style"""
+    rows = []
+    for op, clients in others.items():
+        has_base = ("blocking", op) in ORDERS["C"]
+        before = has_base and base.measure("blocking", op)
+        for client, style in clients:
+            row = client.measure(style, op)
+            if has_base:
+                after = base.measure("blocking", op)
+                row["beside"] = {what: (before[what] + after[what]) / 2
+                                 for what in ("ns", "p50")}
+                rows.append(before)
+                before = after
+            rows.append(row)
+        if has_base:
+            rows.append(before)
+    return rows
+
+
 def measure(options, folder):
+    os.sched_setaffinity(0, [max(os.sched_getaffinity(0))])
     server = Server("expiryd", folder)
     redis = redis_socket(folder)
     sockets = [server.socket, *([redis] if redis else [])]
-    clients = compiled(sockets)
-    clients.append(Client("Python", sys.executable, ROOT / "bench/daemon/client-python.py",
+    base, *clients = compiled(sockets)
+    python, modules = choose_python()
+    clients.append(Client("Python", python, ROOT / "bench/daemon/client-python.py",
                           *sockets))
+    others = {}
+    for client in clients:
+        for style, op in orders_of(client, modules, redis):
+            others.setdefault(op, []).append((client, style))
     rows = []
     for _ in range(options.rounds):
-        for client in clients:
-            rows += [client.measure(*order) for order in orders_of(client, redis)]
-    for client in clients:
+        rows += one_round(base, others)
+    for client in base, *clients:
         client.close()
     return {"rows": rows, "rounds": options.rounds}
 
@@ -135,24 +192,41 @@ def name_of(client):
     return {"tokio tokio": "tokio", "go-redis redis": "go-redis"}.get(client, client)
 
 
+def ratios(rows, client, op, other, other_op, what):
+    """Returns the ratios of each round, of libexpiry by what was measured beside."""
+    here = [row for row in rows if (row["client"], row["op"]) == (client, op)]
+    if other == BASE:
+        return [row[what] / row["beside"][what] for row in here]
+    there = [row for row in rows if (row["client"], row["op"]) == (other, other_op)]
+    return [a[what] / b[what] for a, b in zip(here, there)]
+
+
 def show_aims(rows, known):
-    """Prints each aim beside its value. The spread is that of rounds."""
+    """Prints each aim beside its value. The spread is the middle half of the rounds."""
     lines = []
     for client, op, what, other, other_op, kind, aim in AIMS:
         if (client, op) not in known or other and (other, other_op) not in known:
             lines.append([client, op, what, other or "", "%g" % aim, "", "", "not measured"])
             continue
-        here = [row[what] for row in rows if (row["client"], row["op"]) == (client, op)]
-        there = [row[what] for row in rows if (row["client"], row["op"]) == (other, other_op)]
-        values = [a if not other else a / b if kind == "most" else b / a
-                  for a, b in zip(here, there or here)]
+        values = ratios(rows, client, op, other, other_op, what) if other else [
+            row[what] for row in rows if (row["client"], row["op"]) == (client, op)]
+        if kind == "less":
+            values = [1 / value for value in values]
         value = statistics.median(values)
         met = value <= aim if kind == "most" else value >= aim
         digits = "%.0f" if not other else "%.2f"
         lines.append([client, op, what, other or "", ("≤ %g" if kind == "most" else "≥ %g") % aim,
-                      digits % value, "%s to %s" % (digits % min(values), digits % max(values)),
+                      digits % value, "%s to %s" % tuple(digits % v for v in middle(values)),
                       "ok" if met else "MISSED"])
-    print(text(["client", "", "", "beside", "aim", "value", "least to most", ""], lines))
+    print(text(["client", "", "", "beside", "aim", "value", "middle half", ""], lines))
+
+
+def middle(values):
+    """Returns the quartiles: two."""
+    if len(values) < 2:
+        return values * 2
+    low, _, high = statistics.quantiles(values, n=4, method="inclusive")
+    return low, high
 
 
 def show(results):
@@ -160,16 +234,16 @@ def show(results):
     figures = Results(rows)
     print("Processor time of the client an operation, ns, median of %d rounds. single: one "
           "by one;\nbatch: of 512; tasks: 100 with one operation each; consume: expirations "
-          "one by one\n" % results["rounds"])
+          "one by one. to C: libexpiry\nis measured before and after each. All on one "
+          "processor\n" % results["rounds"])
     known = list(dict.fromkeys((row["client"], row["op"]) for row in rows))
-    base = {op: figures.where(client="C blocking", op=op).median("ns")
-            for client, op in known if client == "C blocking"}
     lines = []
     for client, op in sorted(known, key=lambda pair: pair[0]):
         here = figures.where(client=client, op=op)
         figure, p50 = here.figure("ns"), here.median("p50")
         lines.append([client, op, number(figure.median), figure.spread(number),
-                      "%.1f" % (figure.median / base[op]) if op in base else "",
+                      "%.2f" % statistics.median(ratios(rows, client, op, BASE, op, "ns"))
+                      if client != BASE and (BASE, op) in known else "",
                       number(p50 / 1000) if p50 else ""])
     print(text(["client", "", "ns", "least to most", "to C", "p50 us"], lines))
     print()
