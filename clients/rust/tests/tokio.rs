@@ -4,8 +4,10 @@
 
 #![cfg(feature = "tokio")]
 
-use expiry::tokio::{connect, Client};
-use expiry::{Arm, Options, Record};
+use expiry::tokio::{connect, Client, Driver, Due};
+use expiry::{Arm, Options, Record, Result};
+use futures_core::Stream;
+use std::future::Future;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command};
@@ -49,7 +51,7 @@ impl Drop for Daemon {
     }
 }
 
-fn on_threads(test: impl std::future::Future<Output = ()>) {
+fn on_threads(test: impl Future<Output = ()>) {
     let runtime = tokio::runtime::Builder::new_multi_thread()
         .worker_threads(2)
         .enable_all()
@@ -144,4 +146,30 @@ fn a_driver_that_is_dropped_ends_calls() {
         drop(driver);
         assert!(call.await.unwrap().is_err());
     });
+}
+
+/// The compiler says whether a type still is what programs rely on: nothing runs here.
+#[test]
+fn types_are_for_tasks_on_any_thread() {
+    fn is_shared<T: Clone + Send + Sync + 'static>() {}
+    fn is_spawned<T: Future<Output = Result<()>> + Send + 'static>() {}
+    fn is_stream<T: Stream<Item = Result<Record>> + Send + Unpin + 'static>() {}
+    fn is_sent<T: Send>(_: impl Fn(&'static Client) -> T) {}
+
+    is_shared::<Client>();
+    is_spawned::<Driver>();
+    is_stream::<Due>();
+    is_sent(|client| client.arm(1, Duration::ZERO, 0));
+    is_sent(|client| client.arm_with(Arm::after(1, Duration::ZERO)));
+    is_sent(|client| client.refresh(1, Duration::ZERO));
+    is_sent(|client| client.cancel(1));
+    is_sent(|client| client.query(1));
+    is_sent(|client| client.ack(1));
+    is_sent(|client| client.clear());
+    is_sent(|client| client.submit(Vec::new()));
+    is_sent(|client| client.scan(0, 1));
+    is_sent(|client| client.stat());
+    is_sent(|client| client.queues(0, 1));
+    is_sent(|client| client.drop_queue());
+    is_sent(|_| connect("q", Options::new()));
 }
