@@ -309,7 +309,7 @@ check-socket: $(SOCKET_NEEDS) ## the daemon as an independent client sees it
 
 # All of them.
 TRIES ?= 1000000
-check-disk-errors: $(SOCKET_NEEDS) ## each call about the journal's files fails in turn (half an hour), TRIES=N of each kind
+check-disk-errors: $(SOCKET_NEEDS) ## each call about the journal's files fails in turn (a quarter of an hour), TRIES=N of each kind
 	@EXPIRY_TEST_TRIES=$(TRIES) $(RUN_TESTS) --timeout 3600 tests/socket/test-disk-errors.py
 
 KILLS ?= 500
