@@ -119,7 +119,7 @@ static void fill_with_stale(struct subject *subject, uint32_t stale)
 
 /* A step to the first node may look at a page of nodes and their slots, and drop them
  * all. So it counts for many of the checks that a call makes: one delivery drops a page
- * of cancelled timers, and the 512 checks of the embedded engine four.
+ * of cancelled timers, and the 512 checks of the embedded engine at most four.
  */
 static void a_call_drops_few_pages_of_stale_nodes(void **state)
 {
