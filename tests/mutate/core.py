@@ -20,14 +20,15 @@ SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 CPU_SECONDS = 2         # least limit of a program
 CPU_TIMES = 4           # limit, as a multiple of the original's time
 MEMORY = 4 << 30
-SHIFT, SHIFT_HEAP = 6, 8
+SHIFT, SHIFT_HEAP = 6, 10
 
 # Arguments that make the programs quick and still thorough.
 ARGUMENTS = {"test-model": ["1", "60"]}
 
 # Programs that are likely to notice, by a part of the file's name, the first that fits;
 # the others run afterwards.
-HEAP = ["test-bheap-sweep", "test-bheap"]
+HEAP = ["test-bheap-order", "test-bheap-take", "test-bheap-steps", "test-bheap-sweep",
+        "test-bheap"]
 FIRST = {
     "index": ["test-index", "test-index-faults"],
     "siphash": ["test-siphash"],
