@@ -12,7 +12,8 @@ VM_RUN_COMMAND ?= env EXPIRY_ENGINE=kernel demo/main-job
 VM_PROGRAMS = all module device-tests $(LIB_PROGRAMS) $(B)/demo/storm \
 	$(CALLS) $(B)/slow/expiryd
 
-.PHONY: vm-run check-vm check-memory check-hibernation check-vm-harness device-tests vm-programs
+.PHONY: vm-run check-vm check-memory check-hibernation check-vm-harness check-module-faults \
+	device-tests vm-programs
 
 vm-run: all module $(B)/demo/storm ## the main job with the real module, in a VM
 	@$(VM_RUN) --time 900 --silence 300 --memory 2048 -- $(VM_RUN_COMMAND)
@@ -54,6 +55,9 @@ check-hibernation: ## timers in an image of the machine and in the swap around i
 
 check-vm-harness: ## what goes wrong in a VM is noticed (2 to 4 minutes)
 	@$(RUN_TESTS) --timeout 900 tests/vm/selftest
+
+check-module-faults: device-tests ## are the defects of a review noticed when they are planted again? (half an hour)
+	@tests/vm/faults $(FAULTS)
 
 # The kselftests, on the harness from the kernel's own sources.
 device-tests:

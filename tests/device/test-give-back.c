@@ -1,0 +1,86 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * After mass cancellation a queue gives its memory back to the machine, though timers
+ * are left. tests/core/test-give-back.c has the orders of the cancels.
+ */
+#include "device.h"
+
+#define TIMERS		40000U
+#define LEFT		100U	/* one in a hundred stays */
+#define BATCH		1000U
+
+FIXTURE(cancelled) {
+	struct expiry_record batch[BATCH];
+	__u64 ids[TIMERS];
+	int fd;
+};
+
+FIXTURE_VARIANT(cancelled) {
+	__u32 mode;
+};
+
+FIXTURE_VARIANT_ADD(cancelled, plain) { .mode = 0 };
+FIXTURE_VARIANT_ADD(cancelled, keyed) { .mode = EXPIRY_MODE_KEYED };
+
+FIXTURE_SETUP(cancelled)
+{
+	self->fd = queue_new(variant->mode);
+	ASSERT_LE(0, self->fd);
+}
+
+FIXTURE_TEARDOWN(cancelled)
+{
+	close(self->fd);
+}
+
+static __u64 resident(int fd)
+{
+	struct expiry_stat stat;
+
+	return queue_stat(fd, &stat) ? ~0ULL : stat.pages_resident;
+}
+
+TEST_F(cancelled, timers_give_their_pages_back)
+{
+	__u64 before, after = 0;
+	__u32 i, n = 0;
+	int ms;
+
+	for (i = 0; i < TIMERS; i++) {
+		self->batch[n] = arm_in(HOUR_NS + i * NSEC_PER_MSEC, i);
+		self->batch[n].id = variant->mode ? 1 + i : 0;
+		if (++n < BATCH)
+			continue;
+		ASSERT_EQ(BATCH, submit(self->fd, self->batch, BATCH));
+		for (n = 0; n < BATCH; n++)
+			self->ids[i + 1 - BATCH + n] = self->batch[n].id;
+		n = 0;
+	}
+	ASSERT_EQ(TIMERS, queue_armed(self->fd));
+	before = resident(self->fd);
+
+	/* The last one of each hundred stays, so none of the first pages is free. */
+	for (i = 0; i < TIMERS; i++) {
+		if (i % LEFT == LEFT - 1)
+			continue;
+		self->batch[n++] = ask(EXPIRY_OP_CANCEL, self->ids[i]);
+		if (n < LEFT - 1)
+			continue;
+		ASSERT_EQ(n, submit(self->fd, self->batch, n));
+		n = 0;
+	}
+	EXPECT_EQ(TIMERS / LEFT, queue_armed(self->fd));
+
+	/* A work item frees them a moment later. */
+	for (ms = 0; ms < WAIT_MS; ms += 50) {
+		after = resident(self->fd);
+		if (after <= before / 10)
+			break;
+		sleep_ms(50);
+	}
+	EXPECT_GE(before / 10, after);
+	TH_LOG("%llu pages before, %llu after", before, after);
+	EXPECT_EQ(TIMERS / LEFT, queue_armed(self->fd));
+}
+
+TEST_HARNESS_MAIN
