@@ -10,8 +10,8 @@
 #
 # KERNELS: of Debian's sources for these (tests/vm/build-kernel); else of those of
 # the kernel that the module is built for.
-# CHECKERS: of the kernel with two processors. debug: KASAN, UBSAN and failing
-# allocations. kcsan: data races.
+# CHECKERS: of the kernels with two processors, one or more. debug: KASAN, UBSAN and
+# failing allocations. kcsan: data races. rt: PREEMPT_RT, which takes KERNELS from 6.12 on.
 # PROGRAMS: of the device's tests those alone.
 
 CHECKERS ?= debug
@@ -61,16 +61,16 @@ debug-kernel = for series in $(2); do \
 		checked="$$checked $(1) $$kernel"; \
 	done
 debug-uml = $(call debug-kernel,--uml,$(DEBUG_SERIES),tests/uml/machine.config tests/uml/debug.config,um)
-debug-vm = $(call debug-kernel,--x86,$(DEBUG_SERIES),$(VM_CONFIGS) tests/vm/$(CHECKERS).config)
+debug-vm = $(foreach checkers,$(CHECKERS),$(call debug-kernel,--x86,$(DEBUG_SERIES),$(VM_CONFIGS) tests/vm/$(checkers).config);)
 
 check-debug: check-debug-programs ## the module's tests under KASAN, UBSAN, lockdep, kmemleak (minutes); KERNELS='6.12 7.2'
-	@$(debug-uml); $(debug-vm); tests/vm/debug-check $$checked --suites '$(SUITES)'
+	@$(debug-uml); $(debug-vm) tests/vm/debug-check $$checked --suites '$(SUITES)'
 
 check-debug-uml: check-debug-programs ## the part of check-debug in User Mode Linux; KERNELS='6.12 7.2'
 	@$(debug-uml); tests/vm/debug-check $$checked --suites '$(SUITES)'
 
-check-debug-vm: device-tests ## the part of check-debug on two processors; CHECKERS=kcsan
-	@$(debug-vm); tests/vm/debug-check $$checked --programs '$(PROGRAMS)'
+check-debug-vm: device-tests ## the part of check-debug on two processors; CHECKERS='debug kcsan'
+	@$(debug-vm) tests/vm/debug-check $$checked --programs '$(PROGRAMS)'
 
 check-debug-programs: $(filter-out module,$(VM_PROGRAMS))
 
