@@ -137,22 +137,36 @@ static void thread_commit(struct journal_runner *runner,
 	thread_add(&helper_of(runner)->commits, &write->job);
 }
 
-static void commit_written(struct loop_op *op, int result, uint32_t flags)
+static void commit_done(struct helper *helper, int result)
 {
-	struct helper *helper = container_of(op, struct helper, written);
 	struct journal_write *write = helper->commit;
 
-	(void)flags;
 	helper->commit = NULL;
-	if (result >= 0)
-		result = (uint32_t)result == write->len ? 0 : -EIO;
 	write->result = result;
 	write->job.done(&write->job);
 }
 
-/* A write that flushes (RWF_DSYNC) needs no second request. A direct one needs no thread
- * of io_uring either: the kernel's workers flush when the device has the data. One
- * through the page cache may flush within the submission, so a thread carries it out.
+static void commit_written(struct loop_op *op, int result, uint32_t flags)
+{
+	struct helper *helper = container_of(op, struct helper, written);
+
+	(void)flags;
+	if (result >= 0)
+		result = (uint32_t)result == helper->commit->len ? 0 : -EIO;
+	commit_done(helper, result);
+}
+
+static void commit_synced(struct loop_op *op, int result, uint32_t flags)
+{
+	struct helper *helper = container_of(op, struct helper, synced);
+
+	(void)flags;
+	commit_done(helper, result < 0 ? result : 0);
+}
+
+/* Starts both requests in one submission: the second one waits in the kernel. Either
+ * completes, not both: the write posts no CQE unless it fails or is short, and then the
+ * sync posts none. So the loop does not wake up between them.
  */
 static void ring_commit(struct journal_runner *runner,
 			struct journal_write *write)
@@ -162,14 +176,15 @@ static void ring_commit(struct journal_runner *runner,
 
 	assert(!helper->commit && write->len);
 	helper->commit = write;
+	loop_reserve(helper->loop, 2);
 	sqe = loop_sqe(helper->loop, &helper->written);
 	io_uring_prep_write(sqe, write->fd, write->data, write->len,
 			    write->offset);
 	if (!write->sync)
 		return;
-	sqe->rw_flags = RWF_DSYNC;
-	if (!write->disk->direct)
-		sqe->flags |= IOSQE_ASYNC;
+	sqe->flags |= IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS;
+	sqe = loop_sqe(helper->loop, &helper->synced);
+	io_uring_prep_fsync(sqe, write->fd, IORING_FSYNC_DATASYNC);
 }
 
 /* --------------------------------------------------------------- beginning */
@@ -185,6 +200,7 @@ int helper_init(struct helper *helper, struct loop *loop)
 		.loop = loop,
 		.woken.done = helper_woken,
 		.written.done = commit_written,
+		.synced.done = commit_synced,
 	};
 	pthread_mutex_init(&helper->lock, NULL);
 	helper->fd = eventfd(0, EFD_CLOEXEC);

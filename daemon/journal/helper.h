@@ -1,8 +1,8 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The daemon's runner: a thread for jobs, which wakes the loop by an eventfd. On
- * io_uring a commit is one write that flushes, in the loop's ring; on epoll a second
- * thread carries it out, so that the loop never waits for the disk.
+ * io_uring a commit is a write with a linked fdatasync in the loop's ring; on epoll
+ * a second thread carries it out, so that the loop never waits for the disk.
  */
 #ifndef DAEMON_JOURNAL_HELPER_H
 #define DAEMON_JOURNAL_HELPER_H
@@ -36,7 +36,7 @@ struct helper_thread {
  * @done: jobs that were run
  * @fd: the eventfd; -1 = none
  * @woken: the read of @count from it
- * @commit: in progress in the ring, until @written completes
+ * @commit: in progress in the ring: @written completes it, or @synced
  */
 struct helper {
 	struct journal_runner runner;
@@ -50,6 +50,7 @@ struct helper {
 	uint64_t count;
 	struct journal_write *commit;
 	struct loop_op written;
+	struct loop_op synced;
 };
 
 /* Starts the threads. Returns 0 or -errno. */

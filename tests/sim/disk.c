@@ -134,21 +134,12 @@ static const struct disk_ops calls = {
 	.list = on_list,
 };
 
-bool disk_is_direct(void)
-{
-	return sim.seed & 1;
-}
-
 int __wrap_journal_directory_open(struct journal_directory *directory,
 				  const char *path)
 {
 	(void)path;
 	*directory = (struct journal_directory) {
-		.disk = {
-			.ops = &calls,
-			.align = SECTOR,
-			.direct = disk_is_direct(),
-		},
+		.disk = { .ops = &calls, .align = SECTOR },
 		.fd = DISK_FD,
 	};
 	return 0;

@@ -210,21 +210,39 @@ static void do_read(struct ring *r, struct op *op)
 
 /* ------------------------------------------------------------------- the disk */
 
-/* Writes, and flushes as a step of its own: the daemon goes on between the two. */
+static struct op *op_after(struct ring *r, const struct op *write)
+{
+	struct op *op;
+
+	for_each_op(op, r)
+		if (op->after == write)
+			return op;
+	return NULL;
+}
+
+/* Writes. A failed or partial write cancels the sync behind it. If it would have been
+ * silent otherwise, the sync is now.
+ */
 static void do_write(struct ring *r, struct op *op)
 {
+	struct op *sync = op_after(r, op);
+	int result;
+
 	if (sum_of(op) != op->sum)
 		sim_fail("memory changed while it is being written");
-	if (!op->is_written) {
-		op->written = disk_write(op->sqe.fd, op->iov[0].iov_base,
-					 op->iov[0].iov_len, op->sqe.off);
-		op->is_written = true;
-		if (op->sqe.rw_flags == RWF_DSYNC && op->written >= 0)
-			return;
+	result = disk_write(op->sqe.fd, op->iov[0].iov_base,
+			    op->iov[0].iov_len, op->sqe.off);
+	if (sync)
+		sync->after = NULL;
+	if (sync && result < (int)op->iov[0].iov_len) {
+		sync->sqe.flags |= op->sqe.flags & IOSQE_CQE_SKIP_SUCCESS;
+		op->sqe.flags &= ~IOSQE_CQE_SKIP_SUCCESS;
+		op_done(r, op, result, 0);
+		op_done(r, sync, sync->sqe.flags & IOSQE_CQE_SKIP_SUCCESS ?
+				 0 : -ECANCELED, 0);
 	} else {
-		op->flushed = disk_sync(op->sqe.fd);
+		op_done(r, op, result, 0);
 	}
-	op_done(r, op, op->flushed < 0 ? op->flushed : op->written, 0);
 }
 
 /* ------------------------------------------------------------------- timeouts */
@@ -339,13 +357,13 @@ void op_issue(struct ring *r, const struct io_uring_sqe *sqe)
 		do_send(r, op);
 		break;
 	case IORING_OP_WRITE:
-		if (sqe->rw_flags == RWF_DSYNC &&
-		    !(sqe->flags & IOSQE_ASYNC) && !disk_is_direct())
-			sim_fail("the submission waits for the disk");
 		op->iov[0].iov_base = (void *)(uintptr_t)sqe->addr;
 		op->iov[0].iov_len = sqe->len;
 		op->nr_iov = 1;
 		op->sum = sum_of(op);
+		break;
+	case IORING_OP_FSYNC:
+		op->after = last;
 		break;
 	case IORING_OP_ACCEPT:
 	case IORING_OP_POLL_ADD:
@@ -388,6 +406,8 @@ bool op_is_ready(const struct op *op)
 		return op->due_ns <= sim_now(op->clock_id);
 	case IORING_OP_WRITE:
 		return true;
+	case IORING_OP_FSYNC:
+		return !op->after;
 	default:
 		return file_is_readable(op->sqe.fd);
 	}
@@ -413,6 +433,9 @@ void op_complete(struct ring *r, struct op *op)
 		break;
 	case IORING_OP_WRITE:
 		do_write(r, op);
+		break;
+	case IORING_OP_FSYNC:
+		op_done(r, op, disk_sync(op->sqe.fd), 0);
 		break;
 	case IORING_OP_POLL_ADD:
 		op_done(r, op, 1, 0);

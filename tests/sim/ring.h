@@ -12,20 +12,18 @@
 /**
  * struct op - a request under way
  * @limits: a link timeout: what it limits
+ * @after: a sync: the write before it
  * @iov: what is sent, @nr_iov pieces with the sum @sum
- * @is_written: a write whose result is @written waits for its flush, of result @flushed
  * @due_ns: of a timeout, on @clock_id
  */
 struct op {
 	struct list all;
 	struct io_uring_sqe sqe;
 	struct op *limits;
+	struct op *after;
 	struct iovec iov[16];
 	uint32_t nr_iov;
 	uint64_t sum;
-	bool is_written;
-	int written;
-	int flushed;
 	uint64_t due_ns;
 	uint32_t clock_id;
 };

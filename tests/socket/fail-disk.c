@@ -5,7 +5,8 @@
  *
  * A commit on io_uring does not pass the C library. It is changed before it is
  * submitted: into a write to /dev/full, which has no space, or to address 0 of
- * /proc/self/mem, which is an I/O error. So the kernel itself answers with the error.
+ * /proc/self/mem, which is an I/O error. So the kernel itself answers with the error,
+ * and severs the link to the request behind it.
  */
 #include <dlfcn.h>
 #include <errno.h>
@@ -174,23 +175,25 @@ int unlinkat(int folder, const char *name, int flags)
 
 /* ----------------------------------------------------------------------- ring */
 
-/* Writes the first @len bytes of what a request would have written, and makes it one
- * that fails with @error, or with EIO.
+/* Changes a request into one that fails with @error. One that is cut short fails after
+ * its first half.
  */
-static void spoil(struct io_uring_sqe *sqe, uint32_t len, int error)
+static void spoil(struct io_uring_sqe *sqe, int error)
 {
 	static const char byte;
+	uint8_t flags = sqe->flags;
 	uint64_t data = sqe->user_data;
 
-	if (len)
-		(void)!real_pwrite(sqe->fd, (void *)(uintptr_t)sqe->addr, len,
-				   sqe->off);
+	/* The kernel must know it for short, to sever the link. */
+	if (!error && sqe->opcode == IORING_OP_WRITE && sqe->len > ALIGN)
+		(void)!real_pwrite(sqe->fd, (void *)(uintptr_t)sqe->addr,
+				   sqe->len / 2 / ALIGN * ALIGN, sqe->off);
 	io_uring_prep_write(sqe, error == ENOSPC ? full_fd : fault_fd, &byte, 1,
 			    0);
+	sqe->flags = flags;
 	sqe->user_data = data;
 }
 
-/* A write may fail, be cut short, or fail to flush what it has written. */
 static void look(struct io_uring *ring)
 {
 	struct io_uring_sq *sq = &ring->sq;
@@ -200,17 +203,13 @@ static void look(struct io_uring *ring)
 	for (i = sq->sqe_head; i != sq->sqe_tail; i++) {
 		struct io_uring_sqe *sqe = &sq->sqes[i & sq->ring_mask];
 
-		if (!is_file(sqe->fd) || sqe->opcode != IORING_OP_WRITE)
+		if (!is_file(sqe->fd) || (sqe->opcode != IORING_OP_WRITE &&
+					  sqe->opcode != IORING_OP_FSYNC))
 			continue;
-		error = fault_of(CALL_WRITE);
-		if (error >= 0) {
-			spoil(sqe, error ? 0 : sqe->len / 2 / ALIGN * ALIGN,
-			      error);
-			continue;
-		}
-		error = sqe->rw_flags & RWF_DSYNC ? fault_of(CALL_SYNC) : -1;
+		error = fault_of(sqe->opcode == IORING_OP_WRITE ? CALL_WRITE :
+								  CALL_SYNC);
 		if (error >= 0)
-			spoil(sqe, sqe->len, error);
+			spoil(sqe, error);
 	}
 }
 
