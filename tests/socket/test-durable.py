@@ -13,8 +13,9 @@ import time
 
 import tap
 from client import (ACK, ACKING, ARM, CANCEL, CLEAR, CONSUME, DROP, DURABLE, EXISTING,
-                    HOUR, KEYED, QUERY, QUEUES, REDELIVERED, REFRESH, RELATIVE, SCAN,
-                    SIZE, STAT, Connection, Record, arm, attach, error, pack, wait_for)
+                    HELLO, HOUR, KEYED, QUERY, QUEUES, REDELIVERED, REFRESH, RELATIVE,
+                    SCAN, SIZE, STAT, Connection, Record, arm, attach, error, hello, pack,
+                    wait_for)
 from daemon import PROGRAM, Daemon
 from durable import (FLAGS, MILLISECOND, Disk, kill, limit_writes, query, refused, rows,
                      without_signal)
@@ -325,11 +326,17 @@ def test_the_reserve_holds_over_starts_without_space():
     segment. Nothing is made, so a file that another program has may grow."""
     with small_disk("14m") as disk:
         with disk.daemon(threads=1) as daemon:
-            with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
-                assert connection.request(arm(1, id=1 << 40)).status == 0
+            with Connection(daemon.path) as connection:
+                # With HELLO: the third segment that is made finds the disk full.
+                ids = [1 << 40] + list(range(1 << 20, (1 << 20) + 50))
+                connection.send(hello("queue", FLAGS | CONSUME), *(
+                    arm(HOUR if number < 1 << 40 else 1, id=number) for number in ids))
+                assert connection.reply().op == HELLO
+                for number in ids:
+                    assert not connection.reply().status, number
                 connection.credit(1)
                 assert connection.expiration().id == 1 << 40
-                armed = full(connection)
+                armed = full(connection) | set(ids[1:])
             kill(daemon)
         with open(os.path.join(disk.folder, "other"), "wb", buffering=0) as file:
             try:
