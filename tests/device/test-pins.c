@@ -176,7 +176,8 @@ TEST_F(pins, stay_where_the_use_is)
 		record = ask(EXPIRY_OP_QUERY, 7);
 		ASSERT_EQ(0, request(fd, &record));
 		left = pinned_pages(fd);
-		if (left <= HOT_MAX)
+		/* None, if the machine stood still between the two calls. */
+		if (left && left <= HOT_MAX)
 			break;
 		sleep_ms(20);
 	}
