@@ -82,6 +82,7 @@ endef
 UTIL := daemon/util
 $(eval $(call unit_program,daemon/test-alarm,daemon/engine/alarm.c))
 $(eval $(call unit_program,daemon/test-arena,daemon/engine/arena.c))
+$(eval $(call unit_program,daemon/test-commit-way,daemon/journal/commit-way.c))
 $(eval $(call unit_program,daemon/test-crc32c,daemon/journal/crc32c.c))
 $(eval $(call unit_program,daemon/test-crowded,daemon/queue/crowded.c))
 $(eval $(call unit_program,daemon/test-defaults,$(UTIL)/config.c $(UTIL)/key-file.c \

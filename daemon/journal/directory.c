@@ -46,7 +46,7 @@ static int real_open(struct disk *disk, const char *name, enum disk_how how)
 		flags |= O_CREAT | O_EXCL;
 	}
 	flags |= how == DISK_READ ? O_RDONLY : O_RDWR;
-	if (how != DISK_READ && directory->direct)
+	if (how != DISK_READ && directory->disk.direct)
 		flags |= O_DIRECT;
 	fd = openat(directory->fd, name, flags, FILE_MODE);
 	if (fd < 0)
@@ -188,7 +188,7 @@ static void set_align(struct journal_directory *directory, int fd)
 		return;
 	align = stx.stx_dio_offset_align;
 	if (!align || align > DISK_ALIGN_MAX || align & (align - 1))
-		directory->direct = false;
+		directory->disk.direct = false;
 	else
 		directory->disk.align = align < 512 ? 512 : align;
 #else
@@ -206,7 +206,7 @@ static void probe_direct(struct journal_directory *directory)
 			O_TMPFILE | O_RDWR | O_DIRECT | O_CLOEXEC, FILE_MODE);
 
 	directory->disk.align = DISK_ALIGN_MAX;
-	directory->direct = fd >= 0;
+	directory->disk.direct = fd >= 0;
 	if (fd < 0)
 		return;
 	set_align(directory, fd);

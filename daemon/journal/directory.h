@@ -11,13 +11,11 @@
  * struct journal_directory - an open directory
  * @disk: its operations
  * @fd: the directory, locked; -1 = closed
- * @direct: files are written without the page cache (const)
  * @why: text for the error of journal_directory_open()
  */
 struct journal_directory {
 	struct disk disk;
 	int fd;
-	bool direct;
 	const char *why;
 };
 

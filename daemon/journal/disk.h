@@ -9,6 +9,7 @@
 #ifndef DAEMON_DISK_H
 #define DAEMON_DISK_H
 
+#include <stdbool.h>
 #include <stddef.h>
 #include <stdint.h>
 #include <sys/types.h>
@@ -61,10 +62,12 @@ struct disk_ops {
  * struct disk - embedded in the disk's own
  * @ops: const
  * @align: unit of writes, a power of two from 512 to DISK_ALIGN_MAX (const)
+ * @direct: files are written without the page cache (const)
  */
 struct disk {
 	const struct disk_ops *ops;
 	uint32_t align;
+	bool direct;
 };
 
 #define DISK_ALIGN_MAX	4096U

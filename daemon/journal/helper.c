@@ -137,11 +137,23 @@ static void thread_commit(struct journal_runner *runner,
 	thread_add(&helper_of(runner)->commits, &write->job);
 }
 
+/* Returns whether one write can flush without a thread: one through the page cache may
+ * wait for the disk within the submission.
+ */
+static bool has_ways(const struct journal_write *write)
+{
+	return write->sync && write->disk->direct;
+}
+
 static void commit_done(struct helper *helper, int result)
 {
 	struct journal_write *write = helper->commit;
 
 	helper->commit = NULL;
+	if (!result && has_ways(write))
+		commit_way_took(&helper->way,
+				loop_now_exactly(CLOCK_MONOTONIC) -
+					helper->begun_ns);
 	write->result = result;
 	write->job.done(&write->job);
 }
@@ -164,9 +176,9 @@ static void commit_synced(struct loop_op *op, int result, uint32_t flags)
 	commit_done(helper, result < 0 ? result : 0);
 }
 
-/* Starts both requests in one submission: the second one waits in the kernel. Either
- * completes, not both: the write posts no CQE unless it fails or is short, and then the
- * sync posts none. So the loop does not wake up between them.
+/* Starts one write, or a write and a sync in one submission: the second one waits in the
+ * kernel. Either of these completes, not both: the write posts no CQE unless it fails or
+ * is short, and then the sync posts none. So the loop does not wake up between them.
  */
 static void ring_commit(struct journal_runner *runner,
 			struct journal_write *write)
@@ -182,6 +194,13 @@ static void ring_commit(struct journal_runner *runner,
 			    write->offset);
 	if (!write->sync)
 		return;
+	if (has_ways(write)) {
+		helper->begun_ns = loop_now_exactly(CLOCK_MONOTONIC);
+		if (!commit_way_is_linked(&helper->way)) {
+			sqe->rw_flags = RWF_DSYNC;
+			return;
+		}
+	}
 	sqe->flags |= IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS;
 	sqe = loop_sqe(helper->loop, &helper->synced);
 	io_uring_prep_fsync(sqe, write->fd, IORING_FSYNC_DATASYNC);

@@ -1,8 +1,9 @@
 /* SPDX-License-Identifier: LGPL-2.1-or-later */
 /*
  * The daemon's runner: a thread for jobs, which wakes the loop by an eventfd. On
- * io_uring a commit is a write with a linked fdatasync in the loop's ring; on epoll
- * a second thread carries it out, so that the loop never waits for the disk.
+ * io_uring a commit is a write that flushes, or a write with a linked fdatasync, in the
+ * loop's ring (commit-way.h); on epoll a second thread carries it out, so that the loop
+ * never waits for the disk.
  */
 #ifndef DAEMON_JOURNAL_HELPER_H
 #define DAEMON_JOURNAL_HELPER_H
@@ -11,6 +12,7 @@
 #include <stdbool.h>
 #include <stdint.h>
 
+#include "daemon/journal/commit-way.h"
 #include "daemon/journal/runner.h"
 #include "daemon/loop/loop.h"
 
@@ -36,7 +38,7 @@ struct helper_thread {
  * @done: jobs that were run
  * @fd: the eventfd; -1 = none
  * @woken: the read of @count from it
- * @commit: in progress in the ring: @written completes it, or @synced
+ * @commit: in progress in the ring since @begun_ns: @written completes it, or @synced
  */
 struct helper {
 	struct journal_runner runner;
@@ -51,6 +53,8 @@ struct helper {
 	struct journal_write *commit;
 	struct loop_op written;
 	struct loop_op synced;
+	struct commit_way way;
+	uint64_t begun_ns;
 };
 
 /* Starts the threads. Returns 0 or -errno. */

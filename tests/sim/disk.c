@@ -10,6 +10,7 @@
 #include <string.h>
 
 #include "daemon/journal/checkpoint.h"
+#include "daemon/journal/commit-way.h"
 #include "daemon/journal/directory.h"
 #include "daemon/journal/journal.h"
 #include "tests/sim/file.h"
@@ -134,12 +135,21 @@ static const struct disk_ops calls = {
 	.list = on_list,
 };
 
+bool disk_is_direct(void)
+{
+	return sim.seed & 1;
+}
+
 int __wrap_journal_directory_open(struct journal_directory *directory,
 				  const char *path)
 {
 	(void)path;
 	*directory = (struct journal_directory) {
-		.disk = { .ops = &calls, .align = SECTOR },
+		.disk = {
+			.ops = &calls,
+			.align = SECTOR,
+			.direct = disk_is_direct(),
+		},
 		.fd = DISK_FD,
 	};
 	return 0;
@@ -151,6 +161,13 @@ void __wrap_journal_directory_close(struct journal_directory *directory)
 }
 
 /* ------------------------------------------------------------------- the ring */
+
+/* Commits are few in a run: each takes one of both ways. */
+bool __wrap_commit_way_is_linked(struct commit_way *way)
+{
+	(void)way;
+	return rng_hits(&sim.kernel, 500);
+}
 
 int disk_write(int fd, const void *data, uint32_t len, uint64_t offset)
 {

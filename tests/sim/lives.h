@@ -36,6 +36,8 @@ void disk_heal(void);
 /* Carries out a request of the ring. Return as the opcodes do. */
 int disk_write(int fd, const void *data, uint32_t len, uint64_t offset);
 int disk_sync(int fd);
+/* Returns whether the ring may write it without a thread: the seed says. */
+bool disk_is_direct(void);
 /* Writes at the crash, or does not. */
 void disk_write_late(int fd, const void *data, uint32_t len, uint64_t offset);
 /* Returns whether an operation has failed in this run. */

@@ -221,17 +221,27 @@ static struct op *op_after(struct ring *r, const struct op *write)
 }
 
 /* Writes. A failed or partial write cancels the sync behind it. If it would have been
- * silent otherwise, the sync is now.
+ * silent otherwise, the sync is now. One that flushes by itself does so in a step of its
+ * own: the daemon goes on between the two.
  */
 static void do_write(struct ring *r, struct op *op)
 {
 	struct op *sync = op_after(r, op);
 	int result;
 
+	if (op->is_written) {
+		result = disk_sync(op->sqe.fd);
+		op_done(r, op, result ? result : (int)op->iov[0].iov_len, 0);
+		return;
+	}
 	if (sum_of(op) != op->sum)
 		sim_fail("memory changed while it is being written");
 	result = disk_write(op->sqe.fd, op->iov[0].iov_base,
 			    op->iov[0].iov_len, op->sqe.off);
+	op->is_written = op->sqe.rw_flags == RWF_DSYNC &&
+			 result == (int)op->iov[0].iov_len;
+	if (op->is_written)
+		return;
 	if (sync)
 		sync->after = NULL;
 	if (sync && result < (int)op->iov[0].iov_len) {
@@ -357,6 +367,8 @@ void op_issue(struct ring *r, const struct io_uring_sqe *sqe)
 		do_send(r, op);
 		break;
 	case IORING_OP_WRITE:
+		if (sqe->rw_flags == RWF_DSYNC && !disk_is_direct())
+			sim_fail("the submission waits for the disk");
 		op->iov[0].iov_base = (void *)(uintptr_t)sqe->addr;
 		op->iov[0].iov_len = sqe->len;
 		op->nr_iov = 1;

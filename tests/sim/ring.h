@@ -13,6 +13,7 @@
  * struct op - a request under way
  * @limits: a link timeout: what it limits
  * @after: a sync: the write before it
+ * @is_written: a write that flushes has no more to do than that
  * @iov: what is sent, @nr_iov pieces with the sum @sum
  * @due_ns: of a timeout, on @clock_id
  */
@@ -21,6 +22,7 @@ struct op {
 	struct io_uring_sqe sqe;
 	struct op *limits;
 	struct op *after;
+	bool is_written;
 	struct iovec iov[16];
 	uint32_t nr_iov;
 	uint64_t sum;

@@ -14,7 +14,7 @@ SIM_WRAPS := malloc calloc realloc aligned_alloc mmap malloc_trim \
 	poll accept4 socketpair eventfd signalfd timerfd_create timerfd_settime \
 	recv sendmsg socket connect fcntl epoll_create1 epoll_ctl \
 	open read pthread_mutex_lock journal_directory_open \
-	journal_directory_close journal_init checkpoint_init durable_make \
+	journal_directory_close journal_init commit_way_is_linked checkpoint_init durable_make \
 	durable_drop madvise sd_listen_fds_with_names sd_is_socket sd_watchdog_enabled fstat
 OBJCOPY ?= objcopy
 comma := ,

@@ -64,6 +64,8 @@ struct journal_directory;
 int __wrap_journal_directory_open(struct journal_directory *directory,
 				  const char *path);
 void __wrap_journal_directory_close(struct journal_directory *directory);
+struct commit_way;
+bool __wrap_commit_way_is_linked(struct commit_way *way);
 int __wrap_open(const char *path, int flags, ...);
 ssize_t __wrap_read(int fd, void *data, size_t len);
 int __wrap_clock_gettime(clockid_t clock_id, struct timespec *ts);

@@ -175,41 +175,61 @@ int unlinkat(int folder, const char *name, int flags)
 
 /* ----------------------------------------------------------------------- ring */
 
-/* Changes a request into one that fails with @error. One that is cut short fails after
- * its first half.
+/* Changes a request into one that fails with @error. A write has carried out its first
+ * @len bytes then.
  */
-static void spoil(struct io_uring_sqe *sqe, int error)
+static void spoil(struct io_uring_sqe *sqe, int error, uint32_t len)
 {
 	static const char byte;
 	uint8_t flags = sqe->flags;
 	uint64_t data = sqe->user_data;
 
+	if (len)
+		(void)!real_pwrite(sqe->fd, (void *)(uintptr_t)sqe->addr, len,
+				   sqe->off);
 	/* The kernel must know it for short, to sever the link. */
-	if (!error && sqe->opcode == IORING_OP_WRITE && sqe->len > ALIGN)
-		(void)!real_pwrite(sqe->fd, (void *)(uintptr_t)sqe->addr,
-				   sqe->len / 2 / ALIGN * ALIGN, sqe->off);
 	io_uring_prep_write(sqe, error == ENOSPC ? full_fd : fault_fd, &byte, 1,
 			    0);
 	sqe->flags = flags;
 	sqe->user_data = data;
 }
 
+/* A write may fail, or be cut short. A write that flushes may do so when all is written. */
+static void look_at_write(struct io_uring_sqe *sqe)
+{
+	int error = fault_of(CALL_WRITE);
+
+	if (error >= 0) {
+		spoil(sqe, error, error ? 0 : sqe->len / 2 / ALIGN * ALIGN);
+	} else if (sqe->rw_flags == RWF_DSYNC) {
+		error = fault_of(CALL_SYNC);
+		if (error >= 0)
+			spoil(sqe, error, sqe->len);
+	}
+}
+
+static void look_at_sync(struct io_uring_sqe *sqe)
+{
+	int error = fault_of(CALL_SYNC);
+
+	if (error >= 0)
+		spoil(sqe, error, 0);
+}
+
 static void look(struct io_uring *ring)
 {
 	struct io_uring_sq *sq = &ring->sq;
 	unsigned int i;
-	int error;
 
 	for (i = sq->sqe_head; i != sq->sqe_tail; i++) {
 		struct io_uring_sqe *sqe = &sq->sqes[i & sq->ring_mask];
 
-		if (!is_file(sqe->fd) || (sqe->opcode != IORING_OP_WRITE &&
-					  sqe->opcode != IORING_OP_FSYNC))
+		if (!is_file(sqe->fd))
 			continue;
-		error = fault_of(sqe->opcode == IORING_OP_WRITE ? CALL_WRITE :
-								  CALL_SYNC);
-		if (error >= 0)
-			spoil(sqe, error);
+		if (sqe->opcode == IORING_OP_WRITE)
+			look_at_write(sqe);
+		else if (sqe->opcode == IORING_OP_FSYNC)
+			look_at_sync(sqe);
 	}
 }
 
