@@ -57,7 +57,11 @@ int exchange_submit(struct expiry *h, struct expiry_record *records,
 	bool full;
 	int ret;
 
-	while (done < count) {
+	/* A reply that is here already answers none of these. */
+	if (stream_nr(&h->stream) && inbox_sort(h, NULL, 0) == 0 &&
+	    stream_nr(&h->stream))
+		break_handle(h, -EPROTO);
+	while (done < count && !h->error) {
 		ret = exchange_flush(h);
 		if (ret < 0)
 			break;
@@ -138,28 +142,37 @@ int exchange_send(struct expiry *h, const struct expiry_record *records,
 	return done ? (int)done : ret;
 }
 
-int exchange_next(struct expiry *h, struct expiry_record *replies,
-		  uint32_t max)
-{
-	int ret;
-
-	ret = inbox_sort(h, replies, max);
-	while (!ret)
-		ret = exchange_step(h, false, replies, max);
-	return ret;
-}
-
 int exchange_call(struct expiry *h, struct expiry_record *record)
 {
-	uint8_t op = record->op;
 	int ret;
 
 	ret = exchange_submit(h, record, 1);
-	if (ret < 0)
+	return ret < 0 ? ret : record->status;
+}
+
+/* Waits until a whole unit is in the buffer. 0 or the errno that broke the handle. */
+static int wait_for_unit(struct expiry *h)
+{
+	int ret = 0;
+
+	while (!stream_nr(&h->stream) && ret >= 0)
+		ret = stream_fill(&h->stream, true);
+	return ret < 0 ? break_handle(h, ret) : 0;
+}
+
+int exchange_next(struct expiry *h, struct expiry_record *reply)
+{
+	const struct expiry_record *unit;
+	int ret = wait_for_unit(h);
+
+	if (ret)
 		return ret;
-	if (record->op != op || record->status > 0)
+	unit = stream_units(&h->stream);
+	if (unit->op != reply->op || unit->status)
 		return break_handle(h, -EPROTO);
-	return record->status;
+	*reply = *unit;
+	stream_skip(&h->stream, 1);
+	return 0;
 }
 
 int exchange_body(struct expiry *h, void *to, size_t size, uint32_t units)
@@ -172,13 +185,10 @@ int exchange_body(struct expiry *h, void *to, size_t size, uint32_t units)
 	if (size)
 		memset(to, 0, size);
 	while (left) {
+		ret = wait_for_unit(h);
+		if (ret)
+			return ret;
 		nr = stream_nr(&h->stream);
-		if (!nr) {
-			ret = stream_fill(&h->stream, true);
-			if (ret < 0)
-				return break_handle(h, ret);
-			continue;
-		}
 		len = (size_t)nr * sizeof(struct expiry_record);
 		if (len > left)
 			len = left;

@@ -34,9 +34,10 @@ int exchange_submit(struct expiry *h, struct expiry_record *records,
  */
 int exchange_call(struct expiry *h, struct expiry_record *record);
 
-/* Waits for at least one more reply to a request that has several. */
-int exchange_next(struct expiry *h, struct expiry_record *replies,
-		  uint32_t max);
+/* Waits for one more reply to a request that has several, which replaces the one before.
+ * Nothing else may come between them. 0, or the errno that broke the connection.
+ */
+int exchange_next(struct expiry *h, struct expiry_record *reply);
 
 /* Receives @units raw units, the first @size bytes of them to @to. */
 int exchange_body(struct expiry *h, void *to, size_t size, uint32_t units);

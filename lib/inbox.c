@@ -5,11 +5,33 @@
 
 #include "inbox.h"
 
+/* Returns whether @reply answers @request. */
+static bool is_answer(const struct expiry *h, const struct expiry_record *reply,
+		      const struct expiry_record *request)
+{
+	if (reply->op != request->op || reply->status > 0)
+		return false;
+	/* The daemon's own requests get another number there, and so does a plain queue's ARM:
+	 * the new timer's.
+	 */
+	return reply->id == request->id || request->op >= EXPIRY_OP_HELLO ||
+	       (request->op == EXPIRY_OP_ARM && !(h->mode & EXPIRY_MODE_KEYED));
+}
+
+/* Returns whether a record may answer a posted request, whose record the handle did not keep.
+ */
+static bool may_answer(const struct expiry_record *reply)
+{
+	return reply->op < EXPIRY_OP_HELLO && reply->status <= 0;
+}
+
 /* Accounts for an event: 0 or -EPROTO. None comes before HELLO's reply, when there is no ring
- * yet; MISSED is an observer's.
+ * yet; MISSED is an observer's. A status would make it a reply.
  */
 static int event_account(struct expiry *h, const struct expiry_record *record)
 {
+	if (record->status)
+		return -EPROTO;
 	if (h->observe && h->inbox.records)
 		return 0;
 	if (!h->consume || !h->inbox.records || record->op == EXPIRY_OP_MISSED)
@@ -86,12 +108,16 @@ int inbox_sort(struct expiry *h, struct expiry_record *replies, uint32_t max)
 	for (i = 0; i < nr && (!max || found < max); i++, record++) {
 		if (is_event(record)) {
 			if (event_account(h, record))
-				return break_handle(h, -EPROTO);
+				goto broken;
 			event_keep(h, record);
 		} else if (h->awaited) {
+			if (!may_answer(record))
+				goto broken;
 			h->awaited--;
 			ring_put(&h->inbox, record);
 		} else if (max) {
+			if (!is_answer(h, record, &replies[found]))
+				goto broken;
 			replies[found++] = *record;
 		} else {
 			break;
@@ -99,6 +125,9 @@ int inbox_sort(struct expiry *h, struct expiry_record *replies, uint32_t max)
 	}
 	stream_skip(&h->stream, i);
 	return found;
+broken:
+	break_handle(h, -EPROTO);
+	return found ? (int)found : h->error;
 }
 
 int inbox_account(struct expiry *h, const struct expiry_record *records,
@@ -110,7 +139,7 @@ int inbox_account(struct expiry *h, const struct expiry_record *records,
 		if (is_event(&records[i])) {
 			if (event_account(h, &records[i]))
 				return -EPROTO;
-		} else if (h->awaited) {
+		} else if (h->awaited && may_answer(&records[i])) {
 			assert(h->awaited <= h->posted);
 			h->awaited--;
 			h->posted--;

@@ -14,9 +14,10 @@
 #include "internal.h"
 
 /*
- * Sorts the buffer until @max replies to the waiting call have gone to
- * @replies. Later bytes stay: they may be the body of the last one. With @max 0
- * sorts all that is no such reply. Returns the number of replies.
+ * Sorts the buffer until @max replies to the waiting call have taken the places of its
+ * requests in @replies. Later bytes stay: they may be the body of the last one. With @max 0
+ * sorts all that is no such reply. Returns the number of replies, or the errno that broke
+ * the handle. Replies before the record that broke it count first.
  */
 int inbox_sort(struct expiry *h, struct expiry_record *replies, uint32_t max);
 

@@ -158,11 +158,7 @@ static int unix_scan(struct expiry *h, const struct query *query)
 		if (nr == query->max)
 			return break_handle(h, -EPROTO);
 		query->timers[nr++] = next;
-		ret = exchange_next(h, &next, 1);
-		if (ret < 0)
-			return ret;
-		ret = next.op == EXPIRY_OP_SCAN && !next.status ? 0 :
-		      break_handle(h, -EPROTO);
+		ret = exchange_next(h, &next);
 	}
 	if (ret)
 		return ret;
@@ -227,11 +223,7 @@ static int unix_queues(struct expiry *h, const struct query *query)
 			return break_handle(h, -EPROTO);
 		ret = unix_queue(h, &u.row, &query->queues[nr++]);
 		if (!ret)
-			ret = exchange_next(h, &u.record, 1);
-		if (ret < 0)
-			return ret;
-		ret = u.row.op == EXPIRY_OP_QUEUES && !u.row.status ? 0 :
-		      break_handle(h, -EPROTO);
+			ret = exchange_next(h, &u.record);
 	}
 	if (ret)
 		return ret;

@@ -194,9 +194,152 @@ static void nothing_that_a_server_sends_ends_the_program(void **state)
 	assert_in_range(broken, SEEDS / 10, opened);
 }
 
+/* ------------------------------------------------------------------------
+ * Replies that answer no request
+ */
+
+/* The change that a lying server makes to a reply. */
+static void (*lie)(struct expiry_record *reply);
+
+static void other_op(struct expiry_record *reply)
+{
+	reply->op = EXPIRY_OP_REFRESH;
+}
+
+static void other_timer(struct expiry_record *reply)
+{
+	reply->id++;
+}
+
+static void status_above_zero(struct expiry_record *reply)
+{
+	reply->status = 1;
+}
+
+static void daemons_own_op(struct expiry_record *reply)
+{
+	reply->op = EXPIRY_OP_SCAN;
+}
+
+static void expiration_with_status(struct expiry_record *reply)
+{
+	reply->op = EXPIRY_OP_EXPIRED;
+	reply->status = -ENOENT;
+}
+
+/* Answers two requests, and lies about the third. */
+static void lie_at_last(int fd)
+{
+	struct expiry_record given, records[3];
+
+	greet(fd, 100);
+	if (!get(fd, &given, 1) || !get(fd, records, ARRAY_SIZE(records)))
+		return;
+	assert_int_equal(given.op, EXPIRY_OP_CREDIT);
+	lie(&records[2]);
+	put(fd, records, ARRAY_SIZE(records));
+	drain(fd);
+}
+
+static void fill_query(struct expiry_record *records, uint32_t nr)
+{
+	uint32_t i;
+
+	for (i = 0; i < nr; i++)
+		records[i] = (struct expiry_record){
+			.op = EXPIRY_OP_QUERY,
+			.id = i + 1,
+		};
+}
+
+/* A call hands out the replies before the lie. The record behind them stays a request. */
+static void a_lie_ends_the_call_at_its_record(void **state)
+{
+	static void (*const lies[])(struct expiry_record *reply) = {
+		other_op, other_timer, status_above_zero, daemons_own_op,
+		expiration_with_status,
+	};
+	struct expiry_record records[3];
+	struct fake server;
+	struct expiry *h;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(lies); i++) {
+		lie = lies[i];
+		h = fake_open(&server, lie_at_last, EXPIRY_OPEN_CONSUME, 4);
+		fill_query(records, ARRAY_SIZE(records));
+		assert_int_equal(expiry_submit(h, records, ARRAY_SIZE(records)), 2);
+		assert_int_equal(records[2].op, EXPIRY_OP_QUERY);
+		assert_int_equal(records[2].status, 0);
+		assert_int_equal(records[2].id, 3);
+		assert_int_equal(expiry_flush(h), -EPROTO);
+		fake_end(&server, h);
+	}
+}
+
+/* The handle keeps no copy of a posted request: it sees what answers none at all. */
+static void a_posted_request_gets_no_impossible_reply(void **state)
+{
+	static void (*const lies[])(struct expiry_record *reply) = {
+		status_above_zero, daemons_own_op, expiration_with_status,
+	};
+	struct expiry_record records[3];
+	struct fake server;
+	struct expiry *h;
+	size_t i;
+
+	(void)state;
+	for (i = 0; i < ARRAY_SIZE(lies); i++) {
+		lie = lies[i];
+		h = fake_open(&server, lie_at_last, EXPIRY_OPEN_CONSUME, 4);
+		fill_query(records, ARRAY_SIZE(records));
+		assert_int_equal(expiry_post(h, records, ARRAY_SIZE(records)), 3);
+		assert_int_equal(next_error(h), -EPROTO);
+		fake_end(&server, h);
+
+		/* Likewise while another call waits. */
+		h = fake_open(&server, lie_at_last, EXPIRY_OPEN_CONSUME, 4);
+		assert_int_equal(expiry_post(h, records, ARRAY_SIZE(records)), 3);
+		assert_int_equal(expiry_query(h, 9, NULL), -EPROTO);
+		fake_end(&server, h);
+	}
+}
+
+static void answer_twice(int fd)
+{
+	struct expiry_record replies[2];
+
+	greet(fd, 100);
+	while (get(fd, replies, 1)) {
+		replies[0].id = 11;
+		replies[1] = replies[0];
+		put(fd, replies, ARRAY_SIZE(replies));
+	}
+}
+
+/* Of a plain queue's new timer the id does not tell it. */
+static void a_reply_before_its_request_is_none(void **state)
+{
+	struct fake server;
+	struct expiry *h;
+	uint64_t id = 0;
+
+	(void)state;
+	h = fake_open(&server, answer_twice, 0, 0);
+	assert_int_equal(expiry_arm(h, &id, 5, 0, 0, 0), 0);
+	assert_true(id == 11);
+	assert_int_equal(expiry_arm(h, NULL, 5, 0, 0, 0), -EPROTO);
+	assert_int_equal(expiry_arm(h, NULL, 5, 0, 0, 0), -EPROTO);
+	fake_end(&server, h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_lie_ends_the_call_at_its_record),
+		cmocka_unit_test(a_posted_request_gets_no_impossible_reply),
+		cmocka_unit_test(a_reply_before_its_request_is_none),
 		cmocka_unit_test(nothing_that_a_server_sends_ends_the_program),
 	};
 
