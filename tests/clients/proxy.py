@@ -30,8 +30,10 @@ class Proxy:
         self.seen = {UP: 0, DOWN: 0}
         self.carried = {UP: b"", DOWN: b""}
         self.is_cut = False
-        self.threads = [threading.Thread(target=self.accept)]
-        self.threads[0].start()
+        self.lock = threading.Lock()    # of the next: running ones, one a connection
+        self.threads = []
+        self.acceptor = threading.Thread(target=self.accept)
+        self.acceptor.start()
 
     def cut(self, direction, after):
         """The next connection ends after so many bytes of this direction; None: of none."""
@@ -47,8 +49,10 @@ class Proxy:
             direction, left = self.direction, self.left
             self.direction = None
             thread = threading.Thread(target=self.forward, args=(client, direction, left))
-            self.threads.append(thread)
-            thread.start()
+            # The client goes on meanwhile, and the test may settle.
+            with self.lock:
+                thread.start()
+                self.threads.append(thread)
 
     def forward(self, client, direction, left):
         daemon = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
@@ -83,13 +87,14 @@ class Proxy:
 
     def settle(self):
         """Waits until all connections are closed, and the hooks done."""
-        for thread in self.threads[1:]:
+        with self.lock:
+            threads, self.threads = self.threads, []
+        for thread in threads:
             thread.join()
-        del self.threads[1:]
 
     def close(self):
         self.listener.shutdown(socket.SHUT_RDWR)
         self.listener.close()
-        for thread in self.threads:
-            thread.join()
+        self.acceptor.join()
+        self.settle()
         self.folder.cleanup()
