@@ -143,34 +143,50 @@ class Agent:
 
 
 class Table:
-    """Reports in TAP what each agent did in each row, and the table at the end."""
+    """Reports in TAP what each agent did in each row, and the table at the end. With
+    EXPIRY_TEST_TABLES that folder gets a file with it, too."""
 
     def __init__(self, agents):
         self.agents = agents
         self.rows = {}
+        self.reasons = []
         self.number = self.failed = 0
         print("TAP version 13")
 
     def report(self, row, agent, outcome, why=""):
-        """@outcome: "ok", "failed" or "skipped"."""
+        """@outcome: "ok", "FAILED" or "skipped"."""
         self.number += 1
-        self.failed += outcome == "failed"
-        self.rows.setdefault(row, {})[agent] = outcome
-        print("%sok %d - %s: %s%s" % ("not " if outcome == "failed" else "", self.number,
+        self.failed += outcome == "FAILED"
+        cell = outcome
+        if outcome == "skipped":
+            if why not in self.reasons:
+                self.reasons.append(why)
+            cell = "skipped %d" % (self.reasons.index(why) + 1)
+        self.rows.setdefault(row, {})[agent] = cell
+        print("%sok %d - %s: %s%s" % ("not " if outcome == "FAILED" else "", self.number,
                                       agent, row, " # SKIP " + why
                                       if outcome == "skipped" else ""))
-        if outcome == "failed":
+        if outcome == "FAILED":
             print("\n".join("#   " + line for line in why.splitlines()))
         sys.stdout.flush()
 
+    def lines(self):
+        width = max([len(row) for row in self.rows] + [1])
+        for row, cells in [("", {agent: agent for agent in self.agents}), *self.rows.items()]:
+            yield "%-*s %s" % (width, row, " ".join(
+                "%-*s" % (max(len(agent), 9), cells.get(agent, "-")) for agent in self.agents))
+        for number, reason in enumerate(self.reasons, 1):
+            yield "skipped %d: %s" % (number, reason)
+
     def end(self):
         """Prints the table; returns the exit status."""
-        width = max([len(row) for row in self.rows] + [1])
-        print("# %-*s %s" % (width, "", " ".join("%-7s" % name for name in self.agents)))
-        for row, outcomes in self.rows.items():
-            print("# %-*s %s" % (width, row, " ".join(
-                "%-*s" % (max(len(agent), 7), outcomes.get(agent, "-"))
-                for agent in self.agents)))
+        lines = [line.rstrip() for line in self.lines()]
+        print("\n".join("# " + line for line in lines))
+        if "EXPIRY_TEST_TABLES" in os.environ:
+            name = os.path.splitext(os.path.basename(sys.argv[0]))[0]
+            with open(os.path.join(os.environ["EXPIRY_TEST_TABLES"], name + ".txt"), "w",
+                      encoding="utf-8") as file:
+                file.write("\n".join(lines) + "\n")
         print("1..%d%s" % (self.number, "" if self.number else " # SKIP no agent is built"))
         if not self.number:
             return 4

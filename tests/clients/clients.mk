@@ -21,6 +21,8 @@ CLIENT_QUICK := $(wildcard tests/clients/test-*.py) tests/clients/test-python-ty
 CLIENT_TESTS := $(CLIENT_QUICK)
 include clients/go/go.mk clients/rust/rust.mk
 bench-clients: $(CLIENT_BENCHES)
+# The tables of these tests, a file each.
+CLIENT_TABLES := $(CLIENTS)/tables
 CLIENTS_NEEDS = $(B)/expiryd $(B)/libexpiry.so.0 $(CLIENT_AGENTS)
 
 .PHONY: check-clients client-agents clients-dist
@@ -28,9 +30,12 @@ client-agents: $(CLIENT_AGENTS)
 
 # The cuts, the kills and cargo take minutes each, and more on a busy machine.
 check-clients: $(CLIENTS_NEEDS) ## the clients of each language: vectors, and a table of scenarios
-	@$(RUN_TESTS) --timeout 1800 EXPIRY_TEST_DRAIN=1000000 EXPIRY_TEST_CUTS=1 EXPIRY_TEST_CRATE=1 \
+	@mkdir -p $(CLIENT_TABLES)
+	@$(RUN_TESTS) --timeout 1800 EXPIRY_TEST_TABLES=$(CLIENT_TABLES) \
+		EXPIRY_TEST_DRAIN=1000000 EXPIRY_TEST_CUTS=1 EXPIRY_TEST_CRATE=1 \
 		EXPIRY_TEST_KILL_CUTS=61 EXPIRY_TEST_CLIENT_KILLS=30 \
 		$(CLIENT_TESTS)
+	@cat $(CLIENT_TABLES)/test-scenarios.txt $(CLIENT_TABLES)/test-cuts.txt
 	@$(if $(CLIENTS_MISSING),echo 'skipped: not installed are $(CLIENTS_MISSING)')
 
 clients-dist: $(B)/expiryd ## the packages of the clients, installed and used in an empty environment

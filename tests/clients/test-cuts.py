@@ -96,7 +96,7 @@ def row_of(table, name, proxy, direction, more, step):
         print("# %s: %d cuts %s" % (name, len(cuts), direction))
         table.report(row, name, "ok")
     except Exception:
-        table.report(row, name, "failed", where + "\n" + traceback.format_exc(limit=-2))
+        table.report(row, name, "FAILED", where + "\n" + traceback.format_exc(limit=-2))
 
 
 def main():

@@ -31,11 +31,14 @@ KILLS = int(os.environ.get("EXPIRY_TEST_CLIENT_KILLS", "8"))
 DURABLE = "consume,keyed,ack,durable,reconnect"
 CONFIG = "timers_per_user = 4000000\n"
 
+LACKS = {"start": "its calls wait for their answers", "restore": "it has no restore",
+         "abandon": "none of its calls in flight can be given up"}
+
 
 def need(agent, *abilities):
     for ability in abilities:
         if ability not in agent.can:
-            raise Skip("it has no " + ability)
+            raise Skip(LACKS[ability])
 
 
 def open_queue(agent, daemon, flags, queue="q", clock="monotonic", more=""):
@@ -463,7 +466,7 @@ def main(wanted):
             except Skip as reason:
                 table.report(title, name, "skipped", str(reason))
             except Exception:
-                table.report(title, name, "failed", traceback.format_exc(limit=-3))
+                table.report(title, name, "FAILED", traceback.format_exc(limit=-3))
             finally:
                 agent.kill()
                 daemon.remove()

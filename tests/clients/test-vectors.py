@@ -72,7 +72,7 @@ def main(wanted):
                 except conversation.Skip as reason:
                     table.report(row, agent, "skipped", str(reason))
                 except Exception:
-                    table.report(row, agent, "failed", traceback.format_exc(limit=-2))
+                    table.report(row, agent, "FAILED", traceback.format_exc(limit=-2))
                     # Its state is unknown: start another.
                     if agent in running:
                         running.pop(agent).kill()
