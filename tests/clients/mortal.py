@@ -9,8 +9,8 @@ from daemon import Daemon
 
 
 READY = 120         # seconds
-# A killed process loses nothing that it has written, on any file system. A disk that others
-# write to makes each start wait for seconds, and the client behind it.
+# A killed process loses nothing that it has written, on any file system. In memory a start and
+# each flush take no time of a disk that others write to.
 MEMORY = "/dev/shm" if os.access("/dev/shm", os.W_OK) else None
 
 
