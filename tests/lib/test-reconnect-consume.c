@@ -177,13 +177,22 @@ static void take_acks_and_go(int fd)
 	greet_and_get(fd, 4);
 }
 
+static void expect_credit(int fd)
+{
+	struct expiry_record record;
+
+	script_expect(get(fd, &record, 1) && record.op == EXPIRY_OP_CREDIT,
+		      "credit follows");
+	drain(fd);
+}
+
 /* Another daemon: none of the ACKs finds a delivery. One timer is gone, one is due, one
  * has another time.
  */
 static void find_no_delivery(int fd)
 {
 	static const uint64_t deadlines[] = { 0, 1, EXPIRY_NEVER };
-	struct expiry_record records[3], record;
+	struct expiry_record records[3];
 	int i;
 
 	greet_again(fd);
@@ -201,9 +210,7 @@ static void find_no_delivery(int fd)
 		records[i].deadline_ns = deadlines[i];
 	}
 	put(fd, records, 3);
-	script_expect(get(fd, &record, 1) && record.op == EXPIRY_OP_CREDIT,
-		      "credit follows");
-	drain(fd);
+	expect_credit(fd);
 }
 
 /* An ACK that was carried out before the connection broke has succeeded. Only one whose
@@ -245,33 +252,29 @@ static void answer_about(int fd, uint8_t op, int nr)
 	put(fd, &record, 1);
 }
 
-static void expect_credit(int fd)
+/* On another connection: answers requests about timers 7 + @first to 9. */
+static void greet_and_answer(int fd, uint8_t op, int first)
 {
-	struct expiry_record record;
+	int nr;
 
-	script_expect(get(fd, &record, 1) && record.op == EXPIRY_OP_CREDIT,
-		      "credit follows");
-	drain(fd);
+	greet_again(fd);
+	for (nr = first; nr < 3; nr++)
+		answer_about(fd, op, nr);
 }
 
 /* Ends before the second QUERY is answered. */
 static void find_one_and_go(int fd)
 {
 	struct expiry_record record;
-	int i;
 
-	greet_again(fd);
-	for (i = 0; i < 3; i++)
-		answer_about(fd, EXPIRY_OP_ACK, i);
+	greet_and_answer(fd, EXPIRY_OP_ACK, 0);
 	answer_about(fd, EXPIRY_OP_QUERY, 0);
 	script_expect(get(fd, &record, 1), "the second QUERY");
 }
 
 static void find_the_others(int fd)
 {
-	greet_again(fd);
-	answer_about(fd, EXPIRY_OP_QUERY, 1);
-	answer_about(fd, EXPIRY_OP_QUERY, 2);
+	greet_and_answer(fd, EXPIRY_OP_QUERY, 1);
 	expect_credit(fd);
 }
 
@@ -308,11 +311,8 @@ static void take_posted_and_go(int fd)
 /* The ACKs' timers first, then all that was posted, then credit. */
 static void find_what_was_posted(int fd)
 {
-	int i;
 
-	greet_again(fd);
-	for (i = 0; i < 3; i++)
-		answer_about(fd, EXPIRY_OP_QUERY, i);
+	greet_and_answer(fd, EXPIRY_OP_QUERY, 0);
 	answer(fd, 1);
 	answer_about(fd, EXPIRY_OP_ACK, 0);
 	answer_about(fd, EXPIRY_OP_ACK, 1);
@@ -334,11 +334,8 @@ static void look_and_go(int fd)
 static void acknowledge_one_and_go(int fd)
 {
 	struct expiry_record record;
-	int i;
 
-	greet_again(fd);
-	for (i = 0; i < 3; i++)
-		answer_about(fd, EXPIRY_OP_QUERY, i);
+	greet_and_answer(fd, EXPIRY_OP_QUERY, 0);
 	answer(fd, 1);
 	answer_about(fd, EXPIRY_OP_ACK, 0);
 	script_expect(get(fd, &record, 1), "the second ACK");
@@ -346,9 +343,7 @@ static void acknowledge_one_and_go(int fd)
 
 static void find_the_rest(int fd)
 {
-	greet_again(fd);
-	answer_about(fd, EXPIRY_OP_QUERY, 1);
-	answer_about(fd, EXPIRY_OP_QUERY, 2);
+	greet_and_answer(fd, EXPIRY_OP_QUERY, 1);
 	answer_about(fd, EXPIRY_OP_ACK, 1);
 	answer(fd, 2);
 	answer_about(fd, EXPIRY_OP_ACK, 2);

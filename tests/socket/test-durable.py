@@ -291,6 +291,19 @@ def full(connection):
     raise AssertionError("there is space for a million timers")
 
 
+def attach_and_arm(connection, *records, flags=FLAGS):
+    """Arms with HELLO, with fifty more that stay. Returns the ids of these. The third
+    segment that the daemon makes finds a small disk full, perhaps before a later ARM."""
+    ids = list(range(1 << 20, (1 << 20) + 50))
+    connection.send(hello("queue", flags), *records,
+                    *(arm(HOUR, id=number) for number in ids))
+    assert connection.reply().op == HELLO
+    for _ in range(len(records) + len(ids)):
+        reply = connection.reply()
+        assert not reply.status, reply
+    return set(ids)
+
+
 @contextlib.contextmanager
 def small_disk(size):
     tap.need_root()
@@ -308,12 +321,13 @@ def test_no_space():
     """CANCEL and ACK go on for a while; after that nothing is lost, either."""
     with small_disk("14m") as disk:
         with disk.daemon() as daemon:
-            with attach(daemon.path, "queue", FLAGS) as connection, \
+            with Connection(daemon.path) as connection, \
                     attach(daemon.path, "other") as other:
-                armed = full(connection)
+                armed = attach_and_arm(connection)
+                armed |= full(connection)
                 ends = [connection.request(Record(CANCEL, id=number))
                         for number in list(armed)[:5]]
-                assert all(reply.status == 0 for reply in ends), ends
+                assert [reply.status for reply in ends] == [0] * 5, ends
                 armed -= {reply.id for reply in ends}
                 assert other.request(arm(HOUR)).status == 0
             kill(daemon)
@@ -327,16 +341,11 @@ def test_the_reserve_holds_over_starts_without_space():
     with small_disk("14m") as disk:
         with disk.daemon(threads=1) as daemon:
             with Connection(daemon.path) as connection:
-                # With HELLO: the third segment that is made finds the disk full.
-                ids = [1 << 40] + list(range(1 << 20, (1 << 20) + 50))
-                connection.send(hello("queue", FLAGS | CONSUME), *(
-                    arm(HOUR if number < 1 << 40 else 1, id=number) for number in ids))
-                assert connection.reply().op == HELLO
-                for number in ids:
-                    assert not connection.reply().status, number
+                armed = attach_and_arm(connection, arm(1, id=1 << 40),
+                                       flags=FLAGS | CONSUME)
                 connection.credit(1)
                 assert connection.expiration().id == 1 << 40
-                armed = full(connection) | set(ids[1:])
+                armed |= full(connection)
             kill(daemon)
         with open(os.path.join(disk.folder, "other"), "wb", buffering=0) as file:
             try:
