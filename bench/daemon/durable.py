@@ -29,6 +29,7 @@ CELLS = {(512, 8, 8): 512000, (512, 1, 8): 512000, ONE: 128000, (64, 1, 1): 3200
 PEER_REQUESTS = {"none": 128000, "rocksdb": 51200, "sqlite": 20480, "lmdb": 10240,
                  "redis always": 20480, "beanstalkd sync": 1024, "postgresql": 5120}
 BEANSTALKD_TIMERS = 2000   # each is a flush
+START_ROUNDS = 7
 # Least ratios at 10^6 and at 10^7 timers.
 STORE_AIMS = {"rocksdb": (8, 5), "sqlite": (20, 25), "lmdb": (25, 30)}
 OTHERS_AIM = 10
@@ -43,6 +44,8 @@ def options(parser):
     parser.add_argument("--timers", type=int, default=10**6)
     parser.add_argument("--start-timers", type=int, metavar="N",
                         help="timers at the start (10^7)")
+    parser.add_argument("--start-rounds", type=int, metavar="N",
+                        help=f"rounds of the start ({START_ROUNDS})")
     parser.add_argument("--part", choices=("rates", "peers", "checkpoints", "start"),
                         action="append", help="only this; may be repeated")
     parser.add_argument("--disk", metavar="DIR", default=BUILD,
@@ -176,7 +179,9 @@ class Run:
         kill(driver.server)
         driver.process.stdin.close()
         driver.process.wait()
-        for round in range(3):
+        rounds = self.options.start_rounds or (
+            3 if self.options.quick else START_ROUNDS)
+        for round in range(rounds):
             for what, folder in ("a checkpoint", alone), ("as much journal", data):
                 yield self.one_start(what, folder, timers) | {"round": round}
 
@@ -188,10 +193,10 @@ class Run:
         server = self.server(FLUSHED, data)
         found = hello(server.socket)
         took = time.monotonic() - began
-        cpu_ns, late_ns = server.cpu_ns(), server.late_ns()
+        cpu_s, late_ns = server.cpu_s(), server.late_ns()
         kill(server)
         own = took - late_ns / 1e9
-        return {"start": what, "s": took, "own_s": own, "cpu_s": cpu_ns / 1e9,
+        return {"start": what, "s": took, "own_s": own, "cpu_s": cpu_s,
                 "bytes": size, "timers": found, "core_s": fill_ns * timers / 1e9,
                 "ratio": own / (fill_ns * timers / 1e9)}
 
@@ -324,9 +329,9 @@ def show_start(rows):
                       two(here, "cpu_s"), two(here, "core_s"),
                       here.figure("ratio").text("{:.2f}".format)])
     print("A start after SIGKILL until HELLO is answered, files not in memory: seconds; "
-          "without\nthose that it waited for a processor; of its own processor time; and of "
-          "the core's fill.\nThe ratio is of the second to the last: both are without the "
-          "machine's other load.\n")
+          "without\nthose that it waited for a processor; processor time of all its "
+          "threads; and of the core's\nfill. The ratio is of the second to the last: both "
+          "are without the machine's other load.\n")
     print(text(["behind", "timers", "MiB", "seconds", "not waiting", "processor",
                 "the core's fill", "ratio"], table))
 

@@ -152,6 +152,11 @@ class Server:
     def cpu_ns(self):
         return int(self._proc("schedstat").split()[0])
 
+    def cpu_s(self):
+        """Of all its threads, also of those that have ended."""
+        ticks = self._proc("stat").rpartition(")")[2].split()[11:13]
+        return sum(map(int, ticks)) / os.sysconf("SC_CLK_TCK")
+
     def late_ns(self):
         """How long its first thread was ready and had no processor."""
         return int(self._proc("schedstat").split()[1])
