@@ -99,6 +99,8 @@ $(eval $(call unit_program,tools/test-span,$(PARSE_TIME)))
 $(eval $(call unit_program,tools/test-span-text,tools/output/span.c $(PARSE_TIME)))
 $(eval $(call unit_program,tools/test-timestamp,tools/input/local-time.c $(PARSE_TIME)))
 
+$(eval $(call unit_program,daemon/test-recovery,tests/journal/simulated-disk.c $(JOURNAL_PARTS)))
+
 $(B)/tests/tools/test-import: $(call objects,p12,tests/tools/test-import.c \
 		tests/journal/simulated-disk.c $(JOURNAL_PARTS) $(addprefix tools/journal/,\
 		contents.c import.c line.c) tools/queue-list.c tools/ctl.c tools/input/digits.c \
