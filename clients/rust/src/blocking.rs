@@ -8,7 +8,7 @@ use crate::handshake::{Handshake, Life};
 use crate::inbox::Inbox;
 use crate::listing::{Listing, QueueRow, Scan, Stat};
 use crate::options::{nanoseconds, Arm, Options, KEYED};
-use crate::record::{flag, op, Record};
+use crate::record::{are_requests, armed, flag, op, Record};
 use std::io::{Read, Write};
 use std::os::unix::net::UnixStream;
 use std::thread;
@@ -120,8 +120,7 @@ impl Queue {
     /// [`check`](crate::check). After [`Error::Unanswered`] the records behind those that
     /// were answered are requests.
     pub fn submit(&mut self, records: &mut [Record]) -> Result<()> {
-        let is_wrong = |r: &Record| r.op >= op::HELLO || matches!(r.op, op::EXPIRED | op::CLOCK_SET);
-        if records.iter().any(is_wrong) {
+        if !are_requests(records) {
             return Err(Error::Invalid("an op that is not a request about timers"));
         }
         self.carry_out(records)
@@ -205,14 +204,14 @@ impl Queue {
     /// Carries out requests on as many connections as needed.
     fn carry_out(&mut self, records: &mut [Record]) -> Result<()> {
         let total = records.len();
-        let begun = Instant::now();
+        let begun = self.begin();
         let (mut answered, mut sent, mut doubt) = (0, 0, 0);
         let mut connection = self.reconnects;
 
         loop {
             let mut ended = self.attached(begun);
             if ended.is_ok() {
-                if connection != self.reconnects {
+                if let Some(begun) = begun.filter(|_| connection != self.reconnects) {
                     let begun = self.clock_at(begun);
                     records[answered..].iter_mut().for_each(|r| r.make_absolute(begun));
                     connection = self.reconnects;
@@ -287,7 +286,7 @@ impl Queue {
                 self.inbox.add_from(&mut self.input)?;
                 continue;
             }
-            let (taken, arms) = self.input.take_replies(&mut records[*answered..sent]);
+            let taken = self.input.take_replies(&mut records[*answered..sent]);
             if taken == 0 {
                 return Err(Error::Protocol(if *answered == sent {
                     "a reply without a request"
@@ -295,8 +294,10 @@ impl Queue {
                     "a reply to another request"
                 }));
             }
+            if self.options.reconnect {
+                self.life.arms += armed(&records[*answered..*answered + taken]);
+            }
             *answered += taken;
-            self.life.arms += arms;
         }
         Ok(())
     }
@@ -304,7 +305,7 @@ impl Queue {
     /// Carries out a request whose reply is a listing, which leaves no trace and may be
     /// repeated.
     fn list(&mut self, request: Record) -> Result<Listing> {
-        let begun = Instant::now();
+        let begun = self.begin();
         loop {
             let mut sent = 0;
             let ended = self.attached(begun).and_then(|()| {
@@ -455,15 +456,20 @@ impl Queue {
         }
     }
 
+    /// Returns when a call begins. Only a connection that reconnects needs it.
+    fn begin(&self) -> Option<Instant> {
+        self.options.reconnect.then(Instant::now)
+    }
+
     /// Has a connection, within the time that a call may wait.
-    fn attached(&mut self, begun: Instant) -> Result<()> {
+    fn attached(&mut self, begun: Option<Instant>) -> Result<()> {
         if let Some(why) = &self.broken {
             return Err(why.clone());
         }
         if self.stream.is_some() {
             return Ok(());
         }
-        self.reconnect(self.options.timeout.map(|timeout| begun + timeout))
+        self.reconnect(begun.zip(self.options.timeout).map(|(begun, timeout)| begun + timeout))
     }
 
     /// Handles an error. Returns whether another connection helps.

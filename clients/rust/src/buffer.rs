@@ -2,7 +2,7 @@
 
 //! Bytes of a connection, as whole records.
 
-use crate::record::{op, Record, SIZE};
+use crate::record::{Record, SIZE};
 
 const BYTES: usize = 1 << 16;
 
@@ -45,28 +45,16 @@ impl Buffer {
     }
 
     /// Takes the replies to these requests, into their places, as far as they have come
-    /// without an event between. Returns how many, and how many timers they have armed. No
-    /// request has the op of an event.
-    pub(crate) fn take_replies(&mut self, requests: &mut [Record]) -> (usize, u64) {
-        let (mut taken, mut arms) = (0, 0);
-        let chunks = self.bytes[self.from..self.to].chunks_exact(SIZE);
-        for (chunk, request) in chunks.zip(requests) {
-            // As is_reply_to(). The bytes are compared before they become a record: that is
-            // a copy then.
-            let status = i16::from_ne_bytes([chunk[2], chunk[3]]);
-            let (op, is_arm) = (chunk[0], request.op == op::ARM);
-            let mut id = [0; 8];
-            id.copy_from_slice(&chunk[8..16]);
-            let id = u64::from_ne_bytes(id);
-            if op != request.op || status > 0 || id != request.id && !(is_arm && request.id == 0) {
-                break;
-            }
-            arms += u64::from(is_arm && status == 0);
-            *request = decode(chunk);
-            taken += 1;
+    /// without an event between. Returns how many. No request has the op of an event.
+    pub(crate) fn take_replies(&mut self, requests: &mut [Record]) -> usize {
+        let pairs = self.records().zip(requests.iter());
+        let taken = pairs.take_while(|(reply, request)| reply.is_reply_to(request)).count();
+        // By itself, apart from the comparison, this is a copy of bytes.
+        for (reply, request) in self.records().zip(&mut requests[..taken]) {
+            *request = reply;
         }
         self.skip(taken);
-        (taken, arms)
+        taken
     }
 
     /// Returns room for more bytes, at least for a record.

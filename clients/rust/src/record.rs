@@ -160,6 +160,17 @@ impl Record {
     }
 }
 
+/// Returns whether all have ops of requests about timers.
+pub(crate) fn are_requests(records: &[Record]) -> bool {
+    let is_other = |r: &Record| r.op >= op::HELLO || matches!(r.op, op::EXPIRED | op::CLOCK_SET);
+    !records.iter().any(is_other)
+}
+
+/// Returns how many timers these replies say are armed by them.
+pub(crate) fn armed(replies: &[Record]) -> u64 {
+    replies.iter().filter(|reply| reply.op == op::ARM && reply.status == 0).count() as u64
+}
+
 /// Returns a time of day as a deadline of a REALTIME queue. One before 1970 is due at
 /// once. One after 2554, which the protocol cannot express, is [`Error::Invalid`].
 pub fn at(time: SystemTime) -> Result<u64> {

@@ -5,7 +5,7 @@
 use crate::buffer::{Buffer, Output};
 use crate::error::{errno, Error, Result};
 use crate::listing::Listing;
-use crate::record::Record;
+use crate::record::{armed, Record};
 use std::collections::VecDeque;
 use std::time::Instant;
 use tokio::sync::oneshot;
@@ -52,11 +52,16 @@ pub(crate) struct Row {
     /// The first call with requests that are not sent.
     unsent: usize,
     in_flight: usize,
-    /// Timers armed.
+    reconnects: bool,
+    /// Timers armed, if it reconnects.
     pub(crate) arms: u64,
 }
 
 impl Row {
+    pub(crate) fn new(reconnects: bool) -> Row {
+        Row { reconnects, ..Row::default() }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.calls.is_empty()
     }
@@ -114,11 +119,14 @@ impl Row {
             listing.take(from)?;
             usize::from(listing.complete)
         } else {
-            let (taken, arms) = from.take_replies(&mut call.records[call.answered..call.sent]);
+            let requests = &mut call.records[call.answered..call.sent];
+            let taken = from.take_replies(requests);
             if taken == 0 {
                 return Err(Error::Protocol("a reply to another request"));
             }
-            self.arms += arms;
+            if self.reconnects {
+                self.arms += armed(&requests[..taken]);
+            }
             taken
         };
         call.answered += taken;

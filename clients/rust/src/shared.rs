@@ -43,7 +43,7 @@ pub(crate) struct State {
 impl Shared {
     pub(crate) fn new(name: &str, options: Options) -> Shared {
         let state = State {
-            row: Row::default(),
+            row: Row::new(options.reconnect),
             inbox: Inbox::new(&options),
             window: 0,
             doubt: 0,

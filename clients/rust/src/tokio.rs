@@ -16,7 +16,7 @@ use crate::driver::{poll_fn, Link};
 use crate::error::{errno, Error, Result};
 use crate::listing::{Listing, QueueRow, Scan, Stat};
 use crate::options::{nanoseconds, Arm, Options};
-use crate::record::{flag, op, Record};
+use crate::record::{are_requests, flag, op, Record};
 use crate::row::{Answer, Call};
 use crate::shared::{Handle, Shared, State};
 use futures_core::Stream;
@@ -101,8 +101,7 @@ impl Client {
     /// ended. A refused request is no error: its record has the status, see
     /// [`check`](crate::check).
     pub async fn submit(&self, records: Vec<Record>) -> (Vec<Record>, Result<()>) {
-        let is_wrong = |r: &Record| r.op >= op::HELLO || matches!(r.op, op::EXPIRED | op::CLOCK_SET);
-        if records.iter().any(is_wrong) {
+        if !are_requests(&records) {
             return (records, Err(Error::Invalid("an op that is not a request about timers")));
         }
         if records.is_empty() {
