@@ -2,7 +2,7 @@
 
 //! The driver of a connection of many tasks: it connects, reads and writes.
 
-use crate::buffer::{Buffer, Output};
+use crate::buffer::Buffer;
 use crate::error::{errno, Error, Result};
 use crate::handshake::{Handshake, Life};
 use crate::options::{nanoseconds, KEYED};
@@ -14,6 +14,7 @@ use std::sync::Arc;
 use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
 use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::unix::OwnedReadHalf;
 use tokio::net::UnixStream;
 use tokio::time::Sleep;
 
@@ -56,17 +57,17 @@ pub(crate) fn poll_fn<T, F: FnMut(&mut Context<'_>) -> Poll<T>>(f: F) -> PollFn<
 /// The driver's own.
 pub(crate) struct Link {
     shared: Arc<Shared>,
-    stream: Option<UnixStream>,
+    reader: Option<OwnedReadHalf>,
     input: Buffer,
-    output: Output,
-    written: usize,
     life: Life,
 }
 
 impl Drop for Link {
     /// The driver may be dropped with its runtime.
     fn drop(&mut self) {
-        self.shared.state().fail(Error::Closed);
+        let mut state = self.shared.state();
+        state.disconnect();
+        state.fail(Error::Closed);
     }
 }
 
@@ -74,10 +75,8 @@ impl Link {
     pub(crate) fn new(shared: Arc<Shared>) -> Link {
         Link {
             shared,
-            stream: None,
+            reader: None,
             input: Buffer::new(),
-            output: Output::default(),
-            written: 0,
             life: Life::default(),
         }
     }
@@ -89,7 +88,8 @@ impl Link {
     async fn drive(mut self) -> Result<()> {
         loop {
             let mut why = self.serve().await;
-            self.stream = None;
+            self.reader = None;
+            self.shared.state().disconnect();
             if self.shared.options.reconnect && why.is_server_gone() {
                 let timers = self.prepare();
                 why = match self.reconnect().await {
@@ -129,19 +129,20 @@ impl Link {
                     return Poll::Ready(Error::TimedOut);
                 }
             }
+            let mut state = shared.state();
+            let mut ended = match state.is_over(cx) {
+                Some(why) => Err(why),
+                None => state.write(Some(cx)),
+            };
+            drop(state);
             for _ in 0..STEPS {
-                if let Some(why) = is_over(&shared, cx) {
-                    return Poll::Ready(why);
-                }
-                let wrote = match self.step_write(&shared, cx) {
-                    Ok(wrote) => wrote,
-                    Err(why) => return Poll::Ready(why),
-                };
-                match self.step_read(&shared, cx) {
-                    Ok(false) if !wrote => return Poll::Pending,
-                    Ok(_) => {}
+                match ended.and_then(|_| self.read(cx)) {
+                    Ok(true) => {}
+                    Ok(false) => return Poll::Pending,
                     Err(why) => return Poll::Ready(why),
                 }
+                let mut state = shared.state();
+                ended = state.sort(&mut self.input).and_then(|()| state.write(Some(cx)));
             }
             cx.waker().wake_by_ref();
             Poll::Pending
@@ -149,51 +150,18 @@ impl Link {
         .await
     }
 
-    /// Writes what is gathered. Returns whether it wrote something.
-    fn step_write(&mut self, shared: &Shared, cx: &mut Context<'_>) -> Result<bool> {
-        let stream = self.stream.as_ref().ok_or(Error::Closed)?;
-        if self.written == self.output.bytes().len() {
-            self.output.clear();
-            self.written = 0;
-            shared.state().gather(&mut self.output);
-        }
-        if self.output.is_empty() {
-            return Ok(false);
-        }
-        loop {
-            match stream.try_write(&self.output.bytes()[self.written..]) {
-                Ok(nr) => {
-                    self.written += nr;
-                    return Ok(true);
-                }
-                Err(e) if e.kind() == ErrorKind::WouldBlock => {
-                    if stream.poll_write_ready(cx).is_pending() {
-                        return Ok(false);
-                    }
-                }
-                // What the server has sent is still there to be read.
-                Err(e) if e.kind() == ErrorKind::BrokenPipe => {
-                    self.written = self.output.bytes().len();
-                    return Ok(true);
-                }
-                Err(e) => return Err(Error::io(&e)),
-            }
-        }
-    }
-
     /// Reads once. Returns whether something came.
-    fn step_read(&mut self, shared: &Shared, cx: &mut Context<'_>) -> Result<bool> {
-        let stream = self.stream.as_mut().ok_or(Error::Closed)?;
+    fn read(&mut self, cx: &mut Context<'_>) -> Result<bool> {
+        let reader = self.reader.as_mut().ok_or(Error::Closed)?;
         // Unlike try_read, this knows from a short read that there is no more.
         let mut room = ReadBuf::new(self.input.room());
-        match Pin::new(stream).poll_read(cx, &mut room) {
+        match Pin::new(reader).poll_read(cx, &mut room) {
             Poll::Pending => Ok(false),
             Poll::Ready(Err(e)) => Err(Error::io(&e)),
             Poll::Ready(Ok(())) if room.filled().is_empty() => Err(Error::Io(errno::ECONNRESET)),
             Poll::Ready(Ok(())) => {
                 let nr = room.filled().len();
                 self.input.add(nr);
-                shared.state().sort(&mut self.input)?;
                 Ok(true)
             }
         }
@@ -203,8 +171,6 @@ impl Link {
     pub(crate) async fn connect(&mut self, limit: Option<Duration>) -> Result<()> {
         let shared = self.shared.clone();
         self.input.clear();
-        self.output.clear();
-        self.written = 0;
         let path = shared.options.path();
         let connected = UnixStream::connect(&path).await;
         let stream = connected.map_err(|e| Error::connect(path.as_ref(), &e))?;
@@ -233,7 +199,9 @@ impl Link {
                     .saturating_add(nanoseconds(moment.saturating_duration_since(begun)))
             });
         }
-        self.stream = Some(stream);
+        let (reader, writer) = stream.into_split();
+        self.reader = Some(reader);
+        state.writer = Some(writer);
         Ok(())
     }
 
@@ -267,19 +235,6 @@ impl Link {
     }
 }
 
-/// Returns why the driver has to end, if it has to, and has it woken later.
-fn is_over(shared: &Shared, cx: &mut Context<'_>) -> Option<Error> {
-    let mut state = shared.state();
-    if state.handles == 0 {
-        return Some(Error::Closed);
-    }
-    match &state.driver {
-        Some(waker) if waker.will_wake(cx.waker()) => {}
-        _ => state.driver = Some(cx.waker().clone()),
-    }
-    state.broken.clone()
-}
-
 /// Returns whether the server has been silent for too long, and sets the alarm for that.
 fn is_silent(
     shared: &Shared,
@@ -306,9 +261,13 @@ async fn unless_over<T>(
     future: impl Future<Output = Result<T>>,
 ) -> Result<T> {
     tokio::pin!(future);
-    poll_fn(|cx| match is_over(shared, cx) {
-        Some(why) => Poll::Ready(Err(why)),
-        None => future.as_mut().poll(cx),
+    poll_fn(|cx| {
+        // The future takes the lock, too.
+        let over = shared.state().is_over(cx);
+        match over {
+            Some(why) => Poll::Ready(Err(why)),
+            None => future.as_mut().poll(cx),
+        }
     })
     .await
 }

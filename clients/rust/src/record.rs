@@ -162,8 +162,7 @@ impl Record {
 
 /// Returns whether all have ops of requests about timers.
 pub(crate) fn are_requests(records: &[Record]) -> bool {
-    let is_other = |r: &Record| r.op >= op::HELLO || matches!(r.op, op::EXPIRED | op::CLOCK_SET);
-    !records.iter().any(is_other)
+    records.iter().all(|r| r.op < op::EXPIRED || r.op > op::CLOCK_SET && r.op < op::HELLO)
 }
 
 /// Returns how many timers these replies say are armed by them.

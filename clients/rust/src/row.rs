@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 /// What a caller gets: its records, and how the call ended.
 pub(crate) struct Answer {
     pub(crate) records: Vec<Record>,
-    pub(crate) listing: Option<Listing>,
+    pub(crate) listing: Option<Box<Listing>>,
     pub(crate) ended: Result<()>,
 }
 
@@ -23,18 +23,19 @@ pub(crate) struct Call {
     records: Vec<Record>,
     sent: usize,
     answered: usize,
-    begun: Instant,
-    listing: Option<Listing>,
+    /// On a connection that reconnects.
+    begun: Option<Instant>,
+    listing: Option<Box<Listing>>,
     caller: oneshot::Sender<Answer>,
 }
 
 impl Call {
     pub(crate) fn new(
         records: Vec<Record>,
-        listing: Option<Listing>,
+        listing: Option<Box<Listing>>,
         caller: oneshot::Sender<Answer>,
     ) -> Call {
-        Call { records, sent: 0, answered: 0, begun: Instant::now(), listing, caller }
+        Call { records, sent: 0, answered: 0, begun: None, listing, caller }
     }
 
     pub(crate) fn end(self, why: Option<Error>) {
@@ -66,7 +67,12 @@ impl Row {
         self.calls.is_empty()
     }
 
-    pub(crate) fn push(&mut self, call: Call) {
+    pub(crate) fn has_unsent(&self) -> bool {
+        self.unsent < self.calls.len()
+    }
+
+    pub(crate) fn push(&mut self, mut call: Call) {
+        call.begun = self.reconnects.then(Instant::now);
         self.calls.push_back(call);
     }
 
@@ -80,7 +86,7 @@ impl Row {
     /// window allows. Requests of callers that have gone are left out. Returns how many.
     pub(crate) fn gather(&mut self, to: &mut Output, max: usize, window: usize) -> usize {
         let mut nr = 0;
-        while nr < max && self.in_flight < window && self.unsent < self.calls.len() {
+        while nr < max && self.in_flight < window && self.has_unsent() {
             let call = &mut self.calls[self.unsent];
             if call.caller.is_closed() {
                 call.records.truncate(call.sent);
@@ -188,8 +194,9 @@ impl Row {
     /// a moment.
     pub(crate) fn make_absolute(&mut self, clock_at: impl Fn(Instant) -> u64) {
         for call in &mut self.calls {
-            let begun = clock_at(call.begun);
-            call.records[call.sent..].iter_mut().for_each(|r| r.make_absolute(begun));
+            if let Some(begun) = call.begun.map(&clock_at) {
+                call.records[call.sent..].iter_mut().for_each(|r| r.make_absolute(begun));
+            }
         }
     }
 }

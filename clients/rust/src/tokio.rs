@@ -23,8 +23,10 @@ use futures_core::Stream;
 use std::pin::Pin;
 use std::sync::{Arc, MutexGuard};
 use std::task::{Context, Poll};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 use tokio::sync::oneshot;
+
+const NO_REQUEST: Error = Error::Invalid("an op that is not a request about timers");
 
 /// Attaches to a queue, which is made if it is not there. Without a name the queue ends with
 /// its connection. Waits until the server has answered and has all restored timers.
@@ -76,25 +78,15 @@ impl Client {
         state.wake_driver();
     }
 
-    async fn call(&self, records: Vec<Record>, listing: Option<Listing>) -> Answer {
+    /// Begins a call. The row ends each call before it drops it: so there is an answer.
+    fn call(
+        &self,
+        records: Vec<Record>,
+        listing: Option<Box<Listing>>,
+    ) -> oneshot::Receiver<Answer> {
         let (caller, answer) = oneshot::channel();
-        let call = Call::new(records, listing, caller);
-        {
-            let mut state = self.state();
-            match state.broken.clone() {
-                Some(why) => call.end(Some(why)),
-                None => {
-                    state.row.push(call);
-                    state.silent.get_or_insert_with(Instant::now);
-                    state.wake_driver();
-                }
-            }
-        }
-        match answer.await {
-            Ok(answer) => answer,
-            // The row ends each call before it drops it.
-            Err(_) => Answer { records: Vec::new(), listing: None, ended: Err(Error::Closed) },
-        }
+        self.state().submit(Call::new(records, listing, caller));
+        answer
     }
 
     /// Has requests carried out, in order. Returns them as their replies, and how the call
@@ -102,25 +94,30 @@ impl Client {
     /// [`check`](crate::check).
     pub async fn submit(&self, records: Vec<Record>) -> (Vec<Record>, Result<()>) {
         if !are_requests(&records) {
-            return (records, Err(Error::Invalid("an op that is not a request about timers")));
+            return (records, Err(NO_REQUEST));
         }
         if records.is_empty() {
             return (records, Ok(()));
         }
-        let answer = self.call(records, None).await;
-        (answer.records, answer.ended)
+        match self.call(records, None).await {
+            Ok(answer) => (answer.records, answer.ended),
+            Err(_) => (Vec::new(), Err(Error::Closed)),
+        }
     }
 
     /// Carries out one request.
     pub async fn request(&self, request: Record) -> Result<Record> {
-        let (records, ended) = self.submit(vec![request]).await;
-        ended?;
-        records[0].result()
+        if !are_requests(&[request]) {
+            return Err(NO_REQUEST);
+        }
+        let answer = self.call(vec![request], None).await.map_err(|_| Error::Closed)?;
+        answer.ended?;
+        answer.records[0].result()
     }
 
     /// Arms a timer of a keyed queue. An armed id gets the new deadline, cookie and period.
     pub async fn arm(&self, id: u64, ttl: Duration, cookie: u64) -> Result<()> {
-        self.arm_with(Arm::after(id, ttl).cookie(cookie)).await.map(drop)
+        self.request(Arm::after(id, ttl).cookie(cookie).record()).await.map(drop)
     }
 
     /// Arms a timer as described. Returns its id and its deadline.
@@ -170,15 +167,16 @@ impl Client {
     /// connection may be attached.
     pub async fn drop_queue(&self) -> Result<()> {
         let request = Record { op: op::DROP, ..Record::default() };
-        let answer = self.call(vec![request], None).await;
+        let answer = self.call(vec![request], None).await.map_err(|_| Error::Closed)?;
         answer.ended?;
         answer.records[0].result().map(drop)
     }
 
     async fn list(&self, request: Record) -> Result<Listing> {
-        let answer = self.call(vec![request], Some(Listing::new(&request))).await;
+        let listing = Some(Box::new(Listing::new(&request)));
+        let answer = self.call(vec![request], listing).await.map_err(|_| Error::Closed)?;
         answer.ended?;
-        answer.listing.ok_or(Error::Closed)
+        answer.listing.map(|listing| *listing).ok_or(Error::Closed)
     }
 
     /// Lists up to `max` timers from a cursor on; the first one is 0.
