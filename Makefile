@@ -57,7 +57,7 @@ CTL := tools/expiryctl.c $(wildcard tools/commands/*.c)
 EXPORTER := $(wildcard tools/exporter/*.c)
 # What reads and writes a journal without a daemon.
 JOURNAL := $(patsubst %,daemon/journal/%.c,checkpoint crc32c directory format journal \
-	reader recovery runner segment) daemon/util/name.c
+	reader recovery runner segment stock) daemon/util/name.c
 TOOLS := $(filter-out $(CTL) $(EXPORTER),$(wildcard tools/*.c tools/*/*.c))
 
 # Objects: build/obj/<flavour>/<source>.o, so that flavours never mix.

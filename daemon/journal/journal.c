@@ -1,7 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #include <assert.h>
 #include <errno.h>
-#include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
 #include <time.h>
@@ -61,58 +60,9 @@ static void unmap(void *memory, size_t size)
 		munmap(memory, size);
 }
 
-/* Adds to a list of segments, @nrp of *@maxp. */
-static int list_push(struct journal_free **listp, uint32_t *nrp,
-		     uint32_t *maxp, uint64_t number, uint64_t size)
-{
-	struct journal_free *list = *listp;
-	uint32_t max = *maxp ? 2 * *maxp : 8;
-
-	if (*nrp == *maxp) {
-		list = realloc(list, max * sizeof(*list));
-		if (!list)
-			return -ENOMEM;
-		*listp = list;
-		*maxp = max;
-	}
-	list[(*nrp)++] = (struct journal_free) { number, size };
-	return 0;
-}
-
-static int push_old(struct journal *journal, uint64_t number, uint64_t size)
-{
-	return list_push(&journal->old, &journal->nr_old, &journal->max_old,
-			 number, size);
-}
-
-static int push_spare(struct journal *journal, uint64_t number, uint64_t size)
-{
-	int r;
-
-	/* A block must fit; the file of another setting stays. */
-	if (size < journal->config.segment_min ||
-	    size % journal->config.disk->align)
-		return 0;
-	r = list_push(&journal->spare, &journal->nr_spare, &journal->max_spare,
-		      number, size);
-	if (!r)
-		journal->spare_bytes += size;
-	return r;
-}
-
-static struct journal_free pop_spare(struct journal *journal)
-{
-	struct journal_free last = journal->spare[--journal->nr_spare];
-
-	journal->spare_bytes -= last.size;
-	return last;
-}
-
 static void write_done(struct journal_job *job);
 static void flush_done(struct journal_job *job);
 static void maker_done(struct journal_job *job);
-static void trim_run(struct journal_job *job);
-static void trim_done(struct journal_job *job);
 
 /* Notes where the last segment can be gone on with, if it can. */
 static void set_last(struct journal *journal,
@@ -144,10 +94,11 @@ static int take_files(struct journal *journal, const struct recovery *recovery)
 			&recovery->segments[i];
 
 		if (recovery_is_free(segment)) {
-			r = push_spare(journal, segment->number,
-				       segment->size);
+			r = stock_push_spare(&journal->stock, segment->number,
+					     segment->size);
 		} else {
-			r = push_old(journal, segment->number, segment->size);
+			r = stock_push_old(&journal->stock, segment->number,
+					   segment->size);
 			set_last(journal, segment);
 		}
 		counter_add(&journal->config.stat->size, segment->size);
@@ -179,12 +130,12 @@ int journal_init(struct journal *journal, const struct journal_config *config,
 			   .disk = config->disk, .thread = config->thread,
 			   .shift = *shift, .last.fd = -1 },
 		.retry_after_ns = JOURNAL_RETRY_NS,
-		.trim = { .run = trim_run, .done = trim_done },
-		.spare_bytes_max = UINT64_MAX,
 	};
 	assert(config->block_max <= JOURNAL_BLOCK_MAX);
 	memcpy(journal->maker.boot_id, config->boot_id,
 	       sizeof(config->boot_id));
+	stock_init(&journal->stock, config->disk, config->thread,
+		   config->segment_min, &config->stat->size);
 	r = take_files(journal, recovery);
 	journal->maker.header = map(DISK_ALIGN_MAX);
 	journal->maker.zeros = map(SEGMENT_ZEROS);
@@ -218,8 +169,7 @@ void journal_deinit(struct journal *journal)
 	unmap(journal->maker.zeros, SEGMENT_ZEROS);
 	for (i = 0; i < 2; i++)
 		unmap(journal->gather[i].block, journal->config.block_max);
-	free(journal->old);
-	free(journal->spare);
+	stock_deinit(&journal->stock);
 	*journal = (struct journal) { .current.fd = -1 };
 }
 
@@ -373,7 +323,7 @@ static void make_ahead(struct journal *journal, const uint64_t ns[3])
 	    !is_at_end(journal))
 		return;
 	/* A checkpoint makes room, which begins now. */
-	if (!journal->nr_spare && is_at_limit(journal)) {
+	if (!journal->stock.spare.nr && is_at_limit(journal)) {
 		journal->is_full = true;
 		return;
 	}
@@ -391,8 +341,8 @@ static void make_ahead(struct journal *journal, const uint64_t ns[3])
 	if (journal->state != JOURNAL_EMPTY || journal->nr_ahead)
 		maker->last.number = 0;
 	/* A file that failed is not used again, nor are those of its time. */
-	if (journal->nr_spare && journal->state != JOURNAL_FAILED) {
-		struct journal_free spare = pop_spare(journal);
+	if (journal->stock.spare.nr && journal->state != JOURNAL_FAILED) {
+		struct stock_segment spare = stock_pop_spare(&journal->stock);
 
 		maker->old = spare.number;
 		maker->segment.size = spare.size;
@@ -462,7 +412,8 @@ static bool segment_switch(struct journal *journal)
 	if (!journal->nr_ahead || journal->durable < journal->written)
 		return false;
 	/* Without memory its file stays until the next start. */
-	push_old(journal, journal->ahead[0].number, journal->ahead[0].size);
+	stock_push_old(&journal->stock, journal->ahead[0].number,
+		       journal->ahead[0].size);
 	close_segment(journal, current);
 	*current = journal->ahead[0];
 	journal->nr_ahead--;
@@ -473,49 +424,9 @@ static bool segment_switch(struct journal *journal)
 
 void journal_release(struct journal *journal, uint64_t number, uint64_t keep)
 {
-	uint32_t i, kept = 0;
-
-	for (i = 0; i < journal->nr_old; i++) {
-		struct journal_free *old = &journal->old[i];
-
-		if (old->number >= number ||
-		    push_spare(journal, old->number, old->size) < 0)
-			journal->old[kept++] = *old;
-	}
 	/* There may be space for the next one now. */
-	if (kept < journal->nr_old)
+	if (stock_release(&journal->stock, number, keep))
 		journal->retry_ns = 0;
-	journal->nr_old = kept;
-	journal->spare_bytes_max = keep;
-}
-
-/* Removes a segment that is one too many. */
-static void trim_spare(struct journal *journal)
-{
-	if (journal->trimming || !journal->nr_spare ||
-	    journal->spare_bytes <= journal->spare_bytes_max)
-		return;
-	journal->trimmed = pop_spare(journal);
-	journal->trimming = true;
-	journal->config.runner->start(journal->config.runner, &journal->trim);
-}
-
-static void trim_run(struct journal_job *job)
-{
-	struct journal *journal = container_of(job, struct journal, trim);
-
-	/* If it fails, the next start tries again. */
-	if (segment_unlink(journal->config.disk, journal->config.thread,
-			   journal->trimmed.number))
-		journal->trimmed.size = 0;
-}
-
-static void trim_done(struct journal_job *job)
-{
-	struct journal *journal = container_of(job, struct journal, trim);
-
-	journal->trimming = false;
-	counter_add(&journal->config.stat->size, -journal->trimmed.size);
 }
 
 /* ----------------------------------------------------------------- failing */
@@ -686,7 +597,7 @@ uint64_t journal_turn(struct journal *journal, bool clock)
 		commit_gathered(journal, ns, clock);
 	if (journal->state != JOURNAL_EMPTY || records)
 		make_ahead(journal, ns);
-	trim_spare(journal);
+	stock_trim(&journal->stock, journal->config.runner);
 	if (journal->state == JOURNAL_OPEN && needs_flush(journal, ns[1]))
 		flush(journal, ns[1]);
 	counter_set(&journal->config.stat->waiting, count_waiting(journal));

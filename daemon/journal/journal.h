@@ -22,6 +22,7 @@
 #include "daemon/journal/journal-stat.h"
 #include "daemon/journal/runner.h"
 #include "daemon/journal/segment.h"
+#include "daemon/journal/stock.h"
 
 struct journal;
 struct recovery;
@@ -96,14 +97,6 @@ struct journal_gather {
 };
 
 /**
- * struct journal_free - a segment that no recovery needs
- */
-struct journal_free {
-	uint64_t number;
-	uint64_t size;
-};
-
-/**
  * struct journal - a journal
  * @state: enum journal_state
  * @error: why it failed
@@ -124,9 +117,7 @@ struct journal_free {
  * @flushed_ns: when the last one began; CLOCK_MONOTONIC, likewise @clock_ns and
  *	@retry_ns
  * @making: @maker is in progress
- * @old: segments since the last checkpoint, @nr_old of them, with @current
- * @spare: segments to be used again, up to @spare_bytes_max
- * @trimming: @trim removes @trimmed
+ * @stock: segments that have been used
  */
 struct journal {
 	struct journal_config config;
@@ -161,17 +152,7 @@ struct journal {
 	bool making;
 	uint64_t retry_ns;
 	uint64_t retry_after_ns;
-	struct journal_free *old;
-	uint32_t nr_old;
-	uint32_t max_old;
-	struct journal_free *spare;
-	uint32_t nr_spare;
-	uint32_t max_spare;
-	uint64_t spare_bytes;
-	uint64_t spare_bytes_max;
-	struct journal_job trim;
-	struct journal_free trimmed;
-	bool trimming;
+	struct stock stock;
 };
 
 /* Initializes a journal behind what @recovery found. @shift: of this start, op 0
@@ -241,7 +222,7 @@ uint64_t journal_turn(struct journal *journal, bool clock);
 static inline bool journal_is_busy(const struct journal *journal)
 {
 	return journal->committing || journal->flushing || journal->making ||
-	       journal->trimming;
+	       journal->stock.trimming;
 }
 
 /* For checkpoint.c: the segments before @number are not needed any more. At most

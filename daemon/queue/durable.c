@@ -303,7 +303,7 @@ void durable_deinit(struct durable *durable)
 	durable->journal.committing = false;
 	durable->journal.flushing = false;
 	durable->journal.making = false;
-	durable->journal.trimming = false;
+	durable->journal.stock.trimming = false;
 	checkpoint_deinit(&durable->checkpoint);
 	journal_deinit(&durable->journal);
 	durable->context->durable = NULL;
@@ -546,7 +546,7 @@ static bool needs_room(struct durable *durable, uint64_t now_ns)
 
 	if (!journal->is_full && !journal_is_over(journal))
 		return false;
-	if (journal->nr_old > 1)
+	if (journal->stock.old.nr > 1)
 		return true;
 	if (now_ns - durable->recounted_ns < RECOUNT_NS)
 		return false;

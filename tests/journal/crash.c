@@ -622,7 +622,7 @@ static void life_end(struct life *life)
 	life->journal.committing = false;
 	life->journal.flushing = false;
 	life->journal.making = false;
-	life->journal.trimming = false;
+	life->journal.stock.trimming = false;
 	life->checkpoint.writing = false;
 	checkpoint_deinit(&life->checkpoint);
 	journal_deinit(&life->journal);
