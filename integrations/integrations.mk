@@ -26,6 +26,6 @@ $(CELERY)/installed:
 		install 'celery[redis]==$(CELERY_VERSION)' 'redis==7.1.0'
 	@touch $@
 
-bench-celery: $(B)/expiryd $(CELERY)/installed ## TASKS=100000 tasks with an ETA: Celery alone, with a sorted set, with expiry
+bench-celery: $(B)/expiryd $(CELERY)/installed ## TASKS=100000 tasks with an ETA: Celery alone, with a sorted set, with expiry; PARTS='memory behind handed_over visibility'
 	@$(CELERY)/bin/python -B integrations/celery/bench/bench.py \
-		$(or $(call quick,--quick),$(TASKS))
+		$(or $(call quick,--quick),$(TASKS)) $(PARTS)

@@ -1,9 +1,11 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Celery's tasks with an ETA, three ways: held by the worker (stock), by a relay over a
-sorted set, and by expiry. Prints a table.
+sorted set, and by expiry. Prints a table, and whether the figures aimed at are reached.
 
-usage: bench.py [--quick] [TASKS]
+usage: bench.py [--quick] [TASKS] [PART...]
+
+PART: memory, behind, handed_over or visibility; without one, all of them
 """
 
 import json
@@ -17,18 +19,31 @@ from datetime import datetime, timedelta, timezone
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(os.path.dirname(HERE), "tests"), HERE]
 
-from setup import SOURCES, Setup, wait_until    # first: it finds Celery
+from setup import ROOT, SOURCES, Setup, wait_until      # first: it finds Celery
+
+sys.path.append(os.path.join(ROOT, "bench"))
 
 import celery                           # noqa: E402
 import sorted_set                       # noqa: E402,F401 - makes zset:// known
+from report.tables import Aims          # noqa: E402
 
 QUICK = "--quick" in sys.argv
 NUMBERS = [int(word) for word in sys.argv[1:] if word.isdigit()]
 TASKS = NUMBERS[0] if NUMBERS else 5000 if QUICK else 100000
+PARTS = [word for word in sys.argv[1:] if word.isidentifier()]
 VISIBLE = 130 if QUICK else 420         # seconds until the tasks beyond visibility_timeout
 BEHIND = 10 if QUICK else 40            # seconds until the tasks before one due now
 HANDED = 500 if QUICK else 3000         # tasks of the hand-over, 100 a second
 SUBJECTS = {"stock": "redis", "sorted set": "zset", "expiry": "expiry"}
+LATE = "late p50 / p99 / max, ms (stock: run; others: handed over)"
+# How each figure is printed, in the order of the table.
+FORMS = {
+    "publishing, tasks/s": "%.0f", "worker idle, MB": "%.0f", "worker then, MB": "%.0f",
+    "worker's processor time, s": "%.1f", "Redis, bytes a task": "%.0f", "relay, MB": "%.0f",
+    "relay's processor time, s": "%.1f", "expiryd, MB": "%.0f",
+    "in unacked after kill -9": "%d", "due now behind 200 with ETA, s": "%.2f",
+    LATE: "%.0f / %.0f / %.0f",
+    "300 tasks beyond visibility_timeout ran": "%d times"}
 HAS_LIMIT = tuple(int(part) for part in celery.__version__.split(".")[:2]) >= (5, 6)
 
 
@@ -81,21 +96,20 @@ def memory(name):
             publish(number, eta=in_seconds(86400))
         published = time.monotonic() - began
         worked = settle(worker) - began_work
-        row = {"publishing, tasks/s": "%d" % (TASKS / published),
-               "worker idle, MB": "%.0f" % (idle / 1e6),
-               "worker then, MB": "%.0f" % (worker.resident() / 1e6),
-               "worker's processor time, s": "%.1f" % worked,
-               "Redis, bytes a task": "%d" % (
-                   (on.client.info("memory")["used_memory"] - empty) / TASKS),
-               "relay, MB": "-", "relay's processor time, s": "-", "expiryd, MB": "-"}
+        row = {"publishing, tasks/s": TASKS / published,
+               "worker idle, MB": idle / 1e6,
+               "worker then, MB": worker.resident() / 1e6,
+               "worker's processor time, s": worked,
+               "Redis, bytes a task":
+                   (on.client.info("memory")["used_memory"] - empty) / TASKS}
         if on.relay_program:
             wait_until(lambda: not on.client.exists("expiry:inbox", "expiry:taken"), 600)
-            row["relay, MB"] = "%.0f" % (on.relay_program.resident() / 1e6)
-            row["relay's processor time, s"] = "%.1f" % on.relay_program.processor()
+            row["relay, MB"] = on.relay_program.resident() / 1e6
+            row["relay's processor time, s"] = on.relay_program.processor()
         if name == "expiry":
-            row["expiryd, MB"] = "%.0f" % (on.daemon.resident() / 1e6)
+            row["expiryd, MB"] = on.daemon.resident() / 1e6
         worker.kill()
-        row["in unacked after kill -9"] = "%d" % on.client.zcard("unacked_index")
+        row["in unacked after kill -9"] = on.client.zcard("unacked_index")
         return row
 
 
@@ -117,8 +131,7 @@ def visibility():
             wait_until(lambda: len({line[1] for line in on.notes()}) == 300, 120)
         time.sleep(5)
         for name, on in running.items():
-            rows[name] = {"300 tasks beyond visibility_timeout ran":
-                          "%d times" % len(on.notes())}
+            rows[name] = {"300 tasks beyond visibility_timeout ran": len(on.notes())}
     finally:
         for on in running.values():
             on.__exit__(None)
@@ -127,9 +140,8 @@ def visibility():
 
 def behind(name):
     """A task due now, behind 200 with an ETA; the worker holds 100 of these at most."""
-    row = "due now behind 200 with ETA, s"
     if not HAS_LIMIT:
-        return {row: "needs 5.6"}
+        return {}
     with subject(name, ETA_LIMIT="100") as on:
         publish = publisher(on)
         for number in range(200):
@@ -140,19 +152,18 @@ def behind(name):
         publish(1000)
         wait_until(lambda: any(line[1] == "1000" for line in on.notes()), 4 * BEHIND + 60)
         (ran,) = [line[0] for line in on.notes() if line[1] == "1000"]
-        return {row: "%.2f" % ((ran - sent) / 1e9)}
+        return {"due now behind 200 with ETA, s": (ran - sent) / 1e9}
 
 
 def percentiles(late):
     late = sorted(late)
-    return "%.0f / %.0f / %.0f" % tuple(
-        value / 1e6 for value in (late[len(late) // 2], late[len(late) * 99 // 100], late[-1]))
+    return tuple(value / 1e6 for value in
+                 (late[len(late) // 2], late[len(late) * 99 // 100], late[-1]))
 
 
 def handed_over(name):
     """Tasks that are due 100 a second, and when they are in the workers' list. For stock,
     where no list has them, when they run."""
-    row = "late p50 / p99 / max, ms (stock: run; others: handed over)"
     with subject(name) as on:
         worker = on.worker() if name == "stock" else None
         publish = publisher(on)
@@ -171,13 +182,37 @@ def handed_over(name):
             args, _, _ = json.loads(b64decode(json.loads(text)["body"]))
             late.append(time.time_ns() - etas[args[0]])
         assert min(late) >= 0, min(late)
-        return {row: percentiles(late)}
+        return {LATE: percentiles(late)}
+
+
+def is_wanted(part):
+    return not PARTS or part.__name__ in PARTS
 
 
 def table(rows):
     print("| | %s |\n|---%s|" % (" | ".join(SUBJECTS), "|---" * len(SUBJECTS)))
-    for row in rows["stock"]:
-        print("| %s | %s |" % (row, " | ".join(rows[name][row] for name in SUBJECTS)))
+    for title, form in FORMS.items():
+        if not any(title in row for row in rows.values()):
+            continue
+        print("| %s | %s |" % (title, " | ".join(
+            form % rows[name][title] if title in rows[name] else "-" for name in SUBJECTS)))
+
+
+def aims(row):
+    """What is aimed at with expiry. @row: its figures"""
+    told = Aims()
+    full, idle = row.get("worker then, MB"), row.get("worker idle, MB")
+    told.at_most("worker with all tasks waiting, MB", 55, full, "{:.0f}")
+    told.at_most("of these more than idle, MB", 2, full and full - idle, "{:.1f}")
+    told.at_most("in unacked after kill -9", 0, row.get("in unacked after kill -9"), "{:.0f}")
+    told.at_most("due now behind 200 with ETA, s", 0.02,
+                 row.get("due now behind 200 with ETA, s"), "{:.3f}")
+    told.at_most("handed over late, p99, ms", 100, row[LATE][1] if LATE in row else None,
+                 "{:.1f}")
+    ran = row.get("300 tasks beyond visibility_timeout ran")
+    told.add("300 tasks beyond visibility_timeout ran", "300", str(ran or ""),
+             ran and ran == 300)
+    print("\n" + told.text(), end="")
 
 
 def main():
@@ -188,12 +223,13 @@ def main():
     sys.stdout.flush()
     rows = {name: {} for name in SUBJECTS}
     for part in memory, behind, handed_over:
-        for name in SUBJECTS:
+        for name in SUBJECTS if is_wanted(part) else ():
             rows[name].update(part(name))
-    for name, row in visibility().items():
+    for name, row in (visibility() if is_wanted(visibility) else {}).items():
         rows[name].update(row)
     print(", %.1f at the end\n" % os.getloadavg()[0])
     table(rows)
+    aims(rows["expiry"])
 
 
 def redis_version():

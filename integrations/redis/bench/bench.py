@@ -1,6 +1,7 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""When Redis says that keys have expired: alone, and with the bridge. Prints a table.
+"""When Redis says that keys have expired: alone, and with the bridge. Prints a table, and
+whether the figures aimed at are reached.
 
 usage: bench.py [--quick] [KEYS]
 """
@@ -14,7 +15,11 @@ import time
 sys.path.insert(0, os.path.join(os.path.dirname(os.path.dirname(
     os.path.abspath(__file__))), "tests"))
 
-from bridge import Listener, Setup, populate    # first: it finds redis
+from bridge import ROOT, Listener, Setup, populate      # first: it finds redis
+
+sys.path.append(os.path.join(ROOT, "bench"))
+
+from report.tables import Aims          # noqa: E402
 
 QUICK = "--quick" in sys.argv
 NUMBERS = [int(word) for word in sys.argv[1:] if word.isdigit()]
@@ -113,6 +118,21 @@ def main():
     # The rate is part of a row's name, and differs a little.
     for (name, value), other in zip(alone.items(), bridged.values()):
         print("| %s | %s | %s |" % (name.strip(), value, other))
+    aims(bridged)
+
+
+def aims(row):
+    """What is aimed at with the bridge. @row: its figures"""
+    told = Aims()
+    title = "%d at once: told within 100 ms" % PROBES
+    told.add(title, str(PROBES), row[title], int(row[title]) == PROBES)
+    early = int(row["early"]) + int(row["early "])
+    told.add("early", "0", "%d" % early, not early)
+    (written,) = [(int(name.split()[0]), int(value)) for name, value in row.items()
+                  if " written at " in name]
+    told.add("of those written told", str(written[0]), str(written[1]),
+             written[0] == written[1])
+    print("\n" + told.text(), end="")
 
 
 if __name__ == "__main__":
