@@ -368,7 +368,7 @@ class Queue(Handle):
     def _call(self, request: R) -> asyncio.Future[R]:
         """Returns what is done when the request is. Cancelled, it keeps its place in the
         row of answers."""
-        future: asyncio.Future[Any] = asyncio.Future(loop=self._loop)
+        future: asyncio.Future[Any] = self._loop.create_future()
         if request.count:
             request.waiter = future
             self._session.submit(request)
