@@ -166,7 +166,12 @@ class Run:
             self.check(got)
 
         request.waiter = Callback(answered)
-        self.session.submit(request)
+        # As the clients do.
+        if request.is_single and self.session.begin_alone():
+            self.up += request.data
+            self.session.submit_sent(request)
+        else:
+            self.session.submit(request)
         if self.choose.random() < 0.1 and number in self.waiting:
             # Its caller is cancelled: it keeps its place.
             request.waiter = None
@@ -209,7 +214,7 @@ class Run:
         size = self.choose.choice((1, 31, 32, 33, 1000))
         piece, self.down = self.down[:size], self.down[size:]
         if piece:
-            session.input(memoryview(bytearray(piece)))
+            session.input(memoryview(bytearray(piece)), len(piece))
 
     def step(self):
         self.call()

@@ -241,7 +241,8 @@ def test_calls_of_a_turn_are_sent_together(daemon):
             for id in range(1, 101):
                 queue.post_refresh(id, ttl=2 * HOUR)
             await queue.flush()
-            assert writes == [3200, 3200], writes
+            # A call that finds nothing under way does not wait for others.
+            assert writes == [32, 3168, 3200], writes
             await queue.drop()
     run(main())
 

@@ -29,7 +29,7 @@ class Calls:
             period: Span | None, new: bool, later: bool) -> Single:
         # number() is called for what is not plainly right: most calls do without.
         options = self.options
-        deadline, relative = deadline_of(ttl, at, options.clock)
+        deadline, flags = deadline_of(ttl, at, options.clock)
         if not options.keyed:
             if id is not None:
                 raise TypeError("a plain queue chooses the id")
@@ -40,27 +40,34 @@ class Calls:
             id = number(id, "id", 1)
         if cookie.__class__ is not int or not 0 <= cookie <= NEVER:
             cookie = number(cookie, "cookie")
-        flags = RELATIVE if relative else 0
         if new:
             flags |= NEW
         if later:
             flags |= LATER
-        data = RECORD.pack(ARM, flags, 0, period_ms(period) if period else 0, id, deadline,
-                           cookie)
-        return Single(ARM, data, id, flags, options.keyed,
-                      self._now(relative) if options.reconnect else 0)
+        request = Single(ARM, RECORD.pack(
+            ARM, flags, 0, period_ms(period) if period else 0, id, deadline, cookie), id)
+        if not options.keyed:
+            request.named = False
+        if options.reconnect:
+            request.begun = self._now(flags)
+        return request
 
     def refresh(self, id: int, ttl: Span | None, at: Instant | None,
                 later: bool) -> Single:
-        deadline, relative = deadline_of(ttl, at, self.options.clock)
-        flags = RELATIVE * relative | LATER * later
-        id = number(id, "id", 1)
-        data = RECORD.pack(REFRESH, flags, 0, 0, id, deadline, 0)
-        return Single(REFRESH, data, id, flags, True, self._now(relative))
+        deadline, flags = deadline_of(ttl, at, self.options.clock)
+        if later:
+            flags |= LATER
+        if id.__class__ is not int or not 0 < id <= NEVER:
+            id = number(id, "id", 1)
+        request = Single(REFRESH, RECORD.pack(REFRESH, flags, 0, 0, id, deadline, 0), id)
+        if self.options.reconnect:
+            request.begun = self._now(flags)
+        return request
 
     def one(self, op: int, id: int) -> Single:
         """CANCEL, ACK or QUERY."""
-        id = number(id, "id", 1)
+        if id.__class__ is not int or not 0 < id <= NEVER:
+            id = number(id, "id", 1)
         return Single(op, RECORD.pack(op, 0, 0, 0, id, 0, 0), id)
 
     def plain(self, op: int) -> Single:
@@ -81,22 +88,21 @@ class Calls:
             raise TypeError("a plain queue chooses the ids: count is needed")
         else:
             count = number(count, "count", 0, 2**31)
-        deadline, relative = self._deadline(ttl, at, deadlines, count)
-        flags = RELATIVE * relative | NEW * new | LATER * later
+        deadline, flags = self._deadline(ttl, at, deadlines, count)
+        flags |= NEW * new | LATER * later
         cookie_column: int | array[int] = number(cookie, "cookie")
         if cookies is not None:
             cookie_column = same_length(column(cookies, "cookies"), count, "cookies")
         data = records(head(ARM, flags, period_ms(period) if period else 0), count, named,
                        deadline, cookie_column)
-        return Request(ARM, data, count, flags, self.options.keyed, self._now(relative))
+        return Request(ARM, data, count, self.options.keyed, self._now(flags))
 
     def refresh_many(self, ids: Iterable[int], ttl: Span | None, at: Instant | None,
                      deadlines: Iterable[int] | None, later: bool) -> Request:
         named = self._ids(ids)
-        deadline, relative = self._deadline(ttl, at, deadlines, len(named))
-        flags = RELATIVE * relative | LATER * later
-        data = records(head(REFRESH, flags), len(named), named, deadline, 0)
-        return Request(REFRESH, data, len(named), flags, True, self._now(relative))
+        deadline, flags = self._deadline(ttl, at, deadlines, len(named))
+        data = records(head(REFRESH, flags | LATER * later), len(named), named, deadline, 0)
+        return Request(REFRESH, data, len(named), True, self._now(flags))
 
     def many(self, op: int, ids: Iterable[int]) -> Request:
         """CANCEL or ACK of many."""
@@ -127,16 +133,16 @@ class Calls:
 
     def _deadline(self, ttl: Span | None, at: Instant | None,
                   deadlines: Iterable[int] | None,
-                  count: int) -> tuple[int | array[int], bool]:
+                  count: int) -> tuple[int | array[int], int]:
         if deadlines is None:
             return deadline_of(ttl, at, self.options.clock)
         if ttl is not None or at is not None:
             raise TypeError("ttl, at and deadlines exclude each other")
-        return same_length(column(deadlines, "deadlines"), count, "deadlines"), False
+        return same_length(column(deadlines, "deadlines"), count, "deadlines"), 0
 
-    def _now(self, relative: bool) -> int:
+    def _now(self, flags: int) -> int:
         """Returns when a call began, if that is needed to send it again."""
-        if relative and self.options.reconnect:
+        if flags & RELATIVE and self.options.reconnect:
             return time.clock_gettime_ns(self.options.clock)
         return 0
 

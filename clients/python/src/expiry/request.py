@@ -47,6 +47,7 @@ class Request:
     """Requests of one op, and their replies.
 
     @data: the records; their owner does not change them until they are answered
+    @named: each reply has the id of its request
     @sent, @answered: how many of @count
     @replies: those that came
     @waiter: gets its result once, when all replies came or the connection failed; None if
@@ -54,27 +55,26 @@ class Request:
     @error: why there are no more replies
     @begun: when it was called, on the queue's clock, if @data is relative
     @again: it was sent before, on a connection that broke
+    @posted: nothing waits, but a refusal is reported
     """
 
-    __slots__ = ("op", "data", "count", "flags", "sent", "answered", "replies", "waiter",
-                 "error", "begun", "again", "named", "posted")
+    __slots__ = ("op", "data", "count", "sent", "answered", "replies", "waiter", "error",
+                 "begun", "again", "named", "posted")
 
     is_list = False
     is_single = False
 
-    def __init__(self, op: int, data: Buffer, count: int = 1, flags: int = 0,
-                 named: bool = True, begun: int = 0) -> None:
+    def __init__(self, op: int, data: Buffer, count: int, named: bool = True,
+                 begun: int = 0) -> None:
         self.op = op
         self.data = data
         self.count = count
-        self.flags = flags
         self.sent = self.answered = 0
         self.replies: Buffer = b""
         self.waiter: Waiter | None = None
         self.error: ConnectionLost | None = None
         self.begun = begun
         self.again = False
-        # Each reply has the id of its request.
         self.named = named
         self.posted = False
 
@@ -114,15 +114,14 @@ class Request:
         """Returns whether it may be sent again. On a plain queue ARM would leave a second
         timer, NEW would find its own, CLEAR would remove what others have armed since."""
         if self.op == ARM:
-            return self.named and not self.flags & NEW
+            return self.named and not self.data[1] & NEW
         return self.op != CLEAR
 
     def send_again(self) -> None:
         """Prepares those without reply for another connection."""
         self.sent = self.answered
         self.again = True
-        if self.flags & RELATIVE:
-            self.flags &= ~RELATIVE
+        if self.data[1] & RELATIVE:
             self.data = make_absolute(self.data, self.begun)
 
     def reject(self) -> None:
@@ -133,11 +132,12 @@ class Request:
             doubt[at + 2:at + 4] = status
         self.take(memoryview(doubt), self.sent - self.answered)
 
-    def finish(self, error: ConnectionLost | None = None) -> None:
-        self.error = error
-        waiter, self.waiter = self.waiter, None
-        if waiter is not None and not waiter.done():
-            waiter.set_result(self)
+    def finish(self) -> None:
+        waiter = self.waiter
+        if waiter is not None:
+            self.waiter = None
+            if not waiter.done():
+                waiter.set_result(self)
 
     def fail(self, number: int, kind: type[ConnectionLost] | None = None,
              cause: BaseException | None = None) -> None:
@@ -146,7 +146,8 @@ class Request:
             number, self.op, answered=self.answered, doubtful=self.sent - self.answered,
             unsent=self.count - self.sent)
         error.__cause__ = cause
-        self.finish(error)
+        self.error = error
+        self.finish()
 
 
 class Single(Request):
@@ -156,20 +157,15 @@ class Single(Request):
 
     is_single = True
 
-    def __init__(self, op: int, data: bytes, id: int = 0, flags: int = 0,
-                 named: bool = True, begun: int = 0) -> None:
+    def __init__(self, op: int, data: bytes, id: int = 0) -> None:
         # Most programs make more of these than of anything else: no super().__init__().
         self.op = op
         self.data = data
         self.count = 1
-        self.flags = flags
-        self.sent = self.answered = 0
-        self.waiter = None
-        self.error = None
-        self.begun = begun
-        self.again = False
-        self.named = named
-        self.posted = False
+        self.sent = self.answered = self.begun = 0
+        self.waiter = self.error = None
+        self.again = self.posted = False
+        self.named = True
         self.id = id
         self.reply: Record = ()
 
@@ -198,7 +194,7 @@ class ListRequest(Request):
     is_list = True
 
     def __init__(self, op: int, cursor: int = 0, rows: int = 0) -> None:
-        super().__init__(op, RECORD.pack(op, 0, 0, rows, cursor, 0, 0), named=False)
+        super().__init__(op, RECORD.pack(op, 0, 0, rows, cursor, 0, 0), 1, named=False)
         self.rows = rows
         self.restart()
 

@@ -16,12 +16,11 @@ import re
 import time
 from collections import deque
 from collections.abc import Callable
-from typing import Any
 
 from .errors import ConnectionLost, NotAttached, Refusals, RestoreFailed, UnsupportedVersion
 from .options import Options
 from .replies import Stat
-from .request import Broken, Callback, ListRequest, Request
+from .request import Broken, Callback, ListRequest, Request, Single
 from .wire import (ARM, CLOCK_SET, CREDIT, EXPIRED, HELLO, HELLO_DURABLE, LOW, MISSED,
                    NEVER, RECORD, SIZE, STAT, Buffer, Record, lows)
 
@@ -52,6 +51,14 @@ class Session:
         it is not durable; @learns: that is not known yet
     @wakes: is called when events came, or the session ended
     """
+
+    # Above 30 attributes Python 3.11 gives each object a dict of its own, which is slower.
+    __slots__ = ("options", "wakes", "state", "row", "queue", "first", "posts",
+                 "window", "in_flight", "events", "granted", "held", "credit_due",
+                 "missed_at_end", "timers", "arms", "connections", "attached", "durable",
+                 "learns", "commit_ms", "number", "queue_lost", "rest", "error",
+                 "error_kind", "cause", "refusal", "stat", "pause", "refused_since",
+                 "retry_at", "heard")
 
     def __init__(self, options: Options, wakes: Callable[[], None]) -> None:
         self.options = options
@@ -93,17 +100,19 @@ class Session:
             self.heard = time.monotonic()
         self.queue.append(request)
 
-    def submit_alone(self, request: Request) -> bool:
-        """Takes a request with one record as submit() does, if nothing else waits to be
-        sent or to be answered. Returns whether: its data is to be sent now, and output() has
-        nothing."""
+    def begin_alone(self) -> bool:
+        """Returns whether nothing waits to be sent or to be answered: then the caller may
+        send a request with one record by itself."""
         if self.state != UP or self.row or self.queue or self.credit_due:
             return False
         if self.options.timeout is not None:
             self.heard = time.monotonic()
+        return True
+
+    def submit_sent(self, request: Single) -> None:
+        """Takes the request that was sent after begin_alone()."""
         self.row.append(request)
         request.sent = self.in_flight = 1
-        return True
 
     def output(self) -> list[Buffer]:
         """Returns what is to be sent now, as far as the window allows it."""
@@ -160,13 +169,15 @@ class Session:
     # ------------------------------------------------------------------
     # Records that arrive
 
-    def input(self, data: memoryview) -> None:
-        """Takes bytes that arrived. They may be any piece of the stream."""
+    def input(self, buffer: memoryview, size: int) -> bool:
+        """Takes bytes that arrived, by which @buffer begins. They may be any piece of the
+        stream. Returns False if the connection is to be closed."""
         if self.options.timeout is not None:
             self.heard = time.monotonic()
-        if len(data) == SIZE and not self.rest and self._only(data):
-            return
+        if self._only(buffer, size):
+            return True
         # One copy for all: slices of bytes are cheaper than those of a view.
+        data = buffer[:size]
         whole = self.rest + data if self.rest else bytes(data)
         count = len(whole) // SIZE
         try:
@@ -176,8 +187,9 @@ class Session:
             self.end(errno.EPROTO)
         if self.state == DOWN or self.state == ENDED:
             self.rest = b""
-        else:
-            self.rest = whole[count * SIZE:]
+            return False
+        self.rest = whole[count * SIZE:]
+        return True
 
     def _records(self, data: bytes, count: int) -> None:
         ops = data[:count * SIZE:SIZE]
@@ -222,28 +234,46 @@ class Session:
             if self.state == ENDED:
                 return
 
-    def _only(self, data: memoryview) -> bool:
-        """Takes one record if it is the whole reply to a single request. Returns whether.
-        Most calls of most programs wait for one such reply: this is _records() without
-        its loops."""
-        request: Any = self.row[0] if self.row else None
-        if request is None or not request.is_single or self.state != UP:
+    def _only(self, buffer: memoryview, size: int) -> bool:
+        """Takes one record if it is the reply to a single request. Returns whether. This is
+        _records() without its loops."""
+        if not self.row or self.state != UP or self.rest:
             return False
-        reply = RECORD.unpack(data)
+        request = self.row[0]
+        if type(request) is not Single or not self.take_reply(request, buffer, size):
+            return False
+        self._replied(request)
+        return True
+
+    def take_reply(self, request: Single, buffer: memoryview, size: int) -> bool:
+        """Takes what arrived if it is the reply to this request. Returns whether. Most
+        calls of most programs wait for one such reply."""
+        if size != SIZE:
+            return False
+        reply = RECORD.unpack_from(buffer)
         if reply[0] != request.op or reply[2] > 0 or \
                 reply[4] != request.id and request.named:
             return False
-        self.row.popleft()
-        self.in_flight -= 1
-        self.pause = 0.0
         request.reply = reply
         request.answered = 1
-        if reply[0] == ARM and not reply[2] and self.options.reconnect:
+        if self.options.reconnect:
+            self._note(reply)
+        return True
+
+    def _note(self, reply: Record) -> None:
+        """Notes a reply for the next connection."""
+        self.pause = 0.0
+        if reply[0] == ARM and not reply[2]:
+            # Now, not when all are answered: STAT may come between.
             self.arms += 1
+
+    def _replied(self, request: Single) -> None:
+        """Ends the first request of the row, whose reply was taken."""
+        self.row.popleft()
+        self.in_flight -= 1
         if request.posted:
             self._posted(request)
         request.finish()
-        return True
 
     def _singles(self, data: bytes, at: int, end: int) -> int:
         """Takes the replies to single requests that come next, the first of which has the
@@ -251,30 +281,21 @@ class Session:
         row = self.row
         reconnects = self.options.reconnect
         done = 0
-        self.pause = 0.0
         part = memoryview(data)[at * SIZE:min(end, at + len(row)) * SIZE]
         for reply in RECORD.iter_unpack(part):
             if not row:
                 break
-            request: Any = row[0]
-            if request.op != reply[0] or not request.is_single:
+            request = row[0]
+            if type(request) is not Single or request.op != reply[0]:
                 break
             if reply[2] > 0 or reply[4] != request.id and request.named:
                 raise Broken("a reply about another timer, or a positive status")
-            row.popleft()
-            done += 1
-            self.in_flight -= 1
             request.reply = reply
             request.answered = 1
-            if reconnects and reply[0] == ARM and not reply[2]:
-                # Now, not when all are answered: STAT may come between.
-                self.arms += 1
-            if request.posted:
-                self._posted(request)
-            # As finish(), without a call for each of many.
-            waiter, request.waiter = request.waiter, None
-            if waiter is not None and not waiter.done():
-                waiter.set_result(request)
+            if reconnects:
+                self._note(reply)
+            self._replied(request)
+            done += 1
         return done
 
     def _batch(self, request: Request, data: bytes, ops: bytes, at: int, end: int) -> int:
@@ -290,7 +311,7 @@ class Session:
         self.in_flight -= some
         part = data[at * SIZE:(at + some) * SIZE]
         if op == ARM and self.options.reconnect:
-            # As above.
+            # As in _note().
             self.arms += lows(part).count(LOW[ARM])
         request.take(part, some)
         if request.answered == request.sent:

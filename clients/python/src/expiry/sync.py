@@ -21,7 +21,7 @@ from .errors import NotAttached
 from .handle import CLOSE, READ, RESTORE_BATCH, Handle
 from .options import Restore
 from .replies import GONE, Listed, Replies, Stat, Timer
-from .request import ListRequest, Request
+from .request import ListRequest, Request, Single
 from .restore import Part
 from .times import REALTIME, Instant, Span
 from .wire import ACK, CANCEL, CLEAR, DROP, HELLO, QUERY, RECORD, STAT, Buffer
@@ -231,12 +231,11 @@ class Queue(Handle):
         if not request.count:
             return request
         request.waiter = WAITING
-        alone = request.is_single and self._session.submit_alone(request)
-        if not alone:
-            self._session.submit(request)
         try:
-            if alone and self._send(request.data) and self._options.timeout is None:
-                self._read()
+            if type(request) is Single and self._session.begin_alone():
+                self._exchange(request)
+            else:
+                self._session.submit(request)
             while request.waiter is not None:
                 self._step()
         except BaseException:
@@ -244,6 +243,30 @@ class Queue(Handle):
             request.waiter = None
             raise
         return request
+
+    def _exchange(self, request: Single) -> None:
+        """Sends a request while nothing else waits, and reads. To most calls of most
+        programs the reply comes, and nothing else: these do without the rows of the session.
+        """
+        assert self._socket
+        try:
+            self._socket.sendall(request.data)
+            size = self._socket.recv_into(self._buffer)
+        except BaseException as error:
+            self._session.submit_sent(request)
+            if isinstance(error, BlockingIOError):
+                self._check_silence()
+            elif isinstance(error, OSError):
+                # What the server had sent before comes first.
+                self._read()
+            else:
+                raise
+            return
+        if self._session.take_reply(request, self._buffer, size):
+            request.waiter = None
+        else:
+            self._session.submit_sent(request)
+            self._received(size)
 
     def _list(self, request: ListRequest) -> ListRequest:
         self._call(request)
@@ -333,11 +356,13 @@ class Queue(Handle):
         except OSError as error:
             self._fail(error.errno or errno.ECONNRESET)
             return
+        self._received(size)
+
+    def _received(self, size: int) -> None:
+        """Takes what was read into the buffer."""
         if not size:
             self._fail(errno.ECONNRESET)
-            return
-        self._session.input(self._buffer[:size])
-        if self._session.state in (states.DOWN, states.ENDED):
+        elif not self._session.input(self._buffer, size):
             self._drop()
 
     def _fail(self, number: int) -> None:
@@ -360,6 +385,8 @@ class Queue(Handle):
             if timeout is not None:
                 value = struct.pack("@ll", int(timeout), max(int(timeout % 1 * 1e6), 1))
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)
+                # A call that is alone reads without a poll before.
+                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, value)
             self._socket.connect(self._path)
             # A server at its limit of connections answers before it reads.
             try:

@@ -8,7 +8,7 @@ import time
 from datetime import datetime, timedelta, timezone
 
 from .errors import NaiveDatetime, OutOfRange
-from .wire import NEVER, number
+from .wire import NEVER, RELATIVE, number
 
 REALTIME, MONOTONIC, BOOTTIME = time.CLOCK_REALTIME, time.CLOCK_MONOTONIC, \
     time.CLOCK_BOOTTIME
@@ -65,16 +65,16 @@ def period_ms(period: Span | None) -> int:
     return milliseconds
 
 
-def deadline_of(ttl: Span | None, at: Instant | None, clock: int) -> tuple[int, bool]:
-    """Returns nanoseconds, and whether they count from now."""
+def deadline_of(ttl: Span | None, at: Instant | None, clock: int) -> tuple[int, int]:
+    """Returns nanoseconds, and RELATIVE if they count from now, else 0."""
     if at is None:
         # What most programs give, without another call.
         if isinstance(ttl, int) and not isinstance(ttl, bool) and \
                 0 <= ttl <= MOST_SECONDS:
-            return ttl * 10**9, True
+            return ttl * 10**9, RELATIVE
         if ttl is None:
             raise TypeError("ttl or at is needed")
-        return span_ns(ttl), True
+        return span_ns(ttl), RELATIVE
     if ttl is not None:
         raise TypeError("ttl and at exclude each other")
-    return instant_ns(at, clock), False
+    return instant_ns(at, clock), 0
