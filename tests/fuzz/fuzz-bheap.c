@@ -163,12 +163,14 @@ static bool review(void *context, struct bheap_node *node)
 	return !is_stale(context, node);
 }
 
-/* Finds the first node of a heap, at first with the k-th page missing. */
+/* Finds the first node of a heap, at first with the k-th page missing. Checks what
+ * a step has changed: a heap that knew its first node is checked by its caller.
+ */
 static void find_first(struct subject *subject, u32 which, u32 fail_in)
 {
 	struct test_faults *faults = &subject->faults[which];
 	struct sweep sweep = { subject, which };
-	u32 steps = 0;
+	u32 nr = subject->heap[which].nr, steps = 0;
 	int ret;
 
 	do {
@@ -184,7 +186,8 @@ static void find_first(struct subject *subject, u32 which, u32 fail_in)
 		/* The check needs all pages; what is left fails the next step. */
 		fail_in = faults->fail_in;
 		faults->fail_in = 0;
-		check(subject, which);
+		if (ret != 1 || subject->heap[which].nr != nr)
+			check(subject, which);
 		assert_true(steps++ < 10000);
 	} while (ret != 1);
 }
@@ -242,6 +245,34 @@ static void sweep(struct subject *subject, u32 steps, u32 fail_in)
 	}
 }
 
+static bool is_empty(const struct subject *subject)
+{
+	u32 which;
+
+	for (which = 0; which < LAYOUTS; which++)
+		if (subject->heap[which].nr)
+			return false;
+	return true;
+}
+
+/* Takes the first off all; it is never less than the one before. */
+static void take_first(struct subject *subject)
+{
+	u64 before[LAYOUTS];
+	u32 which;
+
+	for (which = 0; which < LAYOUTS; which++) {
+		find_first(subject, which, 0);
+		before[which] = subject->heap[which].nr ?
+				subject->heap[which].first.deadline : 0;
+	}
+	change(subject, 2, 0, 0);
+	for (which = 0; which < LAYOUTS; which++)
+		if (subject->heap[which].nr)
+			assert_true(subject->heap[which].first.deadline >=
+				    before[which]);
+}
+
 static void step(struct subject *subject)
 {
 	u32 op = byte(subject), n, i, gap, which;
@@ -265,8 +296,8 @@ static void step(struct subject *subject)
 			change(subject, 0, deadline + i * gap, 0);
 		break;
 	case 5:
-		for (n = byte(subject); n; n--)
-			change(subject, 2, 0, 0);
+		for (n = byte(subject); n && !is_empty(subject); n--)
+			take_first(subject);
 		break;
 	case 6:
 		for (which = 0; op / 8 % 4 == 0 && which < LAYOUTS; which++)
@@ -278,24 +309,6 @@ static void step(struct subject *subject)
 		sweep(subject, n, op / 8);
 		break;
 	}
-}
-
-/* Takes the first off all; it is never less than the one before. */
-static void take_first(struct subject *subject)
-{
-	u64 before[LAYOUTS];
-	u32 which;
-
-	for (which = 0; which < LAYOUTS; which++) {
-		find_first(subject, which, 0);
-		before[which] = subject->heap[which].nr ?
-				subject->heap[which].first.deadline : 0;
-	}
-	change(subject, 2, 0, 0);
-	for (which = 0; which < LAYOUTS; which++)
-		if (subject->heap[which].nr)
-			assert_true(subject->heap[which].first.deadline >=
-				    before[which]);
 }
 
 int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
@@ -322,8 +335,7 @@ int LLVMFuzzerTestOneInput(const uint8_t *data, size_t size)
 			test_pages_evict(&subject->run[which], evict);
 		}
 	}
-	while (subject->heap[0].nr || subject->heap[1].nr ||
-	       subject->heap[2].nr)
+	while (!is_empty(subject))
 		take_first(subject);
 	for (which = 0; which < LAYOUTS; which++) {
 		assert_int_equal(subject->run[which].pages.nr, 0);

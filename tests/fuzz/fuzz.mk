@@ -29,6 +29,7 @@ $(B)/obj/p6/tests/fuzz/replay-%.o: tests/fuzz/replay.c
 # In one call each: clang's objects are of no use to anything else.
 FUZZ_HEADERS := $(wildcard core/*.h tests/core/*.h tests/fuzz/*.h daemon/journal/*.h \
 	tools/journal/*.h)
+FUZZ_UNCOVERED := tests/fuzz/uncovered
 define fuzz_target
 $$(B)/tests/fuzz/replay-$(1): $$(B)/obj/p6/tests/fuzz/fuzz-$(1).o \
 		$$(B)/obj/p6/tests/fuzz/replay-$(1).o \
@@ -36,11 +37,13 @@ $$(B)/tests/fuzz/replay-$(1): $$(B)/obj/p6/tests/fuzz/fuzz-$(1).o \
 	@mkdir -p $$(@D)
 	$$(call say,LINK,$$@)$$(CC) $$(CFLAGS) $$(SANITIZE) -o $$@ $$^ $$(FUZZ_LIBS)
 
-$$(B)/fuzz/libfuzzer-$(1): tests/fuzz/fuzz-$(1).c $$(call fuzz_sources,$(1)) $$(FUZZ_HEADERS)
+$$(B)/fuzz/libfuzzer-$(1): tests/fuzz/fuzz-$(1).c $$(call fuzz_sources,$(1)) $$(FUZZ_HEADERS) \
+		$$(FUZZ_UNCOVERED)
 	@mkdir -p $$(@D)
 	$$(call say,CLANG,$$@)$$(FUZZ_CLANG) $$(CPPFLAGS) $$(FUZZ_CPPFLAGS) \
 		-std=gnu11 -O1 -g -fno-strict-aliasing $$(FUZZ_CFLAGS) \
 		-fsanitize=fuzzer,address,undefined -fno-sanitize-recover=all \
+		-fsanitize-coverage-ignorelist=$$(FUZZ_UNCOVERED) \
 		-o $$@ $$(filter %.c,$$^) $$(FUZZ_LIBS)
 
 $$(B)/fuzz/afl-$(1): tests/fuzz/fuzz-$(1).c $$(call fuzz_sources,$(1)) $$(FUZZ_HEADERS)
