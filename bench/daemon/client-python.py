@@ -9,7 +9,8 @@ and an op. Prints the processor time and the time of that work, as JSON.
     sync|asyncio batch     the same in batches of 512
     asyncio tasks          100 tasks with an op each
     sync|asyncio consume   a million is taken one by one, after it was armed
-    uvloop single|batch|tasks|consume      as asyncio, on that loop
+    sync|asyncio floor     single without the client: bytes, a socket or a transport
+    uvloop single|batch|tasks|consume|floor      as asyncio, on that loop
     redis batch            pipelines of 512: ZADD, ZADD, ZREM in turn
     redis-asyncio tasks    100 tasks with a ZADD each
 """
@@ -17,6 +18,8 @@ and an op. Prints the processor time and the time of that work, as JSON.
 import asyncio
 import json
 import pathlib
+import socket
+import struct
 import sys
 import time
 from array import array
@@ -140,6 +143,70 @@ async def asyncio_consume(queue):
     return watch.row(CONSUMED)
 
 
+RECORD = struct.Struct("=BBhIQQQ")
+
+
+def attach():
+    """Returns the HELLO of a keyed queue that ends with the connection."""
+    return struct.pack("=BBhI24s", 64, 8, 1, 0, b"")
+
+
+def requests():
+    """Yields the records of BATCHES' ops one by one."""
+    for id in range(1, SINGLES // 3 + 1):
+        for op, flags, deadline in (1, 1, HOUR * 10**9), (2, 1, HOUR * 10**9), (3, 0, 0):
+            yield op, flags, 0, 0, id, deadline, 0
+
+
+def sync_floor(path):
+    buffer = bytearray(65536)
+    with socket.socket(socket.AF_UNIX) as connection, Watch() as watch:
+        connection.connect(path)
+        connection.sendall(attach())
+        connection.recv_into(buffer)
+        for request in requests():
+            begun = time.perf_counter_ns()
+            connection.sendall(RECORD.pack(*request))
+            connection.recv_into(buffer)
+            reply = RECORD.unpack_from(buffer)
+            watch.took_since(begun)
+            assert reply[0] == request[0] and not reply[2]
+    return watch.row(SINGLES)
+
+
+class Floor(asyncio.BufferedProtocol):
+    """A connection that only tells that bytes came."""
+
+    def __init__(self):
+        self.buffer = bytearray(65536)
+        self.came = None
+
+    def get_buffer(self, _):
+        return self.buffer
+
+    def buffer_updated(self, _):
+        self.came.set_result(None)
+
+
+async def asyncio_floor(path):
+    loop = asyncio.get_running_loop()
+    transport, floor = await loop.create_unix_connection(Floor, path)
+    floor.came = loop.create_future()
+    transport.write(attach())
+    await floor.came
+    with Watch() as watch:
+        for request in requests():
+            begun = time.perf_counter_ns()
+            floor.came = loop.create_future()
+            transport.write(RECORD.pack(*request))
+            await floor.came
+            reply = RECORD.unpack_from(floor.buffer)
+            watch.took_since(begun)
+            assert reply[0] == request[0] and not reply[2]
+    transport.abort()
+    return watch.row(SINGLES)
+
+
 def redis_batch(client):
     with Watch() as watch:
         for ids in batches()[:BATCHES // 30]:
@@ -181,11 +248,15 @@ def order(style, op, path, redis_path):
         finally:
             client.close()
     options = {"path": path, "keyed": True, "consume": op == "consume", "credit": 4096}
+    if style == "sync" and op == "floor":
+        return sync_floor(path)
     if style == "sync":
         with expiry.sync.connect("bench-" + op, **options) as queue:
             return globals()["sync_" + op](queue)
 
     async def main():
+        if op == "floor":
+            return await asyncio_floor(path)
         async with expiry.connect("bench-" + op, **options) as queue:
             return await globals()["asyncio_" + op](queue)
     if style == "uvloop":

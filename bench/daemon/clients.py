@@ -22,14 +22,18 @@ ORDERS = {
     "C": [("blocking", op) for op in ("single", "batch", "consume")],
     "Python": [("sync", "single"), ("sync", "batch"), ("sync", "consume"),
                ("asyncio", "single"), ("asyncio", "batch"), ("asyncio", "tasks"),
-               ("asyncio", "consume"), ("redis", "batch"), ("redis-asyncio", "tasks")],
+               ("asyncio", "consume"), ("sync", "floor"), ("asyncio", "floor"),
+               ("redis", "batch"), ("redis-asyncio", "tasks")],
     "Go": [("blocking", op) for op in ("single", "batch", "tasks", "consume")],
     "go-redis": [("redis", "batch"), ("redis", "tasks")],
     "Rust": [("blocking", "single"), ("blocking", "batch"), ("blocking", "consume"),
              ("redis", "batch")],
     "tokio": [("tokio", op) for op in ("single", "batch", "tasks", "consume")],
 }
-UVLOOP = [("uvloop", op) for op in ("single", "batch", "tasks", "consume")]
+UVLOOP = [("uvloop", op) for op in ("single", "batch", "tasks", "consume", "floor")]
+
+# What libexpiry is measured by beside an op that it does not have.
+BESIDE = {"floor": "single"}
 
 # Client and op, what of it, beside which client and op, at most (times), or at least
 # (times less). Without another one: at most that many ns.
@@ -151,12 +155,13 @@ def one_round(base, others):
     both is the row's "beside". @others: by op, pairs of a client and a style"""
     rows = []
     for op, clients in others.items():
-        has_base = ("blocking", op) in ORDERS["C"]
-        before = has_base and base.measure("blocking", op)
+        base_op = BESIDE.get(op, op)
+        has_base = ("blocking", base_op) in ORDERS["C"]
+        before = has_base and base.measure("blocking", base_op)
         for client, style in clients:
             row = client.measure(style, op)
             if has_base:
-                after = base.measure("blocking", op)
+                after = base.measure("blocking", base_op)
                 row["beside"] = {what: (before[what] + after[what]) / 2
                                  for what in ("ns", "p50")}
                 rows.append(before)
@@ -221,6 +226,13 @@ def show_aims(rows, known):
     print(text(["client", "", "", "beside", "aim", "value", "middle half", ""], lines))
 
 
+def ratio(rows, client, op, what, known):
+    """Returns the median of the ratios to libexpiry, as text; "" without one."""
+    if client == BASE or (BASE, BESIDE.get(op, op)) not in known:
+        return ""
+    return "%.2f" % statistics.median(ratios(rows, client, op, BASE, op, what))
+
+
 def middle(values):
     """Returns the quartiles: two."""
     if len(values) < 2:
@@ -234,17 +246,18 @@ def show(results):
     figures = Results(rows)
     print("Processor time of the client an operation, ns, median of %d rounds. single: one "
           "by one;\nbatch: of 512; tasks: 100 with one operation each; consume: expirations "
-          "one by one. to C: libexpiry\nis measured before and after each. All on one "
-          "processor\n" % results["rounds"])
+          "one by one;\nfloor: single without the client, by the language's own sockets. to "
+          "C: libexpiry is measured before\nand after each. All on one processor\n"
+          % results["rounds"])
     known = list(dict.fromkeys((row["client"], row["op"]) for row in rows))
     lines = []
     for client, op in sorted(known, key=lambda pair: pair[0]):
         here = figures.where(client=client, op=op)
         figure, p50 = here.figure("ns"), here.median("p50")
         lines.append([client, op, number(figure.median), figure.spread(number),
-                      "%.2f" % statistics.median(ratios(rows, client, op, BASE, op, "ns"))
-                      if client != BASE and (BASE, op) in known else "",
-                      number(p50 / 1000) if p50 else ""])
-    print(text(["client", "", "ns", "least to most", "to C", "p50 us"], lines))
+                      ratio(rows, client, op, "ns", known),
+                      "%.1f" % (p50 / 1000) if p50 else "",
+                      ratio(rows, client, op, "p50", known) if p50 else ""])
+    print(text(["client", "", "ns", "least to most", "to C", "p50 us", "to C"], lines))
     print()
     show_aims(rows, known)
