@@ -83,30 +83,30 @@ class Queue(Handle):
             at: Instant | None = None, cookie: int = 0, period: Span | None = None,
             new: bool = False, later: bool = False) -> Timer:
         """Arms a timer; see expiry.Queue.arm()."""
-        reply = reply_of(self._call(self._calls.arm(id, ttl, at, cookie, period, new,
-                                                    later)))
+        reply = reply_of(self._one(self._calls.arm(id, ttl, at, cookie, period, new,
+                                                   later)))
         return Timer(reply[4], reply[5], cookie, reply[3])
 
     def refresh(self, id: int, *, ttl: Span | None = None, at: Instant | None = None,
                 later: bool = False) -> int | None:
         """Moves a deadline. Returns the one in force, None if no such timer is armed."""
-        reply = reply_or_gone(self._call(self._calls.refresh(id, ttl, at, later)))
+        reply = reply_or_gone(self._one(self._calls.refresh(id, ttl, at, later)))
         return None if reply is None else reply[5]
 
     def cancel(self, id: int) -> bool:
         """Returns False if no such timer is armed: it is over, or on its way."""
-        return reply_or_gone(self._call(self._calls.one(CANCEL, id))) is not None
+        return reply_or_gone(self._one(self._calls.one(CANCEL, id))) is not None
 
     def ack(self, id: int) -> bool:
         """Returns False if it is not delivered, or was acknowledged before."""
-        return reply_or_gone(self._call(self._calls.one(ACK, id))) is not None
+        return reply_or_gone(self._one(self._calls.one(ACK, id))) is not None
 
     def query(self, id: int) -> Timer | None:
-        return timer_of(reply_or_gone(self._call(self._calls.one(QUERY, id))))
+        return timer_of(reply_or_gone(self._one(self._calls.one(QUERY, id))))
 
     def clear(self) -> int:
         """Removes all timers of the queue; returns how many."""
-        return reply_of(self._call(self._calls.plain(CLEAR)))[6]
+        return reply_of(self._one(self._calls.plain(CLEAR)))[6]
 
     def arm_many(self, ids: Iterable[int] | None = None, *, count: int | None = None,
                  ttl: Span | None = None, at: Instant | None = None,
@@ -165,7 +165,7 @@ class Queue(Handle):
 
     def drop(self) -> None:
         """Removes this named queue, for all clients."""
-        reply_of(self._call(self._calls.plain(DROP)))
+        reply_of(self._one(self._calls.plain(DROP)))
 
     # ------------------------------------------------------------------
     # Expirations
@@ -228,45 +228,46 @@ class Queue(Handle):
     # Input and output
 
     def _call(self, request: R) -> R:
-        if not request.count:
-            return request
-        request.waiter = WAITING
+        if request.count:
+            request.waiter = WAITING
+            self._session.submit(request)
+            self._wait(request)
+        return request
+
+    def _one(self, request: Single) -> Single:
+        """Carries out one request. Most find nothing under way, and get their reply and
+        nothing else: these do without the rows of the session."""
+        session = self._session
+        if not session.begin_alone():
+            return self._call(request)
+        assert self._socket
         try:
-            if type(request) is Single and self._session.begin_alone():
-                self._exchange(request)
-            else:
-                self._session.submit(request)
+            self._socket.sendall(request.data)
+            size = self._socket.recv_into(self._buffer)
+        except OSError:
+            # _wait() meets it, too, behind what the server had sent before.
+            request.waiter = WAITING
+            session.submit_sent(request)
+        except BaseException:
+            session.submit_sent(request)
+            raise
+        else:
+            if session.take_reply(request, self._buffer, size):
+                return request
+            request.waiter = WAITING
+            session.submit_sent(request)
+            self._received(size)
+        self._wait(request)
+        return request
+
+    def _wait(self, request: Request) -> None:
+        try:
             while request.waiter is not None:
                 self._step()
         except BaseException:
             # KeyboardInterrupt: the request keeps its place in the row of answers.
             request.waiter = None
             raise
-        return request
-
-    def _exchange(self, request: Single) -> None:
-        """Sends a request while nothing else waits, and reads. To most calls of most
-        programs the reply comes, and nothing else: these do without the rows of the session.
-        """
-        assert self._socket
-        try:
-            self._socket.sendall(request.data)
-            size = self._socket.recv_into(self._buffer)
-        except BaseException as error:
-            self._session.submit_sent(request)
-            if isinstance(error, BlockingIOError):
-                self._check_silence()
-            elif isinstance(error, OSError):
-                # What the server had sent before comes first.
-                self._read()
-            else:
-                raise
-            return
-        if self._session.take_reply(request, self._buffer, size):
-            request.waiter = None
-        else:
-            self._session.submit_sent(request)
-            self._received(size)
 
     def _list(self, request: ListRequest) -> ListRequest:
         self._call(request)
