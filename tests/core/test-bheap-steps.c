@@ -156,7 +156,7 @@ struct looks {
 	u32 aheads;
 };
 
-static bool review(void *context, struct bheap_node *node)
+static bool count_review(void *context, struct bheap_node *node)
 {
 	struct looks *looks = context;
 
@@ -189,7 +189,7 @@ static void each_node_is_prefetched_before_its_review(void **state)
 		push_at(&subject, BEGIN + (u64)(i * 37 % n) * 1000);
 	while (heap->nr) {
 		while (heap->is_bound) {
-			assert_true(bheap_find_first(heap, review, look_ahead,
+			assert_true(bheap_find_first(heap, count_review, look_ahead,
 						     &looks) >= 0);
 			assert_int_equal(looks.aheads, looks.reviews);
 		}

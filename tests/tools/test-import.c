@@ -25,14 +25,18 @@
 
 static uint64_t random_state = 1;
 
-static int add(struct import *import, const char *format, unsigned int a,
-	       unsigned int b)
+__attribute__((format(printf, 2, 3)))
+static int add(struct import *import, const char *format, ...)
 {
 	char text[400], reason[LINE_WHY];
 	const char *why;
 	struct line line;
-	int len = snprintf(text, sizeof(text), format, a, b);
+	va_list args;
+	int len;
 
+	va_start(args, format);
+	len = vsnprintf(text, sizeof(text), format, args);
+	va_end(args);
 	assert_int_equal(line_parse(text, len, &line, reason), 0);
 	return import_add(import, &line, &why);
 }
