@@ -93,8 +93,6 @@ static int move_last(struct timers *timers, struct slot *slot)
 	free->tag = tag | (slot->tag & SLOT_FLAGS);
 	if (timers->heap.first.slot == from)
 		timers->top_is_live = false;
-	slot->id = 0;
-	slot->tag = 0;
 	slots->used--;
 	slots_drop_last(slots);
 	timers->moves++;

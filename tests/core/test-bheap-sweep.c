@@ -409,6 +409,7 @@ static void sweep_with_faults(void **state)
 	struct subject subject;
 	struct sweep_calls calls = { .subject = &subject };
 	u32 i, n = 2000, left, live, seen = 0;
+	bool goes_on;
 
 	(void)state;
 	subject_init(&subject, n + 1);
@@ -420,7 +421,8 @@ static void sweep_with_faults(void **state)
 		test_pages_evict_all(&subject.run);
 		subject.faults.fail_in = 1 + i % 40;
 		subject.faults.error = -EAGAIN;
-		test_layout->sweep(&subject.heap, 8, is_stale, ahead, &calls);
+		goes_on = test_layout->sweep(&subject.heap, 8, is_stale, ahead, &calls);
+		assert_int_equal(goes_on, subject.heap.sweep != 0);
 		subject.faults.fail_in = 0;
 		if (i % 50 == 0)
 			validate(&subject);

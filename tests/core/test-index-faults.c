@@ -193,6 +193,7 @@ static void moving_that_is_held_up(void **state)
 	struct subject subject;
 	u32 turn, moved, next, refused, last;
 	u64 id = 0;
+	int err;
 
 	(void)state;
 	for (turn = 0; turn < 2; turn++) {
@@ -226,8 +227,10 @@ static void moving_that_is_held_up(void **state)
 		subject_find_all(&subject);
 		subject_validate(&subject);
 		/* It may have been filled meanwhile, and has to catch up. */
-		while (try_add_id(&subject, ++id))
+		while ((err = try_add_id(&subject, ++id)) != 0) {
+			assert_int_equal(err, -ENOMEM);
 			assert_in_range(id, last - 2000, last + LIMIT);
+		}
 		while (subject.nr < LIMIT)
 			subject_add_id(&subject, ++id);
 		while (subject.nr > 10)

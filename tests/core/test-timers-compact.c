@@ -3,96 +3,10 @@
  * Compaction: timers that move to other slots keep their ids, deadlines and order,
  * whatever else goes on. test-give-back.c has how many pages it gives back.
  */
-#include <stdlib.h>
-
-#include "lifecycle.h"
-#include "support.h"
+#include "losing.h"
 
 #define ACK	EXPIRY_MODE_ACK
 #define KEYED	EXPIRY_MODE_KEYED
-/* Enough for many pages: a table of four is too small to be compacted. */
-#define N	(CORE_PAGE_SHIFT > 12 ? 4000U << (CORE_PAGE_SHIFT - 12) : 4000U)
-#define FAR	(1000 * SECOND)
-
-/**
- * struct subject - a queue that loses most of its timers
- * @ids: in the order in which they are cancelled
- * @cancelled: how many are gone
- */
-struct subject {
-	struct test_queue queue;
-	u64 *ids;
-	u32 cancelled;
-	u64 random;
-};
-
-static void subject_init(struct subject *subject, u32 mode)
-{
-	u32 i, j;
-	u64 id;
-
-	*subject = (struct subject) { .random = test_seed };
-	test_queue_init(&subject->queue, mode, N, test_seed);
-	subject->ids = test_arm_many(&subject->queue, N, FAR);
-	for (i = N - 1; i > 0; i--) {
-		j = test_below(&subject->random, i + 1);
-		id = subject->ids[i];
-		subject->ids[i] = subject->ids[j];
-		subject->ids[j] = id;
-	}
-}
-
-static void subject_free(struct subject *subject)
-{
-	test_queue_free(&subject->queue);
-	free(subject->ids);
-}
-
-static struct timers *timers_of(struct subject *subject)
-{
-	return &subject->queue.timers;
-}
-
-static void cancel_one(struct subject *subject)
-{
-	u64 id = subject->ids[subject->cancelled++];
-
-	assert_int_equal(test_op(&subject->queue, EXPIRY_OP_CANCEL, id).status, 0);
-}
-
-/* Cancels until only @left are there. */
-static void cancel_to(struct subject *subject, u32 left)
-{
-	while (subject->cancelled < N - left)
-		cancel_one(subject);
-}
-
-/* Does work that changes nothing: @count requests. */
-static void pass(struct test_queue *queue, u32 count)
-{
-	static struct expiry_record batch[1024];	/* too large for the stack */
-	u32 i, nr;
-
-	for (; count; count -= nr) {
-		nr = count < ARRAY_SIZE(batch) ? count : ARRAY_SIZE(batch);
-		for (i = 0; i < nr; i++)
-			batch[i] = (struct expiry_record) {
-				.op = EXPIRY_OP_QUERY,
-			};
-		assert_int_equal(timers_submit(&queue->timers, batch, nr, 0),
-				 nr);
-	}
-}
-
-/* Cancels until moves are going on. */
-static void cancel_until_moving(struct subject *subject)
-{
-	u32 moves = timers_of(subject)->moves;
-
-	while (timers_of(subject)->moves < moves + 20)
-		cancel_one(subject);
-	assert_true(slots_is_compacting(&timers_of(subject)->slots));
-}
 
 static void ids_stay(void **state)
 {
@@ -202,125 +116,6 @@ static void pages_may_be_missing(void **state)
 			assert_int_equal(test_op(&subject.queue,
 						 EXPIRY_OP_QUERY,
 						 subject.ids[i]).status, 0);
-		subject_free(&subject);
-	}
-}
-
-/* Marks what a scan lists, each at most once, unless @seen is NULL. */
-static int scan_some(struct subject *subject, u8 *seen, u64 *cursor)
-{
-	struct expiry_record rows[7];
-	int ret, i;
-
-	ret = timers_scan(timers_of(subject), rows, ARRAY_SIZE(rows), cursor);
-	for (i = 0; seen && i < ret; i++)
-		assert_int_equal(seen[rows[i].cookie]++, 0);
-	return ret;
-}
-
-/* A timer that is there all the time is listed once, though most others go. */
-static void a_scan_lists_each_once(void **state)
-{
-	struct subject subject;
-	u32 mode, i, moves, left = N / 50;
-	u8 *seen;
-
-	(void)state;
-	for (mode = 0; mode < ARRAY_SIZE(test_modes); mode++) {
-		u64 cursor = 0, other = 0;
-
-		seen = calloc(N, 1);
-		assert_non_null(seen);
-		subject_init(&subject, test_modes[mode]);
-		cancel_until_moving(&subject);
-		moves = timers_of(&subject)->moves;
-		do {
-			assert_true(scan_some(&subject, seen, &cursor) >= 0);
-			scan_some(&subject, NULL, &other);
-			if (subject.cancelled < N - left)
-				cancel_one(&subject);
-			if (cursor)
-				assert_int_equal(timers_of(&subject)->moves,
-						 moves);
-		} while (cursor);
-		while (other)
-			scan_some(&subject, NULL, &other);
-		for (i = N - left; i < N; i++) {
-			struct expiry_record reply;
-
-			reply = test_op(&subject.queue, EXPIRY_OP_QUERY,
-					subject.ids[i]);
-			assert_int_equal(reply.status, 0);
-			assert_int_equal(seen[reply.cookie], 1);
-		}
-		pass(&subject.queue, N);
-		cancel_to(&subject, left);
-		assert_true(timers_of(&subject)->moves > moves);
-		free(seen);
-		subject_free(&subject);
-	}
-}
-
-/* A scan that was given up delays compaction only so long. Its cursor is refused
- * then: what has moved may lie before it.
- */
-static void a_scan_given_up(void **state)
-{
-	struct subject subject;
-	u64 cursor = 0, again;
-	u32 moves;
-
-	(void)state;
-	subject_init(&subject, 0);
-	cancel_until_moving(&subject);
-	assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
-	again = cursor;
-	moves = timers_of(&subject)->moves;
-	pass(&subject.queue, TIMERS_WALK_HOLD - 1);
-	assert_int_equal(timers_of(&subject)->moves, moves);
-	/* It goes on, and holds the timers as long again. */
-	assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
-	assert_true(cursor != again);
-	pass(&subject.queue, TIMERS_WALK_HOLD - 1);
-	assert_int_equal(timers_of(&subject)->moves, moves);
-	pass(&subject.queue, 1024);
-	assert_true(timers_of(&subject)->moves > moves);
-	assert_int_equal(scan_some(&subject, NULL, &cursor), -ECANCELED);
-	assert_int_equal(scan_some(&subject, NULL, &cursor), -ECANCELED);
-	subject_free(&subject);
-}
-
-/* A scan that found its first page missing, or had no room for a row, and was tried
- * again until it came to its end holds nothing any more.
- */
-static void a_scan_tried_again_ends(void **state)
-{
-	struct expiry_record row;
-	struct subject subject;
-	u64 cursor = 0;
-	u32 mode, i;
-
-	(void)state;
-	for (mode = 0; mode < ARRAY_SIZE(test_modes); mode++) {
-		struct test_faults *faults = &subject.queue.faults;
-
-		subject_init(&subject, test_modes[mode]);
-		for (i = 0; i < 3; i++) {
-			test_queue_evict_all(&subject.queue);
-			faults->error = -EAGAIN;
-			faults->fail_in = 1;
-			assert_int_equal(scan_some(&subject, NULL, &cursor),
-					 -EAGAIN);
-			faults->fail_in = 0;
-			assert_int_equal(timers_scan(timers_of(&subject), &row,
-						     0, &cursor), 0);
-		}
-		do {
-			assert_true(scan_some(&subject, NULL, &cursor) >= 0);
-		} while (cursor);
-		cancel_to(&subject, N / 50);
-		pass(&subject.queue, N);
-		assert_true(timers_of(&subject)->moves > 0);
 		subject_free(&subject);
 	}
 }
@@ -495,6 +290,117 @@ static void held_deliveries_move(void **state)
 	}
 }
 
+/* Drops stale nodes until the next deadline is exact, and returns it. */
+static u64 exact_next_ns(struct timers *timers)
+{
+	int ret;
+
+	do {
+		ret = timers_drop_stale(timers, 8);
+		assert_true(ret >= 0);
+	} while (!ret);
+	return timers_next_ns(timers);
+}
+
+/* The next timer of all moves, alone, and is cancelled where it is then: the node that
+ * it had in its old slot is no reason to wake up.
+ */
+static void the_next_moves_and_goes(void **state)
+{
+	struct subject subject;
+	struct timers *timers = timers_of(&subject);
+	u64 id, cursor = 0;
+	u32 mode, slot;
+
+	(void)state;
+	for (mode = 0; mode < 2; mode++) {
+		subject_init(&subject, test_modes[mode]);
+		id = slots_get(&timers->slots, N)->id;
+		assert_int_equal(test_refresh(&subject.queue, id, 1, 0).status, 0);
+		/* Of those before it nothing is left to move for the same record. */
+		for (slot = N - 1; !timers->moves; slot--) {
+			assert_true(exact_next_ns(timers) == 1);
+			test_op(&subject.queue, EXPIRY_OP_CANCEL,
+				slots_get(&timers->slots, slot)->id);
+		}
+		assert_int_equal(timers->moves, 1);
+		assert_true(exact_next_ns(timers) == 1);
+		/* Nothing else moves meanwhile. */
+		assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
+		assert_int_equal(test_op(&subject.queue, EXPIRY_OP_CANCEL,
+					 id).status, 0);
+		assert_true(exact_next_ns(timers) >= FAR);
+		cursor = 0;
+		subject_free(&subject);
+	}
+}
+
+/* Arms @n timers, cancels all but the first, and returns how many slots are left. */
+static u32 slots_left_of(u32 n)
+{
+	struct test_queue queue;
+	u32 i, left;
+	u64 *ids;
+
+	test_queue_init(&queue, 0, n, test_seed);
+	ids = test_arm_many(&queue, n, FAR);
+	for (i = 1; i < n; i++)
+		test_op(&queue, EXPIRY_OP_CANCEL, ids[i]);
+	pass(&queue, n);
+	left = queue.timers.slots.nr;
+	test_queue_free(&queue);
+	free(ids);
+	return left;
+}
+
+/* A table of less than four pages stays as it is. */
+static void a_small_table_stays(void **state)
+{
+	u32 n = 4 * SLOTS_PER_PAGE;
+
+	(void)state;
+	assert_int_equal(slots_left_of(n - 1), n - 1);
+	assert_in_range(slots_left_of(n), 1, n - 1);
+}
+
+/* Compaction that gave up for a timer that must not move begins again when half of the
+ * timers are gone.
+ */
+static void it_begins_again(void **state)
+{
+	struct expiry_record record;
+	struct subject subject;
+	struct timers *timers = timers_of(&subject);
+	u32 nr, used;
+
+	(void)state;
+	subject_init(&subject, ACK);
+	test_op(&subject.queue, EXPIRY_OP_CANCEL, subject.ids[N - 1]);
+	test_arm(&subject.queue, 0, 1, 0, 1000000);
+	assert_int_equal(test_deliver(&subject.queue, &record, 1, 10), 1);
+	test_rewind_at(&subject.queue, 20);
+	while (!timers->stuck_nr) {
+		pass(&subject.queue, 100);
+		cancel_one(&subject);
+		assert_true(subject.cancelled < N - 20);
+	}
+	pass(&subject.queue, N);
+	assert_false(slots_is_compacting(&timers->slots));
+	nr = timers->slots.nr;
+	used = timers->stuck_used;
+	assert_int_equal(test_deliver(&subject.queue, &record, 1, 30), 1);
+	while (timers->slots.used > used / 2 + 1)
+		cancel_one(&subject);
+	pass(&subject.queue, N);
+	assert_int_equal(timers->slots.nr, nr);
+	while (timers->slots.used > used / 2)
+		cancel_one(&subject);
+	pass(&subject.queue, N);
+	assert_true(timers->slots.nr < nr);
+	assert_int_equal(timers_validate(timers), 0);
+	subject_free(&subject);
+}
+
 /* When generations begin anew, a moved timer keeps its id for itself. */
 static void an_id_is_not_given_twice(void **state)
 {
@@ -533,13 +439,13 @@ int main(int argc, char **argv)
 		test_with_layouts(ids_stay),
 		test_with_layouts(armed_meanwhile),
 		test_with_layouts(pages_may_be_missing),
-		test_with_layouts(a_scan_lists_each_once),
-		test_with_layouts(a_scan_given_up),
-		test_with_layouts(a_scan_tried_again_ends),
 		test_with_layouts(a_full_table_waits_for_its_pages),
 		test_with_layouts(a_rewind_misses_none),
 		test_with_layouts(a_delivery_to_be_repeated_stays),
 		test_with_layouts(held_deliveries_move),
+		test_with_layouts(the_next_moves_and_goes),
+		test_with_layouts(a_small_table_stays),
+		test_with_layouts(it_begins_again),
 		test_with_layouts(an_id_is_not_given_twice),
 	};
 

@@ -1,0 +1,239 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Walks over the slots (SCAN, REWIND) beside compaction: nothing moves while one is in
+ * progress, and nothing waits for one that has ended or was given up.
+ */
+#include "losing.h"
+
+/* A timer that is there all the time is listed once, though most others go. */
+static void a_scan_lists_each_once(void **state)
+{
+	struct subject subject;
+	u32 mode, i, moves, left = N / 50;
+	u8 *seen;
+
+	(void)state;
+	for (mode = 0; mode < ARRAY_SIZE(test_modes); mode++) {
+		u64 cursor = 0, other = 0;
+
+		seen = calloc(N, 1);
+		assert_non_null(seen);
+		subject_init(&subject, test_modes[mode]);
+		cancel_until_moving(&subject);
+		moves = timers_of(&subject)->moves;
+		do {
+			assert_true(scan_some(&subject, seen, &cursor) >= 0);
+			scan_some(&subject, NULL, &other);
+			if (subject.cancelled < N - left)
+				cancel_one(&subject);
+			if (cursor)
+				assert_int_equal(timers_of(&subject)->moves,
+						 moves);
+		} while (cursor);
+		while (other)
+			scan_some(&subject, NULL, &other);
+		for (i = N - left; i < N; i++) {
+			struct expiry_record reply;
+
+			reply = test_op(&subject.queue, EXPIRY_OP_QUERY,
+					subject.ids[i]);
+			assert_int_equal(reply.status, 0);
+			assert_int_equal(seen[reply.cookie], 1);
+		}
+		pass(&subject.queue, N);
+		cancel_to(&subject, left);
+		assert_true(timers_of(&subject)->moves > moves);
+		free(seen);
+		subject_free(&subject);
+	}
+}
+
+/* A scan that was given up delays compaction only so long. Its cursor is refused
+ * then: what has moved may lie before it.
+ */
+static void a_scan_given_up(void **state)
+{
+	struct subject subject;
+	u64 cursor = 0, again;
+	u32 moves;
+
+	(void)state;
+	subject_init(&subject, 0);
+	cancel_until_moving(&subject);
+	assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
+	again = cursor;
+	moves = timers_of(&subject)->moves;
+	pass(&subject.queue, TIMERS_WALK_HOLD - 1);
+	assert_int_equal(timers_of(&subject)->moves, moves);
+	/* It goes on, and holds the timers as long again. */
+	assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
+	assert_true(cursor != again);
+	pass(&subject.queue, TIMERS_WALK_HOLD - 1);
+	assert_int_equal(timers_of(&subject)->moves, moves);
+	pass(&subject.queue, 1024);
+	assert_true(timers_of(&subject)->moves > moves);
+	assert_int_equal(scan_some(&subject, NULL, &cursor), -ECANCELED);
+	assert_int_equal(scan_some(&subject, NULL, &cursor), -ECANCELED);
+	/* It counts no more: when another scan has ended, nothing holds the timers. */
+	cursor = 0;
+	do {
+		assert_true(scan_some(&subject, NULL, &cursor) >= 0);
+	} while (cursor);
+	moves = timers_of(&subject)->moves;
+	cancel_to(&subject, N / 50);
+	pass(&subject.queue, N);
+	assert_true(timers_of(&subject)->moves > moves);
+	subject_free(&subject);
+}
+
+/* A scan that found its first page missing, or had no room for a row, and was tried
+ * again until it came to its end holds nothing any more.
+ */
+static void a_scan_tried_again_ends(void **state)
+{
+	struct expiry_record row;
+	struct subject subject;
+	u64 cursor = 0;
+	u32 mode, i;
+
+	(void)state;
+	for (mode = 0; mode < ARRAY_SIZE(test_modes); mode++) {
+		struct test_faults *faults = &subject.queue.faults;
+
+		subject_init(&subject, test_modes[mode]);
+		for (i = 0; i < 3; i++) {
+			test_queue_evict_all(&subject.queue);
+			faults->error = -EAGAIN;
+			faults->fail_in = 1;
+			assert_int_equal(scan_some(&subject, NULL, &cursor),
+					 -EAGAIN);
+			faults->fail_in = 0;
+			assert_int_equal(timers_scan(timers_of(&subject), &row,
+						     0, &cursor), 0);
+		}
+		do {
+			assert_true(scan_some(&subject, NULL, &cursor) >= 0);
+		} while (cursor);
+		cancel_to(&subject, N / 50);
+		pass(&subject.queue, N);
+		assert_true(timers_of(&subject)->moves > 0);
+		subject_free(&subject);
+	}
+}
+
+/* Scans from @cursor to the end. */
+static void scan_to_end(struct subject *subject, u64 *cursor)
+{
+	do {
+		assert_true(scan_some(subject, NULL, cursor) >= 0);
+	} while (*cursor);
+}
+
+/* Two scans at once: when one has ended, nothing moves before the other has. */
+static void each_of_two_scans_holds(void **state)
+{
+	struct subject subject;
+	u64 cursor = 0, other = 0;
+	u32 moves;
+
+	(void)state;
+	subject_init(&subject, 0);
+	cancel_until_moving(&subject);
+	moves = timers_of(&subject)->moves;
+	assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
+	assert_int_equal(scan_some(&subject, NULL, &other), 7);
+	scan_to_end(&subject, &other);
+	pass(&subject.queue, N);
+	assert_int_equal(timers_of(&subject)->moves, moves);
+	scan_to_end(&subject, &cursor);
+	pass(&subject.queue, N);
+	assert_true(timers_of(&subject)->moves > moves);
+	subject_free(&subject);
+}
+
+/* A scan that a single call completes ends no other, and is none to wait for. */
+static void a_scan_in_one_call(void **state)
+{
+	static struct expiry_record rows[1024];
+	struct subject subject;
+	struct timers *timers = timers_of(&subject);
+	u64 cursor = 0, other = 0;
+	u32 moves;
+
+	(void)state;
+	subject_init(&subject, 0);
+	cancel_until_moving(&subject);
+	/* Until one call of timers_scan() comes to the end. */
+	while (timers->slots.nr > 3000)
+		cancel_one(&subject);
+	assert_true(timers_scan(timers, rows, ARRAY_SIZE(rows), &other) > 0 && !other);
+	assert_int_equal(timers->walks, 0);
+	assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
+	moves = timers->moves;
+	assert_true(timers_scan(timers, rows, ARRAY_SIZE(rows), &other) > 0 && !other);
+	cancel_to(&subject, N / 50);
+	pass(&subject.queue, N);
+	assert_int_equal(timers->moves, moves);
+	scan_to_end(&subject, &cursor);
+	pass(&subject.queue, N);
+	assert_true(timers->moves > moves);
+	subject_free(&subject);
+}
+
+/* ARMs list all free slots while a scan holds the timers. The compaction has nothing
+ * left to do then, and ends.
+ */
+static void armed_until_all_are_listed(void **state)
+{
+	struct subject subject;
+	struct slots *slots = &timers_of(&subject)->slots;
+	u64 cursor = 0;
+
+	(void)state;
+	subject_init(&subject, 0);
+	cancel_until_moving(&subject);
+	assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
+	while (slots->known < slots->nr)
+		assert_int_equal(test_arm(&subject.queue, 0, FAR, 0, 0).status, 0);
+	assert_true(slots_is_compacting(slots));
+	scan_to_end(&subject, &cursor);
+	pass(&subject.queue, 1);
+	assert_false(slots_is_compacting(slots));
+	assert_int_equal(timers_validate(timers_of(&subject)), 0);
+	subject_free(&subject);
+}
+
+/* The least cursor that no table can have ends a scan, rather than be refused. */
+static void a_cursor_behind_all_slots(void **state)
+{
+	struct subject subject;
+	struct timers *timers = timers_of(&subject);
+	struct expiry_record row;
+	u64 end, cursor;
+
+	(void)state;
+	subject_init(&subject, 0);
+	end = (u64)timers->slots.pages->nr_max * SLOTS_PER_PAGE;
+	cursor = (u64)(timers->moves + 1) << 32 | (end - 1);
+	assert_int_equal(timers_scan(timers, &row, 1, &cursor), -ECANCELED);
+	cursor = (u64)(timers->moves + 1) << 32 | end;
+	assert_int_equal(timers_scan(timers, &row, 1, &cursor), 0);
+	assert_true(cursor == 0);
+	subject_free(&subject);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		test_with_layouts(a_scan_lists_each_once),
+		test_with_layouts(a_scan_given_up),
+		test_with_layouts(a_scan_tried_again_ends),
+		test_with_layouts(each_of_two_scans_holds),
+		test_with_layouts(a_scan_in_one_call),
+		test_with_layouts(armed_until_all_are_listed),
+		test_with_layouts(a_cursor_behind_all_slots),
+	};
+
+	test_arguments(argc, argv, 0);
+	return test_end(cmocka_run_group_tests(tests, NULL, NULL));
+}
