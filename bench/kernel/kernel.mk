@@ -25,7 +25,7 @@ bench-kernel-daemon: all $(B)/bench/daemon/echo $(B)/bench/daemon/expiry \
 	@mkdir -p $(BENCH_KERNEL)
 	@bench/kernel/run engines $(call quick,--quick) --uml $(UML_FAST_KERNEL) --vm $(KREL)
 
-bench-swap: $(BENCH_KERNEL)/pressure bench-swap-module ## page-ins of B-heap and binary heap where memory is short
+bench-swap: $(BENCH_KERNEL)/pressure bench-swap-module ## page-ins of the three layouts and a binary heap where memory is short
 	@bench/kernel/run pressure $(call quick,--quick) --uml $(UML_FAST_KERNEL) \
 		--modules $(BENCH_KERNEL)/kmod
 

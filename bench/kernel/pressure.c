@@ -27,6 +27,7 @@ static const struct {
 	{ "binary", EXPIRY_LAYOUT_BINARY },
 	{ "subtree", EXPIRY_LAYOUT_SUBTREE },
 	{ "sorted", EXPIRY_LAYOUT_SORTED },
+	{ "radix", EXPIRY_LAYOUT_RADIX },
 };
 
 #define LAYOUTS	(sizeof(layouts) / sizeof(layouts[0]))

@@ -3,14 +3,14 @@
 
 import statistics
 
-from report.figures import Figure
+from report.figures import Figure, Results
 from report.tables import Aims, count, markdown
 
 OPS = "arm", "refresh", "cancel"
 PAGES = "plain", "pageable"
 HOLD = "expire", "arm", "both"
 RING = "expiry, uring_cmd of 512"
-BINARY = "binary"
+BINARY, DEFAULT = "binary", "sorted"
 PAGEABLE_MOST = 1.25
 
 FLOOR, ENGINES = "floor", ("embedded", "kernel")
@@ -97,9 +97,29 @@ def pressure_row(results, share, layout):
     return [f"{share} %", layout, "%.0f" % (own.median("resident_kib") / 1024),
             cell(own.figure("in"), "{:.3f}"), cell(own.figure("out"), "{:.3f}"),
             cell(own.figure())] + [
-                "" if layout == BINARY else
-                cell(here.ratio({"layout": BINARY}, {"layout": layout}, key),
-                     "{:.2f}") for key in ("in", "ns")]
+                "" if layout == other else
+                cell(here.ratio({"layout": other}, {"layout": layout}, key),
+                     "{:.2f}") for other in (BINARY, DEFAULT)
+                for key in ("in", "ns")]
+
+
+def least(results, key):
+    """Which layout has the least of it, and what the default has of that."""
+    best = min(results.values("layout"),
+               key=lambda layout: results.median(key, layout=layout))
+    return [best, "" if best == DEFAULT else cell(results.ratio(
+        {"layout": DEFAULT}, {"layout": best}, key), "{:.2f}")]
+
+
+def choice(results):
+    """The layouts that a queue can have, one against the other."""
+    return markdown(
+        ["deadlines", "in memory", "fewest page-ins", "the default's of them",
+         "least ns", "the default's of it"],
+        [[deadlines, f"{share} %"] + least(here, "in") + least(here, "ns")
+         for deadlines in results.values("deadlines")
+         for share in results.values("share")
+         for here in [results.where(deadlines=deadlines, share=share)]])
 
 
 def pressure(results):
@@ -113,11 +133,14 @@ def pressure(results):
                      deadlines, count(row["timers"]), row["queue_kib"] / 1024,
                      row["heap_kib"] / 1024, count(row["ops"])))
         text += markdown(["in memory", "layout", "MiB", "page-ins", "page-outs",
-                          "ns", "binary's page-ins", "binary's ns"],
+                          "ns", "binary's page-ins", "binary's ns",
+                          "sorted's page-ins", "sorted's ns"],
                          [pressure_row(here, share, layout)
                           for share in here.values("share")
                           for layout in here.values("layout")]) + "\n"
-    return text
+    layouts = Results([row for row in measured.rows if row["layout"] != BINARY])
+    return text + ("Which layout a queue should have here; *sorted* is the default\n\n" +
+                   choice(layouts))
 
 
 # ------------------------------------------------------------------------
