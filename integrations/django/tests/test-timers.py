@@ -174,6 +174,17 @@ def test_a_connection_that_breaks_while_it_restores_leaves_all_to_the_next_one()
     assert armed == [1], (armed, len(calls))
 
 
+def test_the_command_ends_though_the_daemon_hangs():
+    receiver = Receiver()
+    thread = threading.Thread(target=receiver.run, daemon=True)
+    with running() as daemon, daemon.halted():
+        thread.start()
+        time.sleep(0.5)
+        receiver.stop.set()
+        thread.join(20)
+        assert not thread.is_alive()
+
+
 def test_a_request_does_not_wait_for_a_daemon_that_hangs():
     with running() as daemon, daemon.halted():
         begun = time.monotonic()

@@ -17,7 +17,7 @@ from . import conf
 from .ends import Again, Ends
 from .keys import key_of, timer_of
 from .session import HAS_ROWS
-from .timers import PAUSE, PAUSE_MAX, options
+from .timers import PAUSE, PAUSE_MAX, TIMEOUT, options
 
 log = logging.getLogger("expiry_django")
 
@@ -56,8 +56,9 @@ class Receiver:
 
     def _connection(self) -> None:
         self._restored = False
+        # A daemon that is away or hangs must not keep the command from its end.
         with expiry.sync.connect(
-                **options(), reconnect=True, credit=2 * conf.get("BATCH"),
+                **options(), reconnect=True, credit=2 * conf.get("BATCH"), timeout=TIMEOUT,
                 restore=self._timers if HAS_ROWS else None) as queue:
             log.info("attached to queue %s", conf.get("QUEUE"))
             if HAS_ROWS and not self._restored:
