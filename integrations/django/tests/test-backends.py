@@ -109,6 +109,16 @@ def test_a_timer_that_is_early_is_armed_again():
     assert SessionStore(key).load() == {}
 
 
+def test_nobody_loads_a_session_whose_end_was_told():
+    _, key = visit(ttl=1)
+    if hasattr(SessionStore, "cache_key_prefix") and has_rows():
+        # A cache that is slow to forget.
+        store = SessionStore(key)
+        store._cache.set(store.cache_key_prefix + key, {"visits": 1}, 60)
+    wait_until(lambda: told(session_key=key))
+    assert SessionStore(key).load() == {}
+
+
 def test_asynchronous_views_do_the_same():
     if not hasattr(SessionStore, "acycle_key") or not hasattr(SessionStore, "aget"):
         print("# asynchronous calls: not before Django 5.1")

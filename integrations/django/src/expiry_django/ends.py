@@ -111,6 +111,8 @@ class Ends:
         return again, len(told)
 
     def _tell_row(self, row: Any, using: str) -> bool:
+        # The cache counts its seconds from the time of saving: it may still have this row.
+        SessionStore().uncache(row.session_key)
         if not session_ended.has_listeners(SessionStore):
             return True
         reason = DELETED if row.expire_date == ended_date() else EXPIRED

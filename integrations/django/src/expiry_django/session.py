@@ -99,6 +99,11 @@ class SessionStore(Base):   # type: ignore[misc]
         finally:
             self._renaming = False
 
+    def uncache(self, key: str) -> None:
+        """Removes the copy of a row that the stock engine keeps in the cache."""
+        if isinstance(self, cached_db.SessionStore):
+            self._cache.delete(self.cache_key_prefix + key)
+
     def delete(self, session_key: str | None = None) -> None:
         """Ends a session; the signal follows. With rows, a row that nobody can load stays
         until then."""
@@ -113,8 +118,7 @@ class SessionStore(Base):   # type: ignore[misc]
             return
         if HAS_ROWS:
             self.model.objects.filter(session_key=key).update(expire_date=ended_date())
-            if isinstance(self, cached_db.SessionStore):
-                self._cache.delete(self.cache_key_prefix + key)
+            self.uncache(key)
         else:
             super().delete(key)
         if timer:
