@@ -408,7 +408,7 @@ static void sweep_with_faults(void **state)
 {
 	struct subject subject;
 	struct sweep_calls calls = { .subject = &subject };
-	u32 i, n = 2000, left, live, seen = 0;
+	u32 i, n = TEST_ROUNDS(2000), left, live, seen = 0;
 	bool goes_on;
 
 	(void)state;
@@ -416,7 +416,7 @@ static void sweep_with_faults(void **state)
 	while (subject.nr < n)
 		push(&subject, test_below(&subject.random, KEYS));
 	live = subject.nr - make_stale(&subject, 80);
-	for (i = 0; i < 2000; i++) {
+	for (i = 0; i < n; i++) {
 		test_pages_trim(&subject.run);
 		test_pages_evict_all(&subject.run);
 		subject.faults.fail_in = 1 + i % 40;

@@ -198,16 +198,16 @@ static void fault_everywhere(struct subject *subject, u32 op, u32 key)
 static void faults_change_nothing(void **state)
 {
 	struct subject subject;
-	u32 i, n = 5 * NODES + 200;
+	u32 i, n = 5 * NODES + 200, rounds = TEST_ROUNDS(150);
 
 	(void)state;
 	subject_init(&subject, 2 * n);
 	for (i = 0; i < n; i++)
 		push(&subject, test_below(&subject.random, KEYS));
-	for (i = 0; i < 150; i++)
+	for (i = 0; i < rounds; i++)
 		fault_everywhere(&subject, i % 3,
 				 test_below(&subject.random, KEYS));
-	assert_true(subject.faults.failed > 150);
+	assert_true(subject.faults.failed > rounds);
 	while (subject.nr)
 		pop(&subject);
 	subject_free(&subject);
@@ -385,7 +385,7 @@ static void faults_around_a_full_near_heap(void **state)
 static void pages_touched_are_few(void **state)
 {
 	struct subject subject;
-	u32 i, n = 40000, op, max, rounds = 3000;
+	u32 i, n = 40000, op, max, rounds = TEST_ROUNDS(3000);
 	u64 before, ins;
 
 	(void)state;

@@ -10,7 +10,8 @@
 #include "support.h"
 
 /* As many pages where these are larger. */
-#define TIMERS	(CORE_PAGE_SIZE < 4096 ? 20000U : 100000U * (CORE_PAGE_SIZE / 4096))
+#define TIMERS	(CORE_PAGE_SIZE < 4096 ? TEST_ROUNDS(20000U) : \
+					 100000U * (CORE_PAGE_SIZE / 4096))
 #define LEFT	100U	/* one in a hundred stays */
 #define BATCH	512U
 

@@ -83,7 +83,7 @@ static void removal_has_all_its_pages(void **state)
 	(void)state;
 	for (j = 0; j < ARRAY_SIZE(hashes); j++) {
 		subject_init(&subject);
-		for (i = 1; i <= 60; i++) {
+		for (i = 1; i <= TEST_ROUNDS(60); i++) {
 			subject_add(&subject, i, hashes[j]);
 			for (nr = 1; nr <= i; nr++) {
 				id = subject.ids[nr];

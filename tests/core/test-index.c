@@ -232,8 +232,8 @@ static void random_operations_small(void **state)
 static void random_operations_large(void **state)
 {
 	(void)state;
-	random_operations(3000, 10000, 0);
-	random_operations(3000, 10000, 4);
+	random_operations(3000, TEST_ROUNDS(10000), 0);
+	random_operations(3000, TEST_ROUNDS(10000), 4);
 }
 
 /* Ids with the same home, or with homes at the table's end that lie beyond it. They are found by comparing ids, and removed without breaking the

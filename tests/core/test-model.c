@@ -49,7 +49,7 @@ static void few_long(u32 mode)
 	u64 seed, rounds = test_rounds / 100 + 1;
 
 	for (seed = test_seed; seed < test_seed + rounds; seed++)
-		sequence(seed, mode, 1500, LARGE ? 800 : 8000, 200);
+		sequence(seed, mode, 1500, LARGE ? 800 : TEST_ROUNDS(8000), 200);
 }
 
 static void plain(void **state)

@@ -47,7 +47,7 @@ static void shuffle(u64 *ids, u32 n)
 static void cancelled_timers_leave(void **state)
 {
 	/* Many pages, of any size. */
-	u32 mode, i, n = 30000 + 32 * NODES, left = n / 100, pages;
+	u32 mode, i, n = TEST_ROUNDS(30000) + 32 * NODES, left = n / 100, pages;
 	struct test_queue queue;
 	u64 *ids;
 
@@ -385,7 +385,7 @@ static void pages_touched_by_a_request(void **state)
 		EXPIRY_OP_ARM, EXPIRY_OP_REFRESH, EXPIRY_OP_QUERY,
 		EXPIRY_OP_CANCEL,
 	};
-	u32 mode, n = 60000, i;
+	u32 mode, n = TEST_ROUNDS(60000), i;
 	struct expiry_record record;
 	struct test_queue queue;
 	u64 *ids, random = test_seed, before;

@@ -98,8 +98,8 @@ static void pages_may_be_missing(void **state)
 		subject_init(&subject, test_modes[mode]);
 		cancel_until_moving(&subject);
 		moves = timers_of(&subject)->moves;
-		for (i = 0; i < 600 && slots_is_compacting(&timers_of(&subject)->slots);
-		     i++) {
+		for (i = 0; i < TEST_ROUNDS(600) &&
+			    slots_is_compacting(&timers_of(&subject)->slots); i++) {
 			test_queue_evict_all(&subject.queue);
 			faults->error = errors[i % ARRAY_SIZE(errors)];
 			faults->fail_in = 1 + i % 9;

@@ -226,7 +226,7 @@ static void release_needs_no_page(void **state)
 
 	(void)state;
 	for (mode = 0; mode < 2; mode++) {
-		for (round = 0; round < 200; round++) {
+		for (round = 0; round < TEST_ROUNDS(200); round++) {
 			nr = 1 + test_below(&random, 600);
 			test_queue_init(&queue, mode ? KEYED : 0, nr,
 					test_random(&random));
