@@ -3,9 +3,23 @@
 
 bool commit_way_is_linked(struct commit_way *way)
 {
-	way->is_trial = ++way->nr >= COMMIT_WAY_TRIAL ||
+	uint32_t interval = way->trial_ns ? COMMIT_WAY_TRIAL : COMMIT_WAY_SLOW;
+
+	way->is_trial = ++way->nr >= interval ||
 			way->nr_slow >= COMMIT_WAY_SLOW;
 	return way->is_linked != way->is_trial;
+}
+
+/* Returns by how much a trial was faster, as a part of the faster one of the two. */
+static int32_t advantage(uint64_t before_ns, uint64_t trial_ns)
+{
+	if (before_ns >= 2 * trial_ns)
+		return COMMIT_WAY_UNIT;
+	if (trial_ns >= 2 * before_ns)
+		return -COMMIT_WAY_UNIT;
+	if (before_ns >= trial_ns)
+		return COMMIT_WAY_UNIT * (before_ns - trial_ns) / trial_ns;
+	return -(int32_t)(COMMIT_WAY_UNIT * (trial_ns - before_ns) / before_ns);
 }
 
 /* A trial is held against the commit just before it: its size is alike, and so is what
@@ -16,13 +30,12 @@ static void end_trial(struct commit_way *way, uint64_t ns)
 	way->nr = 0;
 	way->nr_slow = 0;
 	way->trial_ns = ns;
-	if (ns < way->before_ns)
-		way->wins++;
-	else if (way->wins)
-		way->wins--;
-	if (way->wins == COMMIT_WAY_WINS) {
+	way->score += advantage(way->before_ns, ns);
+	if (way->score < -COMMIT_WAY_SCORE)
+		way->score = -COMMIT_WAY_SCORE;
+	if (way->score >= COMMIT_WAY_SCORE) {
 		way->is_linked = !way->is_linked;
-		way->wins = 0;
+		way->score = 0;
 		way->trial_ns = way->before_ns;
 	}
 }

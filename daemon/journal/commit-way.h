@@ -20,11 +20,15 @@
  */
 #define COMMIT_WAY_TRIAL	128U
 /* Eight in a row that take more than twice what the last trial took are followed by a
- * trial, too.
+ * trial, too. So are the first eight of all.
  */
 #define COMMIT_WAY_SLOW		8U
-/* Trials that are won, less those lost since, until the way changes. */
-#define COMMIT_WAY_WINS		4U
+/* What a trial counts for at most: it took half of the time, or twice as long. So a way
+ * that is a little faster most of the time, and much slower at times, does not win.
+ */
+#define COMMIT_WAY_UNIT		16
+/* The sum of what trials count for at which the way changes. */
+#define COMMIT_WAY_SCORE	(4 * COMMIT_WAY_UNIT)
 
 /**
  * struct commit_way - the way in use; all zero: a write that flushes
@@ -32,7 +36,7 @@
  * @is_trial: the commit under way takes the other one
  * @nr: commits since the last trial that ended
  * @nr_slow: slow commits in a row up to the last one, see COMMIT_WAY_SLOW
- * @wins: see COMMIT_WAY_WINS
+ * @score: for the other way; from -COMMIT_WAY_SCORE to below COMMIT_WAY_SCORE
  * @before_ns: what the last commit took that was no trial
  * @trial_ns: what the last trial took; 0 = there was none
  */
@@ -41,7 +45,7 @@ struct commit_way {
 	bool is_trial;
 	uint32_t nr;
 	uint32_t nr_slow;
-	uint32_t wins;
+	int32_t score;
 	uint64_t before_ns;
 	uint64_t trial_ns;
 };

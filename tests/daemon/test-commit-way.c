@@ -8,8 +8,9 @@
 #include "daemon/journal/commit-way.h"
 
 #define MANY	(64 * COMMIT_WAY_TRIAL)
-/* Until COMMIT_WAY_WINS trials are won. Only the first one takes its time. */
-#define SOON	(COMMIT_WAY_TRIAL + (COMMIT_WAY_WINS - 1) * (COMMIT_WAY_SLOW + 1))
+/* Until eight trials are won by twice and more. Only the first one takes its time. */
+#define SOON	(COMMIT_WAY_TRIAL + \
+		 2 * COMMIT_WAY_SCORE / COMMIT_WAY_UNIT * (COMMIT_WAY_SLOW + 1))
 
 static uint32_t random_bits = 1;
 
@@ -40,9 +41,37 @@ static void keeps_the_faster(void **state)
 	struct commit_way way = {0};
 
 	(void)state;
+	commit(&way, COMMIT_WAY_SLOW, 190000, 60000);
 	assert_int_equal(commit(&way, MANY, 190000, 60000),
 			 MANY / COMMIT_WAY_TRIAL);
 	assert_false(way.is_linked);
+}
+
+/* A third less is enough, in a while. */
+static void finds_the_faster(void **state)
+{
+	struct commit_way way = { .is_linked = true };
+
+	(void)state;
+	commit(&way, MANY, 190000, 130000);
+	assert_false(way.is_linked);
+}
+
+/* A little faster most of the time, and at times much slower, is slower. */
+static void weighs_what_trials_take(void **state)
+{
+	struct commit_way way = { .is_linked = true };
+	uint32_t i, trials = 0;
+
+	(void)state;
+	for (i = 0; i < MANY; i++) {
+		if (commit_way_is_linked(&way))
+			commit_way_took(&way, 130000);
+		else
+			commit_way_took(&way, ++trials % 4 ? 118000 : 4000000);
+		assert_true(way.is_linked);
+	}
+	assert_true(trials > 50);
 }
 
 static void changes_and_changes_back(void **state)
@@ -83,7 +112,7 @@ static void failed_trial_comes_again(void **state)
 	struct commit_way way = {0};
 
 	(void)state;
-	commit(&way, COMMIT_WAY_TRIAL - 1, 1000, 1000);
+	commit(&way, COMMIT_WAY_SLOW - 1, 1000, 1000);
 	assert_true(commit_way_is_linked(&way));
 	assert_true(commit_way_is_linked(&way));
 	commit_way_took(&way, 1000);
@@ -94,6 +123,8 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(keeps_the_faster),
+		cmocka_unit_test(finds_the_faster),
+		cmocka_unit_test(weighs_what_trials_take),
 		cmocka_unit_test(changes_and_changes_back),
 		cmocka_unit_test(one_slow_commit_changes_nothing),
 		cmocka_unit_test(failed_trial_comes_again),
