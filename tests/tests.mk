@@ -138,10 +138,6 @@ $(B)/tests/daemon/test-directory: $(call objects,tsan,\
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) -fsanitize=thread -o $@ $^ -lcmocka
 
-$(B)/tests/daemon/test-ahead: $(call objects,tsan,tests/daemon/test-ahead.c daemon/journal/ahead.c)
-	@mkdir -p $(@D)
-	$(call say,LINK,$@)$(CC) $(CFLAGS) -fsanitize=thread -o $@ $^ -lcmocka
-
 # The daemon as ThreadSanitizer watches it. What the kernel writes by the ring
 # it does not see, nor what liburing does; what threads do to each other it does.
 $(B)/obj/tsan/%.o: %.c VERSION

@@ -9,8 +9,8 @@
 #include "daemon/journal/disk.h"
 #include "daemon/journal/format.h"
 
-/* Bytes of a read: a processor's own cache has them until they are used. */
-#define READER_WINDOW	(128U << 10)
+/* Bytes of a read: the processor's cache has them until they are used. */
+#define READER_WINDOW	(1U << 20)
 
 /* Memory for a window of a file; the greatest block fits. */
 #define READER_MEMORY	(JOURNAL_BLOCK_MAX + READER_WINDOW)

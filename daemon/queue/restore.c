@@ -8,7 +8,6 @@
 #include <unistd.h>
 
 #include "daemon/engine/engine.h"
-#include "daemon/journal/ahead.h"
 #include "daemon/journal/directory.h"
 #include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
@@ -490,26 +489,6 @@ static void log_fault(const struct restore *restore,
 		recovery->why);
 }
 
-/* Reads the journal, and gives it to the engine. */
-static int read_journal(struct restore *restore, struct recovery *recovery)
-{
-	struct context *context = restore->context;
-	struct disk *disk = &context->shared->journal->disk;
-	struct ahead ahead;
-	int r;
-
-	ahead_init(&ahead, disk);
-	r = recovery_open(recovery, &ahead.disk, context->number, false);
-	if (!r) {
-		set_shift(restore, recovery);
-		set_late(restore, recovery);
-		r = recovery_replay(recovery, apply, restore);
-	}
-	recovery->disk = disk;
-	ahead_deinit(&ahead);
-	return r;
-}
-
 int restore_run(struct restore *restore, struct recovery *recovery,
 		struct context *context)
 {
@@ -524,7 +503,13 @@ int restore_run(struct restore *restore, struct recovery *recovery,
 	if (!context->number &&
 	    !memcmp(restore->boot_id, (uint8_t[16]) { 0 }, 16))
 		log_warning("journal: cannot read " BOOT_ID_FILE ": after a reboot deadlines on MONOTONIC and BOOTTIME may be wrong");
-	r = read_journal(restore, recovery);
+	r = recovery_open(recovery, &context->shared->journal->disk,
+			  context->number, false);
+	if (!r) {
+		set_shift(restore, recovery);
+		set_late(restore, recovery);
+		r = recovery_replay(recovery, apply, restore);
+	}
 	if (!r)
 		r = add_all_crowded(restore);
 	if (!r && restore->nr_elsewhere)
