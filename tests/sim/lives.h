@@ -58,8 +58,10 @@ uint32_t past_note(const char *name, const struct expiry_record *answer,
 		   const struct horrible_timer *timer);
 /* A client has an answer that shows the changes up to this number. */
 void past_answered(const char *name, uint32_t number);
-/* A client knows that the queue is there. */
-void past_attached(const char *name);
+/* A client that connected at @since_ns, on CLOCK_MONOTONIC, knows that the queue is
+ * there.
+ */
+void past_attached(const char *name, uint64_t since_ns);
 /* A client was shown a row of SCAN. */
 void past_shown(const char *name, const struct expiry_record *row);
 /* A client has an expiration of the queue. */

@@ -32,9 +32,12 @@ enum change_kind {
  * @is_there: the timer is, and is as the other fields say
  * @waits: a delivery of it waits for its ACK
  * @is_last: only that delivery of a periodic timer is left
+ * @at_ns: when it was made, on CLOCK_MONOTONIC, in @life
  */
 struct change {
 	enum change_kind kind;
+	uint32_t life;
+	uint64_t at_ns;
 	uint64_t id;
 	uint64_t deadline_ns;
 	uint64_t cookie;
@@ -107,8 +110,10 @@ static uint32_t add(struct past *past, const struct change *change)
 {
 	if (past->nr == CHANGES)
 		sim_fail("a durable queue has %u changes", CHANGES);
-	past->changes[past->nr++] = *change;
-	return past->nr;
+	past->changes[past->nr] = *change;
+	past->changes[past->nr].life = sim.life;
+	past->changes[past->nr].at_ns = sim.mono_ns;
+	return ++past->nr;
 }
 
 void past_made(const char *name)
@@ -175,16 +180,25 @@ void past_answered(const char *name, uint32_t number)
 		past->least = number;
 }
 
-void past_attached(const char *name)
+void past_attached(const char *name, uint64_t since_ns)
 {
 	const struct past *past = past_of(name);
-	uint32_t i;
+	const struct change *change;
+	uint32_t i, number = 0;
 
-	for (i = past ? past->nr : 0; i; i--)
-		if (past->changes[i - 1].kind == CHANGE_MADE) {
-			past_answered(name, i);
-			return;
-		}
+	/* The last one before, or the first one since: the reply is read late, and
+	 * meanwhile the queue may have been dropped and made again.
+	 */
+	for (i = past ? past->nr : 0; i; i--) {
+		change = &past->changes[i - 1];
+		if (change->kind != CHANGE_MADE && change->kind != CHANGE_DROPPED)
+			continue;
+		if (change->kind == CHANGE_MADE)
+			number = i;
+		if (change->life < sim.life || change->at_ns < since_ns)
+			break;
+	}
+	past_answered(name, number);
 }
 
 void past_shown(const char *name, const struct expiry_record *row)

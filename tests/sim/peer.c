@@ -112,7 +112,8 @@ static void hello_answered(struct peer *peer, const struct expiry_record *r)
 		peer->is_open = true;
 		peer->is_durable = r->flags & EXPIRY_HELLO_DURABLE;
 		if (peer->is_durable)
-			past_attached(peer->hello.name);
+			past_attached(peer->hello.name,
+				      peer->connected_ns);
 		sim.connections++;
 	}
 }
