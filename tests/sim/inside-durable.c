@@ -107,6 +107,40 @@ void inside_trace(void)
 			trace_journal(inside_shared->contexts[i]);
 }
 
+/**
+ * struct ending - the last end of a durable queue of one name
+ * @durable: of the thread whose journal has it, in block @lsn; NULL: there is none
+ */
+struct ending {
+	const struct durable *durable;
+	uint64_t lsn;
+};
+
+/* Names that clients use, a to e; another one is a liar's. */
+static struct ending endings[5];
+
+static struct ending *ending_of(const char *name)
+{
+	uint32_t i = name[0] - 'a';
+
+	return i < ARRAY_SIZE(endings) && !name[1] ? &endings[i] : NULL;
+}
+
+/* Fails if a loss of power may leave the name in the journals of two threads. The
+ * queue that was dropped is there again then, or the daemon does not start.
+ */
+static void check_name_is_free(const struct queue *queue)
+{
+	const struct durable *durable = queue->context->durable;
+	const struct ending *ending = ending_of(queue->name);
+
+	if (ending && ending->durable && ending->durable != durable &&
+	    ending->durable->journal.durable < ending->lsn)
+		sim_fail("queue %.24s is made in thread %u before its end in thread %u is durable",
+			 queue->name, queue->context->number,
+			 ending->durable->context->number);
+}
+
 void __real_durable_make(struct queue *queue);
 void __wrap_durable_make(struct queue *queue);
 void __real_durable_drop(struct queue *queue);
@@ -114,12 +148,20 @@ void __wrap_durable_drop(struct queue *queue);
 
 void __wrap_durable_make(struct queue *queue)
 {
+	check_name_is_free(queue);
 	__real_durable_make(queue);
 	past_made(queue->name);
 }
 
 void __wrap_durable_drop(struct queue *queue)
 {
+	const struct durable *durable = queue->context->durable;
+	struct ending *ending = ending_of(queue->name);
+
 	only_client(queue)->dropped = past_dropped(queue->name);
 	__real_durable_drop(queue);
+	if (ending)
+		*ending = (struct ending) {
+			durable, journal_pending(&durable->journal),
+		};
 }

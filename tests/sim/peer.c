@@ -13,6 +13,7 @@
 
 #define CREDIT_MOST	64
 #define HELLO_LATE_NS	(10 * SIM_S)
+#define FEW_CLIENTS	4	/* of three queues: most often one has the queue alone */
 
 struct peer **peers;
 uint32_t nr_peers;
@@ -541,8 +542,11 @@ void peers_step(struct rng *rng)
 		inside_want_checkpoint(rng);
 	}
 
-	if (!peer || (nr < SIM_CLIENTS && what < 50)) {
+	if (!peer || (nr < (sim.drops ? FEW_CLIENTS : SIM_CLIENTS) &&
+		      what < 50)) {
 		peer_connect(rng);
+	} else if (sim.drops && peer->is_dropped) {
+		peer_leave(peer);
 	} else if (what < 700) {
 		peer_visit(peer, rng);
 	} else if (what < 900) {

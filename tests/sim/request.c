@@ -6,6 +6,7 @@
 #include "tests/sim/sim.h"
 
 #define TOPICS	5
+#define DURABLE	3	/* of TOPICS, the first */
 #define KEYS	40
 
 static struct topic topics[TOPICS];
@@ -22,8 +23,7 @@ void topics_init(struct rng *rng)
 		topics[i].name[0] = 'a' + i;
 		topics[i].clock_id = clocks[rng_below(rng, 3)];
 		topics[i].mode = modes[rng_below(rng, 4)];
-		/* Three in five. */
-		topics[i].is_durable = sim.crashes && i < 3;
+		topics[i].is_durable = sim.crashes && i < DURABLE;
 		if (topics[i].is_durable)
 			topics[i].mode = EXPIRY_MODE_ALL;
 	}
@@ -140,7 +140,7 @@ void peer_hello(struct peer *peer, struct rng *rng)
 
 struct topic *topic_any(struct rng *rng)
 {
-	return &topics[rng_below(rng, TOPICS)];
+	return &topics[rng_below(rng, sim.drops ? DURABLE : TOPICS)];
 }
 
 void topic_lost(const char *name)
@@ -291,6 +291,11 @@ void peer_ask(struct peer *peer, struct rng *rng)
 		make_request(peer->topic, &record, rng);
 	else
 		make_own(&record, rng);
+	if (sim.drops && rng_hits(rng, 100))
+		record = (struct expiry_record) {
+			.op = EXPIRY_OP_DROP,
+			.cookie = record.cookie,
+		};
 	if (peer->kind == PEER_LIAR && rng_hits(rng, 150))
 		make_lie(peer, &record, rng);
 	peer_add(peer, &record);

@@ -114,6 +114,10 @@ static void set_crashes(struct config *config)
 	sim.commits_late = sim.seed % 4 == 3;
 	strcpy(config->commit, sim.commits_late ? "100ms" : "flushed");
 	sim.broken = 0;
+	/* One seed in sixteen. */
+	sim.drops = sim.seed % 16 == 14;
+	if (sim.drops)
+		config->threads = 2 + sim.seed / 16 % 2;
 }
 
 static struct config config;

@@ -110,6 +110,7 @@ enum sim_phase {
  * @boots: how often the machine was started anew
  * @has_power: the last crash was the daemon's alone
  * @commits_late: answers wait for the write alone
+ * @drops: few clients drop queues and make them again, in another thread
  */
 struct sim {
 	uint64_t seed;
@@ -151,6 +152,7 @@ struct sim {
 	uint32_t boots;
 	bool has_power;
 	bool commits_late;
+	bool drops;
 
 	uint64_t requests;
 	uint64_t expirations;
