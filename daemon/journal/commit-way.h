@@ -23,7 +23,7 @@
  * trial, too. So are the first eight of all.
  */
 #define COMMIT_WAY_SLOW		8U
-/* What a trial counts for at most: it took half of the time, or twice as long. So a way
+/* The most that a trial counts for: it took half of the time, or twice as long. So a way
  * that is a little faster most of the time, and much slower at times, does not win.
  */
 #define COMMIT_WAY_UNIT		16
