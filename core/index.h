@@ -209,6 +209,12 @@ static inline u32 index_guess(const struct index_line *line, u32 hash)
 s64 index_find(struct index *index, struct slots *slots, u64 id, u32 hash,
 	       struct slot **slotp);
 
+/* Gives a table that never had an entry the size for @nr of them. It does not shrink
+ * until a call with 0, or until it has grown. Returns 0 or a page error, after which the
+ * table is as index_reset() leaves it.
+ */
+int index_reserve(struct index *index, u64 nr);
+
 /* Takes a bounded step of a change of size, which it begins if none is under way. A
  * missing page only delays it.
  */

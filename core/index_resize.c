@@ -135,6 +135,32 @@ int index_resize_first(struct index *index)
 	return err;
 }
 
+int index_reserve(struct index *index, u64 nr)
+{
+	u32 pages = 1;
+	int err = 0;
+
+	if (!nr) {
+		if (index->to == index->lines)
+			set_size(index, index->lines);
+		return 0;
+	}
+	if (index->lines)
+		return 0;
+	while (nr >= grow_at(pages) &&
+	       grown(pages) + beyond_pages() <= index->pages->nr_max)
+		pages = grown(pages);
+	while (!err && index->pages->nr < pages)
+		err = index_add_page(index);
+	if (err) {
+		index_reset(index);
+		return err;
+	}
+	set_size(index, lines_of(pages));
+	index->shrink_below = 0;
+	return 0;
+}
+
 /* Returns a bit for each entry that is to be moved with line @home. */
 static inline u64 moves_with(const struct index *index,
 			     const struct index_line *line, u32 home)

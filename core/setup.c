@@ -43,6 +43,11 @@ int timers_setup(struct timers *timers, const struct timers_config *config,
 	return 0;
 }
 
+int timers_reserve(struct timers *timers, u64 nr)
+{
+	return timers_is_keyed(timers) ? index_reserve(&timers->index, nr) : 0;
+}
+
 void timers_reset(struct timers *timers)
 {
 	u64 now = timers->heap.now;

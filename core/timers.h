@@ -121,6 +121,13 @@ u32 timers_pages_max(const struct timers_config *config,
 int timers_setup(struct timers *timers, const struct timers_config *config,
 		 struct core_pages *pages[TIMERS_PAGES_NR]);
 
+/* Prepares a keyed queue that never had a timer for @nr of them: its index has the size
+ * from the first one on, and need not grow step by step. A call with 0 ends that, and may
+ * come at any time: from then on an index that is too large shrinks. Returns 0 or a page
+ * error, which changes nothing.
+ */
+int timers_reserve(struct timers *timers, u64 nr);
+
 /* Drops everything. The generation continues, so earlier ids never match. */
 void timers_reset(struct timers *timers);
 

@@ -97,6 +97,47 @@ static void removal_has_all_its_pages(void **state)
 	}
 }
 
+/* Any page of a reserved table fails: it is empty, and grows as usual. */
+static void reserves_all_or_nothing(void **state)
+{
+	struct subject subject;
+	u32 i, k = 0;
+	int err;
+
+	(void)state;
+	subject_init(&subject);
+	do {
+		k++;
+		subject.faults.fail_in = k;
+		subject.faults.error = -ENOMEM;
+		err = index_reserve(&subject.index, LIMIT / 2);
+		subject.faults.fail_in = 0;
+		if (!err)
+			break;
+		assert_int_equal(err, -ENOMEM);
+		assert_int_equal(subject.table.pages.nr, 0);
+		assert_int_equal(subject.index.lines, 0);
+		test_pages_trim(&subject.table);
+		if (k == 1)
+			subject_find(&subject, 1,
+				     index_hash(&subject.index, 1), 0);
+	} while (k < LIMIT);
+	assert_true(k > 1);
+	assert_int_equal(k, subject.table.pages.nr + 1);
+	subject_free(&subject);
+
+	subject_init(&subject);
+	subject.faults.fail_in = 1;
+	subject.faults.error = -ENOMEM;
+	assert_int_equal(index_reserve(&subject.index, LIMIT / 2), -ENOMEM);
+	subject.faults.fail_in = 0;
+	for (i = 1; i <= LIMIT; i++)
+		subject_add_id(&subject, i);
+	subject_find_all(&subject);
+	subject_validate(&subject);
+	subject_free(&subject);
+}
+
 /* A lookup's page fails: it returns that error rather than "not found". */
 static void find_tells_a_fault_from_nothing(void **state)
 {
@@ -247,6 +288,7 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(faults_change_nothing),
 		cmocka_unit_test(removal_has_all_its_pages),
+		cmocka_unit_test(reserves_all_or_nothing),
 		cmocka_unit_test(find_tells_a_fault_from_nothing),
 		cmocka_unit_test(growth_that_is_held_up),
 		cmocka_unit_test(moving_that_is_held_up),

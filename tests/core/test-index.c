@@ -308,6 +308,100 @@ static void reset_forgets_all(void **state)
 	subject_free(&subject);
 }
 
+static void reserve_for(u32 nr)
+{
+	struct subject subject;
+	u32 i, pages, lines;
+
+	subject_init(&subject);
+	assert_int_equal(index_reserve(&subject.index, nr), 0);
+	pages = subject.table.pages.nr;
+	lines = subject.index.lines;
+	assert_int_equal(lines, lines_of(pages));
+	/* No smaller one would do. */
+	for (i = 1; next_size(i) < pages; i = next_size(i))
+		;
+	assert_true(pages == 1 || 5 * lines_of(i) <= nr);
+	for (i = 1; i <= nr; i++) {
+		subject_add_id(&subject, i);
+		assert_int_equal(subject.index.lines, lines);
+	}
+	assert_int_equal(subject.resizing, 0);
+	/* It has its size. */
+	assert_int_equal(index_reserve(&subject.index, LIMIT), 0);
+	assert_int_equal(subject.index.lines, lines);
+	subject_find_all(&subject);
+	subject_validate(&subject);
+	assert_int_equal(index_reserve(&subject.index, 0), 0);
+	subject_find_all(&subject);
+	for (; i <= LIMIT; i++)
+		subject_add_id(&subject, i);
+	subject_find_all(&subject);
+	subject_validate(&subject);
+	subject_free(&subject);
+}
+
+/* A table has its size from the first entry on, and grows as usual behind that. */
+static void reserves_its_size(void **state)
+{
+	(void)state;
+	reserve_for(1);
+	reserve_for(5 * lines_of(1) - 1);
+	reserve_for(5 * lines_of(1));
+	reserve_for(LIMIT / 3);
+	reserve_for(LIMIT);
+}
+
+/* It does not shrink before all is said to be there, and does so from then on. */
+static void reserved_shrinks_in_the_end(void **state)
+{
+	struct subject subject;
+	u32 i, lines;
+
+	(void)state;
+	subject_init(&subject);
+	assert_int_equal(index_reserve(&subject.index, LIMIT), 0);
+	lines = subject.index.lines;
+	for (i = 1; i <= 20; i++)
+		subject_add_id(&subject, i);
+	assert_int_equal(subject_try_remove(&subject,
+					    subject_any_slot(&subject)), 0);
+	assert_int_equal(subject.index.lines, lines);
+	assert_int_equal(subject.resizing, 0);
+	assert_int_equal(index_reserve(&subject.index, 0), 0);
+	assert_int_equal(subject.index.lines, lines);
+	for (i = 1; i <= 2 * LIMIT; i++) {
+		subject_add_id(&subject, 1000 + i);
+		assert_int_equal(subject_try_remove(&subject,
+						    subject_any_slot(&subject)), 0);
+	}
+	assert_true(subject.resizing > 0);
+	assert_true(subject.index.lines < lines);
+	subject_find_all(&subject);
+	subject_validate(&subject);
+	subject_free(&subject);
+}
+
+/* Its end does not disturb a change of size. */
+static void reserve_ends_while_it_grows(void **state)
+{
+	struct subject subject;
+	u32 i, changes = 0;
+
+	(void)state;
+	subject_init(&subject);
+	for (i = 1; i <= LIMIT; i++) {
+		subject_add_id(&subject, i);
+		changes += subject_is_resizing(&subject);
+		assert_int_equal(index_reserve(&subject.index, 0), 0);
+	}
+	assert_true(changes > 0);
+	assert_int_equal(subject.resizing, changes);
+	subject_find_all(&subject);
+	subject_validate(&subject);
+	subject_free(&subject);
+}
+
 /* A guess may be empty or wrong, and never reads a page that is out. */
 static void guesses_are_harmless(void **state)
 {
@@ -348,6 +442,9 @@ int main(int argc, char **argv)
 		cmocka_unit_test(hashes_that_collide),
 		cmocka_unit_test(hashes_that_crowd),
 		cmocka_unit_test(reset_forgets_all),
+		cmocka_unit_test(reserves_its_size),
+		cmocka_unit_test(reserved_shrinks_in_the_end),
+		cmocka_unit_test(reserve_ends_while_it_grows),
 		cmocka_unit_test(guesses_are_harmless),
 	};
 
