@@ -349,6 +349,14 @@ static int embedded_submit_now(struct engine_queue *base,
 	return 0;
 }
 
+static int embedded_reserve(struct engine_queue *base, uint64_t timers)
+{
+	struct embedded_queue *queue = embedded_queue(base);
+
+	queue_used(queue);
+	return timers_reserve(&queue->timers, timers);
+}
+
 /* Processes a batch at once. A timer that is due when armed needs no alarm: it
  * expires in the turn of its reply.
  */
@@ -525,6 +533,7 @@ const struct engine_ops engine_embedded = {
 	.queue_free = embedded_queue_free,
 	.submit = embedded_submit,
 	.submit_now = embedded_submit_now,
+	.reserve = embedded_reserve,
 	.collect = embedded_collect,
 	.wait = embedded_wait,
 	.unwait = embedded_unwait,

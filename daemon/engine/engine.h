@@ -104,6 +104,8 @@ struct engine_io {
  *	unusable, another error; see @io->progress, 0 before the call.
  * @submit_now: the same without the ring; may block. After a failure the status
  *	of a record does not say whether it was carried out.
+ * @reserve: prepares an empty queue for @timers, which come by submit_now(); 0: there
+ *	are no more. A failure changes nothing. NULL: nothing to do.
  * @collect: returns up to @io->count due expirations, in order: their number,
  *	0 = none are available now, -EINPROGRESS, or an error.
  * @stop: ends a collect() in progress soon; its done() still comes.
@@ -137,6 +139,7 @@ struct engine_ops {
 	int (*submit)(struct engine_queue *queue, struct engine_io *io);
 	int (*submit_now)(struct engine_queue *queue,
 			  struct expiry_record *records, uint32_t count);
+	int (*reserve)(struct engine_queue *queue, uint64_t timers);
 	int (*collect)(struct engine_queue *queue, struct engine_io *io);
 	void (*stop)(struct engine_queue *queue, struct engine_io *io);
 	int (*wait)(struct engine_queue *queue);

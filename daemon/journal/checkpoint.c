@@ -277,6 +277,20 @@ uint32_t checkpoint_room(const struct checkpoint *checkpoint)
 	return used < max ? max - used : 0;
 }
 
+void checkpoint_make(struct checkpoint *checkpoint, uint64_t queue,
+		     const struct journal_make *make, uint64_t timers)
+{
+	const struct expiry_record about = { .op = JOURNAL_OP_QUEUE,
+					     .id = queue,
+					     .cookie = timers };
+
+	assert(checkpoint_room(checkpoint));
+	put(checkpoint, &about);
+	put(checkpoint, make);
+	checkpoint->gather[checkpoint->gathering].queue = queue;
+	checkpoint->rows++;
+}
+
 void checkpoint_put(struct checkpoint *checkpoint, uint64_t queue,
 		    const struct expiry_record *records, uint32_t count)
 {

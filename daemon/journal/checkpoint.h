@@ -91,6 +91,10 @@ void checkpoint_begin(struct checkpoint *checkpoint, uint64_t keep);
 /* Returns how many records checkpoint_put() takes now, 0 = none. */
 uint32_t checkpoint_room(const struct checkpoint *checkpoint);
 
+/* Begins a queue that has about @timers. There is room for one record. */
+void checkpoint_make(struct checkpoint *checkpoint, uint64_t queue,
+		     const struct journal_make *make, uint64_t timers);
+
 /* Adds rows of a queue, as SCAN gives them, or its MAKE. */
 void checkpoint_put(struct checkpoint *checkpoint, uint64_t queue,
 		    const struct expiry_record *records, uint32_t count);

@@ -61,7 +61,9 @@ struct journal_block {
 #define JOURNAL_OP_START	130	/* struct journal_mark: a checkpoint's first */
 #define JOURNAL_OP_END		131	/* struct journal_mark: its last */
 #define JOURNAL_OP_CLOCK	132	/* struct journal_clock */
-#define JOURNAL_OP_QUEUE	133	/* id = number of the queue */
+#define JOURNAL_OP_QUEUE	133	/* id = number of the queue; before its MAKE in a
+					 * checkpoint cookie = about how many rows follow
+					 */
 #define JOURNAL_OP_MAKE		134	/* struct journal_make: there is a queue */
 #define JOURNAL_OP_DROP		135	/* the queue has ended */
 

@@ -184,6 +184,7 @@ static int read_start(struct recovery *recovery)
 		      recovery->checkpoint);
 	if (r < 0)
 		return r;
+	recovery->checkpoint_size = reader.size;
 	r = reader_next(&reader, &block);
 	if (r == 1 && block->count) {
 		memcpy(&recovery->start, block + 1, sizeof(recovery->start));

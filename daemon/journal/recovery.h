@@ -52,7 +52,7 @@ struct recovery_shifts {
 /**
  * struct recovery - a stream that was read
  * @segments: by number, @nr_segments of them
- * @checkpoint: number of the one to read, 0 = none
+ * @checkpoint: number of the one to read, 0 = none; @checkpoint_size: its bytes
  * @start: its first record; @start.lsn is 1 without one
  * @next_lsn: behind the last good block
  * @last_number: greatest number of any file
@@ -70,6 +70,7 @@ struct recovery {
 	uint32_t nr_segments;
 	uint32_t max_segments;
 	uint64_t checkpoint;
+	uint64_t checkpoint_size;
 	struct journal_mark start;
 	uint64_t next_lsn;
 	uint64_t last_number;

@@ -154,6 +154,22 @@ static int grow(struct restore *restore)
 	return 0;
 }
 
+/* Lets the engine prepare for the rows that follow. The file may say anything: all queues
+ * together have no more rows than it has bytes for.
+ */
+static void reserve(struct restore *restore, struct queue *queue)
+{
+	const struct engine_ops *ops = restore->context->engine->ops;
+	uint64_t timers = min_u64(restore->follow, restore->reservable);
+
+	restore->follow = 0;
+	if (!ops->reserve || !timers)
+		return;
+	/* Without memory for it the queue grows as usual. */
+	if (!ops->reserve(queue->engine_queue, timers))
+		restore->reservable -= timers;
+}
+
 /* Makes the queue with this thread, or takes the one that the service manager
  * kept.
  */
@@ -202,6 +218,7 @@ static int make_queue(struct restore *restore, const struct journal_make *make,
 		if (r < 0)
 			return r;
 		store_keep(queue);
+		reserve(restore, queue);
 	}
 	queue_set_journal(queue, entry->number);
 	queue->late_before_ns = restore->now_ns[loop_clock(make->clock_id)];
@@ -423,6 +440,8 @@ static int apply(void *data, const struct recovery_place *place,
 	struct restore *restore = data;
 	struct restore_entry *entry;
 
+	if (record->op == JOURNAL_OP_QUEUE)
+		restore->follow = record->cookie;
 	if (record->op == JOURNAL_OP_MAKE)
 		return apply_make(restore, place->queue, record);
 	if (record->op >= JOURNAL_OP_SEGMENT && record->op <= JOURNAL_OP_QUEUE)
@@ -455,6 +474,8 @@ static void count_queue(struct restore *restore, struct queue *queue)
 	uint64_t cursor = 0;
 	int i, n;
 
+	if (ops->reserve)
+		ops->reserve(queue->engine_queue, 0);
 	charge_update(queue);
 	restore->nr_queues++;
 	restore->nr_timers += charge_count_timers(queue);
@@ -508,6 +529,8 @@ int restore_run(struct restore *restore, struct recovery *recovery,
 	if (!r) {
 		set_shift(restore, recovery);
 		set_late(restore, recovery);
+		restore->reservable = recovery->checkpoint_size /
+				      sizeof(struct expiry_record);
 		r = recovery_replay(recovery, apply, restore);
 	}
 	if (!r)

@@ -35,6 +35,8 @@ struct queue;
  * @has_deliveries: some timer was made with one that waits for its ACK
  * @batch: requests for @queue, @count of them
  * @crowded: those without room
+ * @follow: rows that follow of the queue of the last JOURNAL_OP_QUEUE, as that says
+ * @reservable: of all queues rows that the checkpoint can have beside those reserved for
  * @has_ended: the whole journal is read
  */
 struct restore {
@@ -57,6 +59,8 @@ struct restore {
 	uint32_t count;
 	struct expiry_record batch[RESTORE_BATCH];
 	struct crowded crowded;
+	uint64_t follow;
+	uint64_t reservable;
 	bool has_ended;
 };
 

@@ -3,6 +3,7 @@
 
 #include "daemon/engine/engine.h"
 #include "daemon/journal/checkpoint.h"
+#include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
 #include "daemon/queue/queue.h"
 #include "daemon/queue/rows.h"
@@ -48,9 +49,8 @@ static bool scan_queue(struct rows *rows, struct queue *queue, uint32_t count)
 		rows->number = queue->journal_number;
 		rows->cursor = 0;
 		make = rows_describe(queue);
-		memcpy(&records[0], &make, sizeof(make));
-		checkpoint_put(rows->checkpoint, queue->journal_number, records,
-			       1);
+		checkpoint_make(rows->checkpoint, queue->journal_number, &make,
+				charge_count_timers(queue));
 		return true;
 	}
 	n = ops->scan(queue->engine_queue, records, count, &rows->cursor);

@@ -25,10 +25,12 @@ static struct engine_ops ops;
  * struct twin - a queue
  * @rewound: the last consumer that got what others had not acknowledged
  * @is_unsure: something failed halfway, so that the twin knows no more
+ * @is_reserved: it waits for more timers at the start
  * @fd: the descriptor by which it outlives the daemon
  */
 struct twin {
 	struct list all;
+	bool is_reserved;
 	struct engine_queue *queue;
 	struct horrible horrible;
 	uint32_t clock_id;
@@ -151,6 +153,9 @@ static int do_submit(struct engine_queue *queue, struct engine_io *io)
 
 	if (hits(sim.broken))
 		io->count = rng_below(&sim.kernel, count);
+	if (twin->is_reserved)
+		sim_fail("queue %.24s is never told that all its timers are there",
+			 inside_name(queue->owner));
 	asked = sim_alloc((count + 1) * sizeof(*asked));
 	for (i = 0; i < count; i++)
 		asked[i] = check_asked(twin, peer, &io->records[i]);
@@ -433,6 +438,18 @@ static int sim_rewind(struct engine_queue *queue)
 	return r;
 }
 
+static int sim_reserve(struct engine_queue *queue, uint64_t timers)
+{
+	struct twin *twin = twin_of(queue);
+
+	if (sim.phase != SIM_START || (timers && twin->horrible.nr))
+		sim_fail("queue %.24s is prepared for %llu timers while it has some",
+			 inside_name(queue->owner),
+			 (unsigned long long)timers);
+	twin->is_reserved = timers;
+	return engine_fast.reserve(queue, timers);
+}
+
 static int sim_submit_now(struct engine_queue *queue,
 			  struct expiry_record *records, uint32_t count)
 {
@@ -593,6 +610,7 @@ static int sim_open(struct engine **enginep, struct loop *loop,
 	ops.open = sim_open;
 	ops.submit = sim_submit;
 	ops.submit_now = sim_submit_now;
+	ops.reserve = sim_reserve;
 	ops.collect = sim_collect;
 	ops.stop = sim_stop;
 	ops.queue_new = sim_queue_new;

@@ -432,8 +432,8 @@ def make(name, uid, clock=1, mode=0x0a):
     return struct.pack("<BBBBI24s", 134, mode, clock, 0, uid, name)
 
 
-def about(number):
-    return bytes(Record(133, id=number))
+def about(number, rows=0):
+    return bytes(Record(133, id=number, cookie=rows))
 
 
 def mark(op, lsn, number, count):
@@ -468,6 +468,23 @@ def test_a_queue_that_was_dropped_in_the_block_of_a_checkpoint():
         with Disk(folder=folder).daemon() as daemon, \
                 attach(daemon.path, "name", FLAGS | EXISTING) as connection:
             assert [row.id for row in connection.scan(9)] == [2]
+
+
+def test_a_checkpoint_that_promises_more_rows_than_it_has():
+    """A start takes no more memory for it."""
+    uid = os.getuid()
+    most = []
+    for rows in 0, 1, 2 ** 30, 2 ** 64 - 1:
+        with tempfile.TemporaryDirectory() as folder:
+            written(folder, [about(1)], [about(2, rows), make(b"name", uid),
+                                         bytes(Record(5, id=2, deadline=2 ** 63))])
+            with Disk(folder=folder).daemon() as daemon, \
+                    attach(daemon.path, "name", FLAGS | EXISTING) as connection:
+                assert [row.id for row in connection.scan(9)] == [2]
+                with open("/proc/%d/status" % daemon.process.pid) as status:
+                    most += [int(line.split()[1]) for line in status
+                             if line.startswith("VmHWM:")]
+    assert max(most) - min(most) < 16 << 10, most
 
 
 def test_records_that_no_daemon_writes():
