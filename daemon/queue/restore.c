@@ -28,6 +28,7 @@
  * struct restore_entry - a queue of the journal
  * @number: 0 = the entry is free
  * @queue: NULL = it was dropped
+ * @clock: its, by loop_clock()
  * @is_kept: the module has its timers
  * @is_elsewhere: another thread's journal has a queue of this name, so that the end
  *	of this one must follow
@@ -35,6 +36,7 @@
 struct restore_entry {
 	uint64_t number;
 	struct queue *queue;
+	uint8_t clock;
 	bool is_kept;
 	bool is_elsewhere;
 };
@@ -87,10 +89,8 @@ static void set_shift(struct restore *restore, const struct recovery *recovery)
 }
 
 static int64_t shift_of(const struct restore *restore,
-			const struct recovery_place *place, uint32_t clock_id)
+			const struct recovery_place *place, uint8_t clock)
 {
-	int clock = loop_clock(clock_id);
-
 	/* REALTIME is absolute. */
 	if (clock < 1)
 		return 0;
@@ -223,6 +223,7 @@ static int make_queue(struct restore *restore, const struct journal_make *make,
 	queue_set_journal(queue, entry->number);
 	queue->late_before_ns = restore->now_ns[loop_clock(make->clock_id)];
 	queue->again_before_ns = restore->late_ns[loop_clock(make->clock_id)];
+	entry->clock = loop_clock(make->clock_id);
 	entry->queue = queue;
 	return 0;
 }
@@ -261,9 +262,10 @@ static int apply_make(struct restore *restore, uint64_t number,
 static int answered(struct restore *restore, const struct expiry_record *answer)
 {
 	bool is_arm = answer->op == EXPIRY_OP_ARM;
-	struct expiry_record arm = *answer;
+	struct expiry_record arm;
 
 	if (is_arm && answer->status == -ENOSPC && !restore->has_ended) {
+		arm = *answer;
 		arm.status = 0;
 		return crowded_add(&restore->crowded, restore->queue, &arm);
 	}
@@ -286,19 +288,31 @@ static int flush(struct restore *restore)
 	r = ops->submit_now(restore->queue->engine_queue, restore->batch,
 			    count);
 	for (i = 0; !r && i < count; i++)
-		r = answered(restore, &restore->batch[i]);
+		if (restore->batch[i].status || restore->crowded.nr)
+			r = answered(restore, &restore->batch[i]);
 	return r < 0 ? r : 0;
 }
 
-static int add(struct restore *restore, struct queue *queue,
-	       const struct expiry_record *request)
+/* Adds an empty request. */
+static inline int next(struct restore *restore, struct queue *queue,
+		       struct expiry_record **requestp)
 {
 	int r = 0;
 
 	if (restore->count == RESTORE_BATCH || restore->queue != queue)
 		r = flush(restore);
 	restore->queue = queue;
-	restore->batch[restore->count++] = *request;
+	*requestp = &restore->batch[restore->count++];
+	return r;
+}
+
+static int add(struct restore *restore, struct queue *queue,
+	       const struct expiry_record *request)
+{
+	struct expiry_record *added;
+	int r = next(restore, queue, &added);
+
+	*added = *request;
 	return r;
 }
 
@@ -336,44 +350,59 @@ static int add_end(struct restore *restore, struct queue *queue, uint64_t id)
 	return add(restore, queue, &request);
 }
 
-/* Arms the timer as @record says. Of the times that a periodic one has missed only
- * the last is delivered. One with an unacknowledged delivery keeps that.
+/* Sets the request that makes a periodic timer as @record says, whose deadline is moved
+ * by @by_ns. Of the times that it has missed only the last is delivered. One with an
+ * unacknowledged delivery keeps that.
  */
-static int add_timer(struct restore *restore, struct queue *queue,
-		     const struct expiry_record *record, int64_t by_ns)
+static void set_period(struct restore *restore, struct expiry_record *request,
+		       const struct expiry_record *record, int64_t by_ns,
+		       uint64_t now_ns)
 {
-	uint64_t now_ns = restore->now_ns[loop_clock(queue->clock_id)];
 	uint64_t age_ns, period_ns = record->period_ms * NSEC_PER_MSEC;
-	struct expiry_record request = {
-		.op = EXPIRY_OP_ARM,
-		.period_ms = record->period_ms,
-		.id = record->id,
-		.deadline_ns = journal_move(record->deadline_ns, by_ns),
-		.cookie = record->cookie,
-	};
 
-	if (period_ns && request.deadline_ns <= now_ns) {
+	if (request->deadline_ns <= now_ns) {
 		/* In its phase, also where it was due before the clock was 0. Of
 		 * a last time that was, only a delivery is left.
 		 */
 		age_ns = (now_ns - record->deadline_ns - by_ns) % period_ns;
-		request.deadline_ns = now_ns - age_ns;
+		request->deadline_ns = now_ns - age_ns;
 		if (age_ns > now_ns) {
-			request.deadline_ns += period_ns;
-			request.flags = EXPIRY_F_REDELIVERED;
+			request->deadline_ns += period_ns;
+			request->flags = EXPIRY_F_REDELIVERED;
 		}
-	} else if (period_ns && record->flags & EXPIRY_F_REDELIVERED) {
-		request.flags = EXPIRY_F_REDELIVERED;
+	} else if (record->flags & EXPIRY_F_REDELIVERED) {
+		request->flags = EXPIRY_F_REDELIVERED;
 	}
-	restore->has_deliveries |= request.flags;
-	return add(restore, queue, &request);
+	restore->has_deliveries |= request->flags;
+}
+
+/* Arms the timer as @record says. */
+static inline int add_timer(struct restore *restore,
+			    const struct restore_entry *entry,
+			    const struct expiry_record *record, int64_t by_ns)
+{
+	struct expiry_record *request;
+	int r = next(restore, entry->queue, &request);
+
+	*request = (struct expiry_record) {
+		.op = EXPIRY_OP_ARM,
+		.period_ms = record->period_ms,
+		.id = record->id,
+		.deadline_ns = by_ns ? journal_move(record->deadline_ns, by_ns) :
+				       record->deadline_ns,
+		.cookie = record->cookie,
+	};
+	if (record->period_ms)
+		set_period(restore, request, record, by_ns,
+			   restore->now_ns[entry->clock]);
+	return r;
 }
 
 /* Only a periodic timer's last delivery is left of it. */
-static int add_last(struct restore *restore, struct queue *queue,
+static int add_last(struct restore *restore, const struct restore_entry *entry,
 		    const struct expiry_record *record, int64_t by_ns)
 {
-	uint64_t now_ns = restore->now_ns[loop_clock(queue->clock_id)];
+	uint64_t now_ns = restore->now_ns[entry->clock];
 	uint64_t period_ns = record->period_ms * NSEC_PER_MSEC;
 	uint64_t next_ns = journal_move(record->deadline_ns, by_ns);
 	struct expiry_record last = {
@@ -384,15 +413,17 @@ static int add_last(struct restore *restore, struct queue *queue,
 
 	if (last.deadline_ns > now_ns)
 		last.deadline_ns = now_ns;
-	return add_timer(restore, queue, &last, 0);
+	return add_timer(restore, entry, &last, 0);
 }
 
-static int apply_timer(struct restore *restore, struct queue *queue,
+static int apply_timer(struct restore *restore,
+		       const struct restore_entry *entry,
 		       const struct recovery_place *place,
 		       const struct expiry_record *record)
 {
-	int64_t by_ns = shift_of(restore, place, queue->clock_id);
+	int64_t by_ns = shift_of(restore, place, entry->clock);
 	struct expiry_record clear = { .op = EXPIRY_OP_CLEAR };
+	struct queue *queue = entry->queue;
 
 	if (!record->id && record->op != EXPIRY_OP_CLEAR)
 		return -EBADMSG;
@@ -400,14 +431,14 @@ static int apply_timer(struct restore *restore, struct queue *queue,
 	case EXPIRY_OP_ARM:
 	case EXPIRY_OP_REFRESH:
 	case EXPIRY_OP_QUERY:
-		return add_timer(restore, queue, record, by_ns);
+		return add_timer(restore, entry, record, by_ns);
 	case EXPIRY_OP_ACK:
 		if (record->period_ms)
-			return add_timer(restore, queue, record, by_ns);
+			return add_timer(restore, entry, record, by_ns);
 		return add_end(restore, queue, record->id);
 	case EXPIRY_OP_CANCEL:
 		if (record->flags & EXPIRY_F_REDELIVERED)
-			return add_last(restore, queue, record, by_ns);
+			return add_last(restore, entry, record, by_ns);
 		return add_end(restore, queue, record->id);
 	case EXPIRY_OP_CLEAR:
 		return add(restore, queue, &clear);
@@ -461,7 +492,7 @@ static int apply(void *data, const struct recovery_place *place,
 	if (record->op == JOURNAL_OP_DROP)
 		return apply_drop(restore, entry);
 	return entry->is_kept ? 0 :
-	       apply_timer(restore, entry->queue, place, record);
+	       apply_timer(restore, entry, place, record);
 }
 
 /* ----------------------------------------------------------------- the whole */
