@@ -377,6 +377,33 @@ static void refresh_both_ways(void **state)
 	test_queue_free(&queue);
 }
 
+/* A plain queue has no index, and a keyed one has it at once. */
+static void reserves_for_ids_alone(void **state)
+{
+	struct expiry_record record;
+	struct test_queue queue;
+	u32 mode, index, i;
+
+	(void)state;
+	for (mode = 0; mode <= KEYED; mode += KEYED) {
+		test_queue_init(&queue, mode, 5000, test_seed);
+		assert_int_equal(timers_reserve(&queue.timers, 5000), 0);
+		index = queue.runs[TIMERS_PAGES_INDEX].pages.nr;
+		assert_true(mode ? index > 5000 / 7 * 64 / CORE_PAGE_SIZE :
+				   !index);
+		for (i = 1; i <= 5000; i++)
+			test_arm(&queue, mode ? i : 0, 1000 + i, i, 0);
+		assert_int_equal(timers_reserve(&queue.timers, 0), 0);
+		if (mode) {
+			record = test_op(&queue, EXPIRY_OP_QUERY, 777);
+			assert_true(record.cookie == 777);
+		}
+		assert_int_equal(queue.runs[TIMERS_PAGES_INDEX].pages.nr,
+				 index);
+		test_queue_free(&queue);
+	}
+}
+
 static void keyed_arm_is_an_upsert(void **state)
 {
 	struct expiry_record record;
@@ -623,6 +650,7 @@ int main(int argc, char **argv)
 		test_with_layouts(arm_replies),
 		test_with_layouts(relative_deadlines_never_wrap),
 		test_with_layouts(refresh_both_ways),
+		test_with_layouts(reserves_for_ids_alone),
 		test_with_layouts(keyed_arm_is_an_upsert),
 		test_with_layouts(keyed_arm_acknowledges),
 		test_with_layouts(the_limit_counts_all),
