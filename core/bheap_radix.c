@@ -279,6 +279,9 @@ static int radix_pop(struct bheap *heap)
 		return -EIO;
 	if (heap->nr == 1) {
 		heap->nr = 0;
+		/* The far part is empty. A missing page may have kept its tables. */
+		if (unlikely(heap->radix.tables))
+			radix_release(heap);
 		return 0;
 	}
 	err = do_work(heap);

@@ -352,6 +352,41 @@ static void a_heap_that_a_sweep_emptied_begins_anew(void **state)
 	subject_free(&subject);
 }
 
+/* A page fails while the far part begins: it has a table then, and no node. Its pages
+ * go with the last node all the same.
+ */
+static void a_far_part_that_failed_to_begin_leaves_no_pages(void **state)
+{
+	struct subject subject;
+	struct bheap *heap = &subject.heap;
+	u32 k, tables = 0;
+	int err = -EIO;
+
+	(void)state;
+	for (k = 1; err; k++) {
+		struct bheap_node node = { .deadline = NOW };
+
+		subject_init(&subject, 4 * NODES);
+		while (heap->radix.near < NODES)
+			push_at(&subject, NOW + subject.slots);
+		test_pages_evict_all(&subject.run);
+		subject.faults.fail_in = k;
+		subject.faults.error = -EIO;
+		err = bheap_push(heap, &node);
+		assert_true(!err || err == -EIO);
+		subject.faults.fail_in = 0;
+		tables += err && heap->radix.tables;
+		while (heap->nr) {
+			steps_to_first(&subject);
+			assert_int_equal(bheap_pop(heap), 0);
+		}
+		assert_int_equal(subject.run.pages.nr, 0);
+		subject_free(&subject);
+	}
+	/* The test's own test. */
+	assert_true(tables);
+}
+
 /* Takes all nodes, in order and each once. */
 static void drain(struct subject *subject, bheap_review_t *review)
 {
@@ -432,6 +467,7 @@ int main(int argc, char **argv)
 		test_with_layout(moved_nodes_of_a_bucket_stay_before_the_front, radix),
 		test_with_layout(the_far_part_ends_amid_a_sweep, radix),
 		test_with_layout(a_near_heap_is_swept, radix),
+		test_with_layout(a_far_part_that_failed_to_begin_leaves_no_pages, radix),
 		test_with_layout(a_sweep_gives_tables_back, radix),
 		test_with_layout(a_heap_that_a_sweep_emptied_begins_anew, radix),
 	};
