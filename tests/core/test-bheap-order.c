@@ -311,6 +311,158 @@ static void an_emptied_bucket_begins_in_order(void **state)
 	subject_free(&subject);
 }
 
+/* Makes @of in 100 nodes stale, but for the first. */
+static void mark_some(struct subject *subject, u32 of)
+{
+	struct nodes nodes = nodes_of(subject);
+	u32 i;
+
+	for (i = 0; i < nodes.nr; i++)
+		if (test_below(&subject->random, 100) < of &&
+		    nodes.node[i] != &subject->heap.first)
+			nodes.node[i]->stamp |= STALE;
+	free(nodes.node);
+}
+
+/* Returns how many nodes are stale. */
+static u32 count_marked(struct subject *subject)
+{
+	struct nodes nodes = nodes_of(subject);
+	u32 i, nr = 0;
+
+	for (i = 0; i < nodes.nr; i++)
+		nr += !!(nodes.node[i]->stamp & STALE);
+	free(nodes.node);
+	return nr;
+}
+
+static void sweep_to_end(struct subject *subject)
+{
+	while (test_layout->sweep(&subject->heap, NODES / 2 + 3, has_mark, ignore, NULL))
+		validate(subject);
+}
+
+/* A sweep leaves pages of a chain in order less than half full, and moves what is in them
+ * to its end. The chain is in no order then, and its nodes come in order all the same.
+ */
+static void a_chain_in_order_is_swept(void **state)
+{
+	struct subject subject;
+	u32 of;
+
+	(void)state;
+	for (of = 10; of <= 100; of += 30) {
+		fill_in_order(&subject, PAGES * NODES);
+		mark_some(&subject, of);
+		sweep_to_end(&subject);
+		assert_int_equal(count_marked(&subject), 0);
+		drain(&subject, subject.heap.nr);
+		subject_free(&subject);
+	}
+}
+
+/* The first pages of the chain where the sweep is are opened. It goes on with the rest of
+ * this chain, and not behind it.
+ */
+static void a_chain_opened_amid_a_sweep_is_swept(void **state)
+{
+	struct subject subject;
+	struct bheap *heap = &subject.heap;
+	u32 steps;
+	u64 begin;
+
+	(void)state;
+	for (steps = NODES; steps < 8 * NODES; steps += 2 * NODES) {
+		fill_in_order(&subject, 2 * PAGES * NODES);
+		test_layout->sweep(heap, steps, has_mark, ignore, NULL);
+		assert_true(heap->sweep);
+		begin = heap->first.deadline;
+		while (heap->is_bound || heap->radix.hand >= heap->radix.front ||
+		       heap->first.deadline < begin + 4 * NODES * STEP) {
+			steps_to_first(heap);
+			assert_int_equal(bheap_pop(heap), 0);
+		}
+		mark_some(&subject, 50);
+		sweep_to_end(&subject);
+		assert_int_equal(count_marked(&subject), 0);
+		drain(&subject, heap->nr);
+		subject_free(&subject);
+	}
+}
+
+/* A chain is being spread since the sweep began. The sweep misses none of the nodes that
+ * do not move meanwhile.
+ */
+static void a_sweep_amid_a_spread_misses_none(void **state)
+{
+	u32 n = 2 * PAGES * NODES, steps, i;
+	struct subject subject;
+	struct bheap *heap = &subject.heap;
+	bool was_spread;
+
+	(void)state;
+	for (steps = 1; steps < n; steps += steps) {
+		subject_init(&subject, 4 * n);
+		heap->now = BEGIN;
+		for (i = 0; i < n; i++)
+			push_at(heap, BEGIN + (test_random(&subject.random) >> 12), i);
+		while (spreads(heap))
+			push_at(heap, BEGIN + (test_random(&subject.random) >> 12), i++);
+		mark_some(&subject, 50);
+		for (i = 0; i < steps; i++)
+			test_layout->sweep(heap, 1, has_mark, ignore, NULL);
+		for (i = 0; !heap->radix.spread[BHEAP_RADIX_BACKGROUND].head; i++)
+			push_at(heap, 2 * BEGIN + (test_random(&subject.random) >> 12), i);
+		was_spread = heap->sweep;
+		sweep_to_end(&subject);
+		assert_true(!was_spread || !count_marked(&subject));
+		drain(&subject, heap->nr);
+		subject_free(&subject);
+	}
+}
+
+/* One chain is being spread when two others become long: both are noted, and remain so
+ * when their tables are missing.
+ */
+static void each_long_chain_is_noted(void **state)
+{
+	const u64 begin[] = { BEGIN, 4ULL << 60, 8ULL << 60 };
+	u32 full = 33 * NODES, i, k;
+	struct subject subject;
+	struct bheap *heap = &subject.heap;
+	struct bheap_radix_state *s = &heap->radix;
+	struct bheap_node node = { .deadline = ~0ULL };
+
+	(void)state;
+	subject_init(&subject, 4 * full);
+	heap->now = 1ULL << 40;
+	while (!s->tables)
+		push_at(heap, heap->now + heap->nr, 0);
+	for (k = 1; k < ARRAY_SIZE(begin); k++)
+		for (i = 0; i < full; i++)
+			push_at(heap, begin[k] + (i ^ 1), i);
+	assert_true(!spreads(heap));
+	for (i = 0; !s->spread[BHEAP_RADIX_BACKGROUND].head; i++)
+		push_at(heap, begin[0] + (i ^ 1), i);
+	for (k = 1; k < ARRAY_SIZE(begin); k++)
+		push_at(heap, begin[k] + full, full);
+	assert_int_equal(s->hints, 2);
+	while (s->spread[BHEAP_RADIX_BACKGROUND].head)
+		push_at(heap, heap->now + heap->nr, 0);
+	for (i = 0, k = 0; !k; i++) {
+		test_pages_evict_all(&subject.run);
+		subject.faults.fail_in = 1;
+		subject.faults.error = -EIO;
+		k = bheap_push(heap, &node) == -EIO && s->work % (NODES / 8 ?: 1U) == 0;
+		subject.faults.fail_in = 0;
+		assert_in_range(i, 0, NODES);
+	}
+	assert_int_equal(s->hints, 2);
+	validate(&subject);
+	drain(&subject, heap->nr);
+	subject_free(&subject);
+}
+
 /* Equal deadlines are in order. */
 static void equal_deadlines_are_in_order(void **state)
 {
@@ -361,6 +513,10 @@ int main(int argc, char **argv)
 				 radix),
 		test_with_layout(a_search_that_drops_all_ends, radix),
 		test_with_layout(an_emptied_bucket_begins_in_order, radix),
+		test_with_layout(a_chain_in_order_is_swept, radix),
+		test_with_layout(a_chain_opened_amid_a_sweep_is_swept, radix),
+		test_with_layout(a_sweep_amid_a_spread_misses_none, radix),
+		test_with_layout(each_long_chain_is_noted, radix),
 		test_with_layout(equal_deadlines_are_in_order, radix),
 		test_with_layout(clusters_are_sorted, radix),
 	};

@@ -382,20 +382,24 @@ static void sweep(struct model *model, u32 steps, u32 faults)
 	end_call(model, 0);
 }
 
-/* Sweeps from begin to end, after which no node is stale but for the first. */
-static void sweep_all(struct model *model)
+/* Sweeps from begin to end, after which no node is stale but for the first, and no more
+ * pages are free than are soon taken.
+ */
+static void sweep_all(struct model *model, u32 faults)
 {
 	u32 i, left = 0;
 
 	for (i = 0; i < 2; i++) {
 		do {
-			sweep(model, 1 + test_below(&model->random, 4 * NODES), 0);
+			sweep(model, 1 + test_below(&model->random, 4 * NODES),
+			      faults);
 			compare(model);
 		} while (model->heap.sweep);
 	}
 	for (i = 0; i < MOST; i++)
 		left += model->entry[i].is_in && model->entry[i].is_stale;
 	assert_true(left <= 1);
+	assert_true(!radix_has_surplus(&model->heap.radix));
 	assert_true(!left || (!model->heap.is_bound &&
 			      model->entry[model->heap.first.slot].is_stale));
 }
@@ -444,7 +448,7 @@ static void run(u64 seed, u32 faults, struct counts *counts)
 		for (k = 0; k < MOST && i; k++)
 			model->entry[k].is_stale |= !test_one_in(&model->random, 16);
 		if (i)
-			sweep_all(model);
+			sweep_all(model, NODES < 16 ? 2 * faults : 0);
 		steps(model, 75, FEW / 4, faults);
 		if (test_one_in(&model->random, 2))
 			model->heap.now = test_random(&model->random) >> 20;

@@ -440,19 +440,39 @@ static bool every_other_moved(void *context, struct bheap_node *node)
 }
 
 /* Nodes of the bucket that is opened have moved, but not out of its range: they come
- * before the front, and wait in the near heap.
+ * before the front, and wait in the near heap. Without its page they stay what they were.
  */
 static void moved_nodes_of_a_bucket_stay_before_the_front(void **state)
 {
 	struct subject subject;
-	u32 i;
+	struct bheap *heap = &subject.heap;
+	u32 i, k, failed = 0;
 
 	(void)state;
-	begin_far_part(&subject, 4 * NODES);
-	for (i = 0; i < NODES; i++)
-		push_at(&subject, BEGIN + i % 4096);
-	drain(&subject, every_other_moved);
-	subject_free(&subject);
+	for (k = 0; k < 24; k++) {
+		begin_far_part(&subject, 4 * NODES);
+		for (i = 0; i < NODES; i++)
+			push_at(&subject, BEGIN + i % 4096);
+		while (!heap->is_bound || heap->first.deadline < BEGIN) {
+			steps_to_first(&subject);
+			assert_int_equal(bheap_pop(heap), 0);
+		}
+		test_pages_trim(&subject.run);
+		test_pages_evict_all(&subject.run);
+		subject.faults.fail_in = k;
+		subject.faults.for_good = true;
+		subject.faults.error = -EIO;
+		while (k && heap->is_bound &&
+		       bheap_find_first(heap, every_other_moved, ignore, NULL) >= 0)
+			;
+		failed += k && !heap->radix.near && heap->is_bound;
+		subject.faults.fail_in = 0;
+		subject.faults.for_good = false;
+		validate(&subject);
+		drain(&subject, every_other_moved);
+		subject_free(&subject);
+	}
+	assert_true(failed);
 }
 
 int main(int argc, char **argv)
