@@ -376,8 +376,6 @@ int radix_spread(struct bheap *heap, enum bheap_radix_spread which)
 		mark_way(heap, page.least);
 	if (unlikely(err))
 		return err;
-	if (page.least < s->far_from)
-		s->far_from = page.least;
 	spread->head = next;
 	spread->begin = 0;
 	return 0;

@@ -372,6 +372,5 @@ int radix_open(struct bheap *heap, const struct radix_turn *turn)
 	}
 	s->run_at = 0;
 	s->run_nr = nr;
-	radix_set_pages(heap);
 	return 0;
 }
