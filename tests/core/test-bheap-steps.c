@@ -414,14 +414,16 @@ static void drain(struct subject *subject, bheap_review_t *review)
 static void a_dense_bucket_is_sorted(void **state)
 {
 	struct subject subject;
-	u64 random = test_seed;
+	u64 random = test_seed, begin;
 	u32 i, order;
 
 	(void)state;
 	for (order = 0; order < 20; order++) {
 		begin_far_part(&subject, 4 * NODES);
+		/* Every fourth time up to the last deadline of all. */
+		begin = order % 4 ? BEGIN : ~0ULL - (NODES - 1);
 		for (i = 1; i < NODES; i++)
-			push_at(&subject, BEGIN + (order == 0 ? NODES - i :
+			push_at(&subject, begin + (order == 0 ? NODES - i :
 						   order == 1 ? i :
 						   test_below(&random, NODES)));
 		push_at(&subject, BEGIN + (1ULL << 58));
