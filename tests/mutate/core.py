@@ -176,12 +176,17 @@ class Bench:
         """
         if not self.watched:
             shutil.copy(mutant.path, f"{BUILD}/core")
-            self.watched = Build(SHIFT, self.sources, self.names, SANITIZE)
+            self.watched = [Build(SHIFT, self.sources, self.names, SANITIZE)]
+            if self.heap:
+                self.watched.append(Build(SHIFT_HEAP, self.sources, HEAP, SANITIZE))
             self.mutate(mutant)
-        verdict = self.watched.prepare(paths)
-        for name in [] if verdict else self.names:
-            verdict = verdict or self.watched.test(name)
-        return "" if verdict == "the same" else verdict
+        for build in self.watched[:2 if is_heap(mutant.path) else 1]:
+            verdict = build.prepare(paths)
+            for name in [] if verdict else build.seconds:
+                verdict = verdict or build.test(name)
+            if verdict not in ("", "the same"):
+                return verdict
+        return ""
 
     def mutate(self, mutant):
         with open(f"{BUILD}/{mutant.path}", "w") as target:
