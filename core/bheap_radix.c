@@ -45,8 +45,8 @@
 /* Returns whether there is a step to take in the background. */
 static inline bool has_work(const struct bheap_radix_state *s)
 {
-	return unlikely((s->spread[BHEAP_RADIX_BACKGROUND].head | s->hints) ||
-			radix_has_surplus(s));
+	return s->spread[BHEAP_RADIX_BACKGROUND].head | s->hints ||
+	       radix_has_surplus(s);
 }
 
 /* Takes a step in the background if there is one to take. */
@@ -234,9 +234,9 @@ static void take_next(struct bheap *heap, const struct next *next)
  * The layout's functions
  */
 
-static int radix_push(struct bheap *heap, const struct bheap_node *node)
+/* As radix_push(), for any node. */
+static int push_anywhere(struct bheap *heap, const struct bheap_node *node)
 {
-	const struct bheap_radix_state *s = &heap->radix;
 	struct bheap_node first;
 	int err;
 
@@ -252,10 +252,7 @@ static int radix_push(struct bheap *heap, const struct bheap_node *node)
 	if (unlikely(err))
 		return err;
 	first = heap->first;
-	if (likely(node->deadline > first.deadline && s->tables &&
-		   node->deadline >= s->front)) {
-		err = radix_far_push(heap, node);
-	} else if (unlikely(heap->is_bound) && node->deadline <= first.deadline) {
+	if (unlikely(heap->is_bound) && node->deadline <= first.deadline) {
 		heap->first = *node;
 		heap->is_bound = false;
 	} else if (!heap->is_bound && node_less(node, &first)) {
@@ -268,6 +265,21 @@ static int radix_push(struct bheap *heap, const struct bheap_node *node)
 	if (likely(!err))
 		heap->nr++;
 	return err;
+}
+
+static int radix_push(struct bheap *heap, const struct bheap_node *node)
+{
+	const struct bheap_radix_state *s = &heap->radix;
+
+	/* Most nodes are far, and there is nothing else to do. */
+	if (likely(s->tables && node->deadline >= s->front &&
+		   node->deadline > heap->first.deadline &&
+		   heap->nr - 1 < ~0U - 1 && !has_work(s) &&
+		   radix_push_in_room(heap, node))) {
+		heap->nr++;
+		return 0;
+	}
+	return push_anywhere(heap, node);
 }
 
 static int radix_pop(struct bheap *heap)
@@ -299,7 +311,6 @@ static u32 radix_next(const struct bheap *heap, u64 last, u32 max,
 {
 	const struct bheap_radix_state *s = &heap->radix;
 	const struct bheap_node *run, *near;
-	u32 nr;
 
 	if (s->run_at == s->run_nr)
 		return 0;
@@ -317,10 +328,8 @@ static u32 radix_next(const struct bheap *heap, u64 last, u32 max,
 		last = s->far_from;
 	run += s->run_at;
 	max = s->run_nr - s->run_at < max ? s->run_nr - s->run_at : max;
-	for (nr = 0; nr < max && run[nr].deadline <= last; nr++)
-		;
 	*nodesp = run;
-	return nr;
+	return runs_count(run, max, last);
 }
 
 static int radix_take(struct bheap *heap, u32 nr)

@@ -206,7 +206,6 @@ static u32 sorted_next(const struct bheap *heap, u64 last, u32 max,
 {
 	const struct bheap_sorted_state *s = &heap->sorted;
 	const struct bheap_node *page, *inserted;
-	u32 nr;
 
 	if (!s->tree || s->hole == 1 || s->run)
 		return 0;
@@ -222,10 +221,8 @@ static u32 sorted_next(const struct bheap *heap, u64 last, u32 max,
 	}
 	page += s->head;
 	max = NODES - 1 - s->head < max ? NODES - 1 - s->head : max;
-	for (nr = 0; nr < max && page[nr].deadline <= last; nr++)
-		;
 	*nodesp = page;
-	return nr;
+	return runs_count(page, max, last);
 }
 
 static int sorted_take(struct bheap *heap, u32 nr)

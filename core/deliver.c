@@ -11,8 +11,11 @@
  */
 #define FIND_STEPS	(BHEAP_NODES_PER_PAGE / 4 * 3)
 
-/* Nodes that are delivered together. */
-#define BATCH			32U
+/* Nodes that are delivered together, and those after them that are prefetched: as many
+ * as the first of the next batch hide.
+ */
+#define BATCH			64U
+#define BATCH_AHEAD		16U
 
 /**
  * struct delivery - one call of timers_deliver()
@@ -56,13 +59,6 @@ static int prepare_index(struct timers *timers, u32 nr, const struct slot *slot)
 	return needs_index(timers) ? timer_prepare_end(timers, nr, slot) : 0;
 }
 
-static inline const struct bheap_node *batch_node(const struct timers *timers,
-						  const struct batch *batch,
-						  u32 i)
-{
-	return i ? batch->behind + i - 1 : &timers->heap.first;
-}
-
 /* Prefetches the lines of the index of a batch. A slot without a hash names any line:
  * a free one, or a periodic timer's. On a plain queue all slots are without, and only
  * timers that have moved are in the index.
@@ -83,8 +79,10 @@ static void batch_prefetch_index(struct timers *timers,
 static void batch_find(struct timers *timers, struct batch *batch, u32 count,
 		       u64 now_ns)
 {
-	u32 i, max = count < 2 * BATCH ? count : 2 * BATCH, known;
+	u32 i, max = BATCH + BATCH_AHEAD, known;
 
+	if (max > count)
+		max = count;
 	/* A batch ends at a moved timer: where these are many, it is small. */
 	if (max > timers->found_live + 1)
 		max = timers->found_live + 1;
@@ -93,13 +91,10 @@ static void batch_find(struct timers *timers, struct batch *batch, u32 count,
 		now_ns--;
 	known = 1 + bheap_next(&timers->heap, now_ns, max - 1, &batch->behind);
 	batch->nr = known < BATCH ? known : BATCH;
-	for (i = 0; i < batch->nr; i++) {
-		u32 nr = batch_node(timers, batch, i)->slot;
-
-		batch->slots[i] = slots_peek(&timers->slots, nr);
-		if (likely(batch->slots[i]))
-			prefetchw(batch->slots[i]);
-	}
+	batch->slots[0] = timer_prefetch(timers, timers->heap.first.slot);
+	for (i = 1; i < batch->nr; i++)
+		batch->slots[i] = timer_prefetch(timers,
+						 batch->behind[i - 1].slot);
 	for (; i < known; i++)
 		timer_prefetch(timers, batch->behind[i - 1].slot);
 	if (needs_index(timers) && timers_is_keyed(timers))
@@ -166,13 +161,13 @@ static int deliver_batch(const struct delivery *delivery,
 	struct timers *timers = delivery->timers;
 	struct bheap *heap = &timers->heap;
 	u32 i, begin = nr, live = nr;
+	const struct bheap_node *node = &heap->first;
 	struct batch batch;
 	int err = 0;
 
 	batch_find(timers, &batch, count, delivery->now_ns);
 	/* With its last timer a queue drops all nodes. */
-	for (i = 0; i < batch.nr && heap->nr; i++) {
-		const struct bheap_node *node = batch_node(timers, &batch, i);
+	for (i = 0; i < batch.nr && heap->nr; node = batch.behind + i++) {
 		struct slot *slot = batch.slots[i];
 		enum node_state state;
 
@@ -195,7 +190,7 @@ static int deliver_batch(const struct delivery *delivery,
 			slot_forget_node(slot, node);
 			continue;
 		}
-		if (state == NODE_MOVED || slot->tag & SLOT_PERIODIC)
+		if (unlikely(state == NODE_MOVED || slot->tag & SLOT_PERIODIC))
 			break;
 		err = prepare_index(timers, node->slot, slot);
 		if (unlikely(err))

@@ -47,26 +47,6 @@ s64 timer_search(struct timers *timers, u64 id, u32 hash, struct slot **slotp)
 				*slotp ? 0 : timers->slots.pages->error);
 }
 
-int timer_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp)
-{
-	u32 stamp = (timers->stamp + 1) & (~0U >> SLOT_STAMP_SHIFT);
-	struct bheap_node node = {
-		.deadline = deadline,
-		.slot = nr,
-		.stamp = stamp,
-	};
-	int err = bheap_push(&timers->heap, &node);
-
-	if (unlikely(err))
-		return err;
-	timers->stamp = stamp;
-	*tagp = stamp << SLOT_STAMP_SHIFT;
-	/* The new node came first: a live node is now on top. */
-	if (timers->heap.first.slot == nr && timers->heap.first.stamp == stamp)
-		timers->top_is_live = true;
-	return 0;
-}
-
 int timer_prepare_end(struct timers *timers, u32 nr, const struct slot *slot)
 {
 	if (!timer_is_indexed(timers, nr, slot))

@@ -93,11 +93,15 @@ static inline u32 timer_hash(const struct timers *timers, u64 id)
 /**
  * struct lookup - what is known of an id before its timer is looked up
  * @line: of the index, prefetched, where the search begins; or NULL
+ * @at: then slot number @slot, prefetched, for this call of the core; or NULL
  * @hash: as timer_hash()
  * @slot: in which the timer is likely to be; 0 = unknown
  */
 struct lookup {
-	const struct index_line *line;
+	union {
+		const struct index_line *line;
+		struct slot *at;
+	};
 	u32 hash;
 	u32 slot;
 };
@@ -105,9 +109,12 @@ struct lookup {
 /* Returns what the id alone tells. */
 static inline struct lookup timer_lookup(const struct timers *timers, u64 id)
 {
+	u32 slot = timers_is_keyed(timers) ? 0 : (u32)id;
+
 	return (struct lookup) {
+		.at = slots_peek(&timers->slots, slot),
 		.hash = timer_hash(timers, id),
-		.slot = timers_is_keyed(timers) ? 0 : (u32)id,
+		.slot = slot,
 	};
 }
 
@@ -120,9 +127,12 @@ s64 timer_search(struct timers *timers, u64 id, u32 hash, struct slot **slotp);
 static inline s64 timer_find(struct timers *timers, u64 id,
 			     const struct lookup *lookup, struct slot **slotp)
 {
-	/* In whatever slot it is, only this timer has the id. */
-	*slotp = slots_peek(&timers->slots, lookup->slot);
-	if (likely(*slotp && (*slotp)->id == id))
+	/* In whatever slot it is, only this timer has the id. A slot beyond the
+	 * table was dropped by an earlier record, and has an old one.
+	 */
+	*slotp = lookup->at;
+	if (likely(*slotp && (*slotp)->id == id &&
+		   lookup->slot <= timers->slots.nr))
 		return lookup->slot;
 	return timer_search(timers, id, lookup->hash, slotp);
 }
@@ -152,13 +162,16 @@ static inline void timer_found_live(struct timers *timers, u32 nr)
 		timers->found_live += nr;
 }
 
-/* Prefetches the slot of a timer that will be read soon. */
-static inline void timer_prefetch(const struct timers *timers, u32 nr)
+/* Prefetches the slot of a timer that will be read soon, and returns it; NULL = it is
+ * not in memory.
+ */
+static inline struct slot *timer_prefetch(const struct timers *timers, u32 nr)
 {
-	const struct slot *slot = slots_peek(&timers->slots, nr);
+	struct slot *slot = slots_peek(&timers->slots, nr);
 
 	if (slot)
 		prefetchw(slot);
+	return slot;
 }
 
 /* Prefetches for the heap's nodes: a bheap_ahead_t; @context is the struct
@@ -184,7 +197,27 @@ static inline enum node_state timer_node_state(const struct bheap_node *node,
 }
 
 /* Pushes a node for @deadline; *@tagp is the stamp for the slot's tag. */
-int timer_push(struct timers *timers, u32 nr, u64 deadline, u32 *tagp);
+static inline int timer_push(struct timers *timers, u32 nr, u64 deadline,
+			     u32 *tagp)
+{
+	u32 stamp = (timers->stamp + 1) & (~0U >> SLOT_STAMP_SHIFT);
+	struct bheap_node node = {
+		.deadline = deadline,
+		.slot = nr,
+		.stamp = stamp,
+	};
+	int err = bheap_push(&timers->heap, &node);
+
+	if (unlikely(err))
+		return err;
+	timers->stamp = stamp;
+	*tagp = stamp << SLOT_STAMP_SHIFT;
+	/* The new node came first: a live node is now on top. */
+	if (unlikely(timers->heap.first.slot == nr) &&
+	    timers->heap.first.stamp == stamp)
+		timers->top_is_live = true;
+	return 0;
+}
 
 /* Gets the pages for freeing the slot: 0 or a page error. */
 int timer_prepare_end(struct timers *timers, u32 nr, const struct slot *slot);

@@ -1,22 +1,14 @@
 // SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later)
 /* Requests: ARM, REFRESH, CANCEL, ACK, QUERY and CLEAR. */
-#include "lifecycle.h"
+#include "requests.h"
 
 static_assert(sizeof(struct expiry_record) == 32, "one record, one half line");
-
-/* Records whose memory is prefetched together, a part ahead. */
-#define PART			32U
 
 static u64 absolute_ns(const struct expiry_record *record, u64 now_ns)
 {
 	return record->flags & EXPIRY_F_RELATIVE ?
 	       add_saturating(now_ns, record->deadline_ns) :
 	       record->deadline_ns;
-}
-
-static u32 past_flag(u64 deadline, u64 now_ns)
-{
-	return deadline < now_ns ? SLOT_PAST : 0;
 }
 
 /* Gives an armed timer another deadline. */
@@ -103,71 +95,63 @@ static inline int new_id(struct timers *timers, u32 nr, u64 *idp)
 	s64 known = 0;
 
 	do {
-		generation++;
-		*idp = (u64)generation << 32 | nr;
+		*idp = timer_id(++generation, nr);
 		if (unlikely(timers->index.nr))
 			known = timer_find_moved(timers, *idp, &slot, 0);
 	} while (unlikely(known > 0));
 	return known;
 }
 
-static int arm(struct timers *timers, struct expiry_record *record,
-	       const struct lookup *lookup, u64 now_ns)
+/* Returns whether a new timer may be armed: 0, or the error. */
+static inline int check_arm(struct timers *timers,
+			    const struct expiry_record *record)
 {
-	u64 deadline = absolute_ns(record, now_ns), id = record->id;
-	struct slot *slot;
-	u32 tag, nr;
-	s64 known;
-	int err;
-
 	if (unlikely(is_unacked(record)) &&
 	    (!is_acking(timers) || !record->period_ms))
 		return -EINVAL;
+	return 0;
+}
 
-	if (timers_is_keyed(timers)) {
-		if (!id)
-			return -EINVAL;
-		known = timer_find(timers, id, lookup, &slot);
-		if (known < 0)
-			return known;
-		if (known)
-			return arm_again(timers, record, lookup->hash, known,
-					 slot, deadline, now_ns);
-	} else if (id || record->flags & EXPIRY_F_NEW) {
-		return -EINVAL;
-	}
+/* Gets a free slot for a timer, and its number; 0 with *@errp set if there is none. */
+static inline u32 reserve(struct timers *timers, struct slot **slotp, int *errp)
+{
+	u32 nr;
 
-	if (timers->slots.used >= timers->limit) {
+	if (unlikely(timers->slots.used >= timers->limit)) {
 		timers->stat.refused_limit++;
-		return -ENOSPC;
+		*errp = -ENOSPC;
+		return 0;
 	}
-	nr = slots_reserve(&timers->slots, &slot);
+	nr = slots_reserve(&timers->slots, slotp);
 	if (unlikely(!nr))
-		return timers->slots.pages->error;
-	if (timers_is_keyed(timers))
-		err = index_prepare_absent(&timers->index, lookup->hash);
-	else
-		err = new_id(timers, nr, &id);
-	if (unlikely(err))
-		return err;
-	if (slot_has_node(slot, deadline)) {
-		tag = slot->tag;
-	} else {
-		err = timer_push(timers, nr, deadline, &tag);
-		if (err)
-			return err;
-	}
+		*errp = timers->slots.pages->error;
+	return nr;
+}
 
-	slots_commit(&timers->slots, nr, slot);
-	if (timers_is_keyed(timers))
-		index_add(&timers->index, lookup->hash, nr);
-	else
-		timers->generation = id >> 32;
+/* Gets a node for a timer in a free slot: the one that the slot has kept, or a new
+ * one. *@tagp has its stamp.
+ */
+static inline int get_node(struct timers *timers, u32 nr,
+			   const struct slot *slot, u64 deadline, u32 *tagp)
+{
+	if (slot_has_node(slot, deadline)) {
+		*tagp = slot->tag;
+		return 0;
+	}
+	return timer_push(timers, nr, deadline, tagp);
+}
+
+/* Fills in the slot of a new timer, and the reply. @tag: as get_node() has it */
+static inline void fill_slot(struct timers *timers, struct slot *slot,
+			     struct expiry_record *record, u64 id, u64 deadline,
+			     u32 tag, u32 hash, u64 now_ns)
+{
 	slot->deadline = deadline;
 	slot->cookie = record->cookie;
 	slot->id = id;
-	slot->tag = tag | SLOT_ARMED | past_flag(deadline, now_ns);
-	slot_set_period(slot, record->period_ms, lookup->hash);
+	slot->period_ms = record->period_ms ?: hash;
+	slot->tag = tag | SLOT_ARMED | past_flag(deadline, now_ns) |
+		    (record->period_ms ? SLOT_PERIODIC : 0);
 	timers->armed++;
 	if (unlikely(is_unacked(record)))
 		set_unacked(timers, slot);
@@ -176,6 +160,71 @@ static int arm(struct timers *timers, struct expiry_record *record,
 	record->flags &= EXPIRY_F_REDELIVERED;
 	record->id = id;
 	record->deadline_ns = deadline;
+}
+
+/* Handles ARM on a plain queue. */
+static int arm_plain(struct timers *timers, struct expiry_record *record,
+		     u64 now_ns)
+{
+	u64 deadline = absolute_ns(record, now_ns), id;
+	int err = check_arm(timers, record);
+	struct slot *slot;
+	u32 tag, nr;
+
+	if (unlikely(err))
+		return err;
+	if (unlikely(record->id || record->flags & EXPIRY_F_NEW))
+		return -EINVAL;
+	nr = reserve(timers, &slot, &err);
+	if (unlikely(!nr))
+		return err;
+	err = new_id(timers, nr, &id);
+	if (unlikely(err))
+		return err;
+	err = get_node(timers, nr, slot, deadline, &tag);
+	if (unlikely(err))
+		return err;
+
+	slots_commit(&timers->slots, nr, slot);
+	timers->generation = id >> 32;
+	fill_slot(timers, slot, record, id, deadline, tag, 0, now_ns);
+	return 0;
+}
+
+/* Handles ARM on a keyed queue. */
+static int arm_keyed(struct timers *timers, struct expiry_record *record,
+		     const struct lookup *lookup, u64 now_ns)
+{
+	u64 deadline = absolute_ns(record, now_ns), id = record->id;
+	int err = check_arm(timers, record);
+	struct slot *slot;
+	u32 tag, nr;
+	s64 known;
+
+	if (unlikely(err))
+		return err;
+	if (unlikely(!id))
+		return -EINVAL;
+	known = timer_find(timers, id, lookup, &slot);
+	if (known < 0)
+		return known;
+	if (known)
+		return arm_again(timers, record, lookup->hash, known, slot,
+				 deadline, now_ns);
+	nr = reserve(timers, &slot, &err);
+	if (unlikely(!nr))
+		return err;
+	err = index_prepare_absent(&timers->index, lookup->hash);
+	if (unlikely(err))
+		return err;
+	err = get_node(timers, nr, slot, deadline, &tag);
+	if (unlikely(err))
+		return err;
+
+	slots_commit(&timers->slots, nr, slot);
+	index_add(&timers->index, lookup->hash, nr);
+	fill_slot(timers, slot, record, id, deadline, tag, lookup->hash,
+		  now_ns);
 	return 0;
 }
 
@@ -318,8 +367,10 @@ static int clear(struct timers *timers, struct expiry_record *record)
 	return 0;
 }
 
-static int apply_record(struct timers *timers, struct expiry_record *record,
-			const struct lookup *lookup, u64 now_ns)
+/* Returns whether a request has an op, flags and status that it may have: 0, or the
+ * error.
+ */
+static inline int check_request(const struct expiry_record *record)
 {
 	static const u8 flags_known[] = {
 		[EXPIRY_OP_ARM] = EXPIRY_F_RELATIVE | EXPIRY_F_NEW |
@@ -330,18 +381,26 @@ static int apply_record(struct timers *timers, struct expiry_record *record,
 		[EXPIRY_OP_QUERY] = 0,
 		[EXPIRY_OP_CLEAR] = 0,
 	};
-
 	u32 op = record->op;
 
-	if (op < EXPIRY_OP_ARM || op > EXPIRY_OP_CLEAR)
+	if (unlikely(op < EXPIRY_OP_ARM || op > EXPIRY_OP_CLEAR))
 		return -EOPNOTSUPP;
 	op = core_nospec(op, EXPIRY_OP_CLEAR + 1U);
-	if (record->status || record->flags & ~flags_known[op])
-		return -EINVAL;
+	return record->status || record->flags & ~flags_known[op] ? -EINVAL : 0;
+}
 
+int request_apply(struct timers *timers, struct expiry_record *record,
+		  const struct lookup *lookup, u64 now_ns)
+{
+	int err = check_request(record);
+
+	if (unlikely(err))
+		return err;
 	switch (record->op) {
 	case EXPIRY_OP_ARM:
-		return arm(timers, record, lookup, now_ns);
+		return timers_is_keyed(timers) ?
+		       arm_keyed(timers, record, lookup, now_ns) :
+		       arm_plain(timers, record, now_ns);
 	case EXPIRY_OP_REFRESH:
 		return refresh(timers, record, lookup, now_ns);
 	case EXPIRY_OP_CANCEL:
@@ -353,128 +412,4 @@ static int apply_record(struct timers *timers, struct expiry_record *record,
 	default:
 		return clear(timers, record);
 	}
-}
-
-/**
- * struct ahead - the part of a batch that is being processed, and the next one
- * @records: the batch
- * @count: records in it
- * @lookups: of record number n in element n modulo 2 * PART
- */
-struct ahead {
-	const struct expiry_record *records;
-	u32 count;
-	struct lookup lookups[2 * PART];
-};
-
-/* Returns how many records are in the part that begins with record @begin. */
-static inline u32 part_size(const struct ahead *ahead, u32 begin)
-{
-	if (begin >= ahead->count)
-		return 0;
-	return ahead->count - begin < PART ? ahead->count - begin : PART;
-}
-
-static inline struct lookup *lookup_of(struct ahead *ahead, u32 i)
-{
-	return &ahead->lookups[i % (2 * PART)];
-}
-
-/*
- * Prefetches what a part's records touch first: the slots of a plain queue. The loops
- * here are short, so that the processor has many of their rounds under way.
- */
-static void prefetch_part(const struct timers *timers, struct ahead *ahead,
-			  u32 begin)
-{
-	struct lookup *lookups = lookup_of(ahead, begin);
-	u32 i, nr = part_size(ahead, begin);
-
-	for (i = 0; i < nr; i++) {
-		lookups[i] = (struct lookup){
-			.slot = (u32)ahead->records[begin + i].id,
-		};
-		timer_prefetch(timers, lookups[i].slot);
-	}
-}
-
-/* Prefetches the same of a keyed queue: the lines of the ids. */
-static void prefetch_part_lines(const struct timers *timers,
-				struct ahead *ahead, u32 begin)
-{
-	struct lookup *lookups = lookup_of(ahead, begin);
-	u32 i, nr = part_size(ahead, begin);
-
-	for (i = 0; i < nr; i++)
-		lookups[i].hash = index_hash(&timers->index,
-					     ahead->records[begin + i].id);
-	for (i = 0; i < nr; i++)
-		lookups[i].line = index_prefetch(&timers->index,
-						 lookups[i].hash);
-}
-
-/* Prefetches the slots that these lines name. */
-static void prefetch_part_slots(const struct timers *timers,
-				struct ahead *ahead, u32 begin)
-{
-	struct lookup *lookups = lookup_of(ahead, begin);
-	u32 i, nr = part_size(ahead, begin);
-
-	for (i = 0; i < nr; i++) {
-		lookups[i].slot = index_guess(lookups[i].line,
-					      lookups[i].hash);
-		timer_prefetch(timers, lookups[i].slot);
-	}
-}
-
-/* Prefetches the part that follows, before record @i: what is to be read first while
- * a part begins, and on a keyed queue the slots half a part later.
- */
-static inline void prefetch_next(const struct timers *timers,
-				 struct ahead *ahead, u32 i)
-{
-	if (i % PART == 0) {
-		if (timers_is_keyed(timers))
-			prefetch_part_lines(timers, ahead, i + PART);
-		else
-			prefetch_part(timers, ahead, i + PART);
-	} else if (i % PART == PART / 2 && timers_is_keyed(timers)) {
-		prefetch_part_slots(timers, ahead, i + PART / 2);
-	}
-}
-
-u32 timers_submit(struct timers *timers, struct expiry_record *records,
-		  u32 count, u64 now_ns)
-{
-	struct ahead ahead;
-	int status;
-	u32 i;
-
-	ahead.records = records;
-	ahead.count = count;
-	timers->heap.now = now_ns;
-	if (timers_is_keyed(timers)) {
-		prefetch_part_lines(timers, &ahead, 0);
-		prefetch_part_slots(timers, &ahead, 0);
-	} else {
-		prefetch_part(timers, &ahead, 0);
-	}
-
-	for (i = 0; i < count; i++) {
-		prefetch_next(timers, &ahead, i);
-		status = apply_record(timers, &records[i], lookup_of(&ahead, i),
-				      now_ns);
-		if (unlikely(status == -EAGAIN))
-			break;
-		records[i].status = status;
-		if (status)
-			timers->stat.refused++;
-		if (i % TIMERS_SWEEP_EVERY == TIMERS_SWEEP_EVERY - 1) {
-			timers_sweep(timers, TIMERS_SWEEP_EVERY);
-			timers_compact(timers, TIMERS_SWEEP_EVERY);
-		}
-	}
-	timers_sweep(timers, i % TIMERS_SWEEP_EVERY);
-	timers_compact(timers, i % TIMERS_SWEEP_EVERY);
-	return i;
 }

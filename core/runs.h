@@ -86,6 +86,19 @@ static inline void runs_merge_greatest(const struct bheap_node *a, u32 *a_nr,
 	*b_nr = j;
 }
 
+/* Returns how many of the first @max nodes of a sorted run are not later than @last.
+ */
+static inline u32 runs_count(const struct bheap_node *run, u32 max, u64 last)
+{
+	u32 nr;
+
+	if (max && run[max - 1].deadline <= last)
+		return max;
+	for (nr = 0; nr < max && run[nr].deadline <= last; nr++)
+		;
+	return nr;
+}
+
 static inline bool runs_is_sorted(const struct bheap_node *node,
 				  const struct bheap_node *end)
 {

@@ -128,6 +128,15 @@ static inline struct slot *slots_peek(const struct slots *slots, u32 nr)
 	return page ? page + nr % SLOTS_PER_PAGE : NULL;
 }
 
+/* As slots_peek(), for a number that the table itself has. */
+static inline struct slot *slots_peek_own(const struct slots *slots, u32 nr)
+{
+	struct slot *page = core_page_peek(slots->pages,
+					   (nr - 1) / SLOTS_PER_PAGE);
+
+	return likely(page) ? page + (nr - 1) % SLOTS_PER_PAGE : NULL;
+}
+
 /* Prefetches what slots_peek() reads. */
 static inline void slots_prefetch_dir(const struct slots *slots, u32 nr)
 {
@@ -161,7 +170,9 @@ static inline u32 slots_reserve(struct slots *slots, struct slot **slotp)
 	if (unlikely(!slots->listed))
 		return slots_reserve_more(slots, slotp);
 	nr = *slots_list(slots, slots->listed - 1);
-	*slotp = slots_get(slots, nr);
+	*slotp = slots_peek_own(slots, nr);
+	if (unlikely(!*slotp))
+		*slotp = slots_get(slots, nr);
 	return likely(*slotp) ? nr : 0;
 }
 
@@ -178,9 +189,10 @@ static inline void slots_commit(struct slots *slots, u32 nr, struct slot *slot)
 		slots_set_nr(slots, nr);
 		return;
 	}
-	*slots_list(slots, --slots->listed) = slot->next;
+	nr = slot->next;
+	*slots_list(slots, --slots->listed) = nr;
 	/* It has its turn SLOTS_LISTS commits from now. */
-	slot = slots_peek(slots, slot->next);
+	slot = nr ? slots_peek_own(slots, nr) : NULL;
 	if (likely(slot))
 		prefetchw(slot);
 }
