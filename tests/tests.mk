@@ -7,6 +7,10 @@ RESULTS := $(B)/check/results
 # Tests mostly wait: more programs at a time than there are processors.
 JOBS ?= $(shell echo $$((3 * $$(nproc))))
 RUN_TESTS = tests/run --jobs $(JOBS) --results $(RESULTS)
+# LOOP=epoll: the daemons of the tests are on that loop.
+ifneq ($(LOOP),)
+export EXPIRY_LOOP := $(LOOP)
+endif
 
 CORE_TESTS := $(patsubst tests/core/%.c,%,$(wildcard tests/core/test-*.c))
 CORE_SUPPORT := $(wildcard tests/core/support*.c)
@@ -294,7 +298,7 @@ check-soak: $(B)/tests/core/soak-6 $(B)/tests/core/soak-12 ## OPS=100000000 oper
 check-bench: $(BENCH_GROUP) ## what the benchmarks' figures rest on
 	@$(RUN_TESTS) $(BENCH_GROUP)
 
-check-lib: $(LIB_NEEDS) ## libexpiry, expiryctl and what is installed, on the embedded engine
+check-lib: $(LIB_NEEDS) ## libexpiry, expiryctl and what is installed, on the embedded engine; LOOP=epoll
 	@$(RUN_TESTS) $(LIB_GROUP)
 
 # The file that says what programs rely on: its changes are read like those of a header.
@@ -307,7 +311,7 @@ abi: $(B)/libexpiry.so.0
 check-abi: $(B)/libexpiry.so.0 ## programs built with an earlier libexpiry run with this one
 	@$(RUN_TESTS) tests/packaging/test-abi.sh
 
-check-socket: $(SOCKET_NEEDS) ## the daemon as an independent client sees it
+check-socket: $(SOCKET_NEEDS) ## the daemon as an independent client sees it; LOOP=epoll
 	@$(RUN_TESTS) $(SOCKET_GROUP)
 
 # All of them.
