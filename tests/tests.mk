@@ -183,8 +183,8 @@ SOCKET_ANY := $(filter-out %/test-threads.py,$(SOCKET_TESTS))
 socket_programs = $(patsubst %,tests/socket/test-%.py,$(1))
 # What is about start, settings and log is tried once in check-socket, and with more
 # threads in check-threads. The watchdog's test has several threads itself.
-SOCKET_ONCE := $(call socket_programs,config config-bounds declared disk-errors journal log loop \
-	memory no-memory seeds service socket-file start time-namespace watchdog)
+SOCKET_ONCE := $(call socket_programs,config config-bounds conformance-notices declared \
+	disk-errors journal log loop memory no-memory seeds service socket-file start time-namespace watchdog)
 # On the other loop.
 SOCKET_LOOP := $(filter-out $(SOCKET_ONCE),$(SOCKET_ANY))
 # With two threads: not what one connection or one queue shows. Each is in one thread,
@@ -203,9 +203,9 @@ LIB_CLIENTS := $(filter %/test-api %/test-existing %/test-handle \
 
 # What is about memory, and not about times, the slow engine or what the sanitizer
 # does itself, in two minutes.
-ASAN_SOCKET := $(filter-out $(call socket_programs,config-bounds histograms lateness \
-	log manager measures memory no-memory overload socket-file steady-state \
-	time-namespace watchdog),$(SOCKET_TESTS))
+ASAN_SOCKET := $(filter-out $(call socket_programs,config-bounds conformance-notices \
+	histograms lateness log manager measures memory no-memory overload socket-file \
+	steady-state time-namespace watchdog),$(SOCKET_TESTS))
 ASAN_LIB := $(patsubst $(B)/tests/lib/%,$(B)/asan/%,\
 	$(filter %/test-cuts %/test-existing %/test-handle %/test-observer \
 	%/test-reconnect %/test-reconnect-consume %/test-replies %/test-stream \
