@@ -13,21 +13,13 @@
 #include "support.h"
 #include "support-cut.h"
 
-static uint32_t draw(struct cutter *cutter, uint32_t below)
-{
-	cutter->seed = cutter->seed * 6364136223846793005ULL + 1442695040888963407ULL;
-	return (cutter->seed >> 33) % below;
-}
-
-/* Forwards the available bytes, at most *@left. False: the connection is over.
- */
-static bool carry(int from, int to, uint32_t *left)
+/* Forwards the available bytes. False: the connection is over. */
+static bool carry(int from, int to)
 {
 	char bytes[4096];
-	size_t most = *left < sizeof(bytes) ? *left : sizeof(bytes);
 	ssize_t nr, done, ret;
 
-	nr = recv(from, bytes, most, 0);
+	nr = recv(from, bytes, sizeof(bytes), 0);
 	if (nr <= 0)
 		return false;
 	for (done = 0; done < nr; done += ret) {
@@ -35,14 +27,13 @@ static bool carry(int from, int to, uint32_t *left)
 		if (ret <= 0)
 			return false;
 	}
-	*left -= nr;
 	return true;
 }
 
 /* The two ends must not wait for each other: read each when the other takes
  * bytes.
  */
-static bool carry_both(int one, int other, uint32_t *left)
+static bool carry_both(int one, int other)
 {
 	struct pollfd fds[] = {
 		{ .fd = one, .events = POLLIN },
@@ -51,9 +42,9 @@ static bool carry_both(int one, int other, uint32_t *left)
 
 	if (poll(fds, 2, -1) < 0)
 		return false;
-	if (fds[0].revents && !carry(one, other, left))
+	if (fds[0].revents && !carry(one, other))
 		return false;
-	return !fds[1].revents || !*left || carry(other, one, left);
+	return !fds[1].revents || carry(other, one);
 }
 
 static int connect_to(const char *path)
@@ -73,18 +64,12 @@ static void *cut(void *arg)
 {
 	struct cutter *cutter = arg;
 	int client, daemon;
-	uint32_t left;
 
 	while ((client = accept(cutter->listen_fd, NULL, NULL)) >= 0) {
 		cutter->client = client;
 		daemon = connect_to(cutter->target);
-		left = UINT32_MAX;
-		if (cutter->left > 0)
-			left = 1 + draw(cutter, cutter->bytes);
-		while (daemon >= 0 && left && carry_both(client, daemon, &left))
+		while (daemon >= 0 && carry_both(client, daemon))
 			;
-		if (!left)
-			cutter->left--;
 		if (daemon >= 0)
 			close(daemon);
 		close(client);
@@ -92,15 +77,11 @@ static void *cut(void *arg)
 	return NULL;
 }
 
-void cutter_start(struct cutter *cutter, const char *target, uint32_t bytes,
-		  int cuts)
+void cutter_start(struct cutter *cutter, const char *target)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
 
 	cutter->target = target;
-	cutter->bytes = bytes;
-	cutter->left = cuts;
-	cutter->seed = 1;
 	strcpy(cutter->directory, "/tmp/expiry-test-XXXXXX");
 	assert_non_null(mkdtemp(cutter->directory));
 	snprintf(cutter->address, sizeof(cutter->address), "unix:%s/s",

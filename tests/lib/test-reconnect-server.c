@@ -241,36 +241,6 @@ static void armed_timers_are_missed(void **state)
 	reconnect_end(&server, h);
 }
 
-static void refuse_arm_and_go(int fd)
-{
-	struct expiry_record record;
-
-	greet(fd, 1000);
-	if (!get(fd, &record, 1))
-		return;
-	record.status = -ENOSPC;
-	put(fd, &record, 1);
-}
-
-/* A refused timer was never armed, and no server has it. */
-static void refused_timers_are_not_missed(void **state)
-{
-	fake_script *const scripts[FAKE_SCRIPTS] = {
-		refuse_arm_and_go, same_kernel
-	};
-	struct expiry_record record = reconnect_request(EXPIRY_OP_ARM, 1);
-	struct fake server;
-	struct expiry *h;
-
-	(void)state;
-	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
-	assert_int_equal(expiry_submit(h, &record, 1), 1);
-	assert_int_equal(record.status, -ENOSPC);
-	wait_for_another(h);
-	assert_int_equal(expiry_next(h, &record, 1), 0);
-	reconnect_end(&server, h);
-}
-
 static sem_t go;
 
 /* Once it may go, so may those after it. */
@@ -408,45 +378,6 @@ static void full_socket(void **state)
 	reconnect_end(&server, h);
 }
 
-/* The counters, the list: asked again. */
-static void stat_and_go(int fd)
-{
-	struct expiry_record record;
-
-	greet(fd, 1000);
-	get(fd, &record, 1);
-	record.period_ms = 16;
-	put(fd, &record, 1);
-	put(fd, &record, 1);
-}
-
-static void stat_twice(int fd)
-{
-	struct stat_reply reply = { 0 };
-
-	greet_again(fd);
-	get(fd, &reply.head, 1);
-	script_expect(reply.head.op == EXPIRY_OP_STAT, "STAT is not repeated");
-	reply.head.period_ms = (sizeof(reply) - RECORD) / RECORD;
-	reply.queue.acks = 1234;
-	put_bytes(fd, &reply, sizeof(reply));
-	drain(fd);
-}
-
-static void asked_again(void **state)
-{
-	fake_script *const scripts[FAKE_SCRIPTS] = { stat_and_go, stat_twice };
-	struct expiry_stat stat;
-	struct fake server;
-	struct expiry *h;
-
-	(void)state;
-	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
-	assert_int_equal(expiry_stat(h, &stat, NULL, 0), 0);
-	assert_int_equal(stat.acks, 1234);
-	reconnect_end(&server, h);
-}
-
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -456,12 +387,10 @@ int main(void)
 		cmocka_unit_test(queue_is_lost_or_not),
 		cmocka_unit_test(dropped_queue_is_not_made_again),
 		cmocka_unit_test(armed_timers_are_missed),
-		cmocka_unit_test(refused_timers_are_not_missed),
 		cmocka_unit_test(silent_server),
 		cmocka_unit_test(nonsense_breaks),
 		cmocka_unit_test(calls_that_do_not_wait),
 		cmocka_unit_test(full_socket),
-		cmocka_unit_test(asked_again),
 	};
 
 	return cmocka_run_group_tests_name("reconnect-server", tests, NULL, NULL);

@@ -9,29 +9,10 @@ import time
 
 import tap
 from client import (ACK, ACKING, CANCEL, CONSUME, CREDIT, HOUR, NEVER, OBSERVE, QUERY,
-                    REALTIME, REDELIVERED, REFRESH, RELATIVE, SECOND, SIZE, STAT,
-                    Connection, Record, arm, attach, hello, scaled,
-                    wait_for)
+                    REALTIME, REDELIVERED, REFRESH, RELATIVE, SECOND, SIZE,
+                    Connection, Record, arm, attach, hello, scaled, wait_for)
 
 MS = SECOND // 1000
-
-
-def test_credit_of_0_is_nothing(daemon):
-    with attach(daemon.path, flags=CONSUME) as queue:
-        queue.credit(0)
-        queue.request(arm(0))
-        assert queue.quiet()
-
-
-def test_producer_gets_no_expirations(daemon):
-    with attach(daemon.path, "produced") as producer:
-        producer.batch([arm(0, i) for i in range(5)])
-        assert producer.quiet()
-        with attach(daemon.path, "produced", CONSUME) as consumer:
-            consumer.credit(100)
-            cookies = sorted(consumer.expiration().cookie for _ in range(5))
-            assert cookies == list(range(5))
-        assert producer.quiet()
 
 
 def consume_anew(path, name, flags):
@@ -63,46 +44,6 @@ def test_one_buffer_is_collected_before_the_socket_has_taken_the_last(daemon):
         taken = count - left[-1] - unread // SIZE
         assert 0 <= taken <= 512, (count, left[-1], unread)
         assert left[-1] > 0, "all of them fit into its socket"
-
-
-def leave_while_read_is_under_way(daemon, flags, count):
-    """A consumer that leaves while the engine reads for it; nobody else has
-    its queue open then."""
-    with attach(daemon.path, "left", flags) as first:
-        assert all(r.status == 0 for r in
-                   first.batch([arm(i, i, flags=0) for i in range(count)]))
-        first.credit(count)
-        # The reply has left the daemon before the engine answers the read.
-        first.send(Record(STAT))
-        first.take(first.reply().period * SIZE)
-
-
-def test_read_for_one_that_left_is_not_the_next_ones():
-    """Its expirations are lost with it; they neither come to one that gave no
-    credit nor count against the credit of one that did."""
-    for credit in 0, 3:
-        with tap.slow(300) as daemon:
-            leave_while_read_is_under_way(daemon, CONSUME, 100)
-            with attach(daemon.path, "left", CONSUME) as second:
-                second.credit(credit)
-                assert second.quiet(1), "came without credit"
-                assert second.stat().credit == credit
-                second.request(arm(0, 7))
-                if credit:
-                    assert second.expiration().cookie == 7
-                assert second.stat().credit == max(0, credit - 1)
-
-
-def test_read_for_one_that_left_comes_again_on_an_acknowledging_queue():
-    with tap.slow(300) as daemon:
-        leave_while_read_is_under_way(daemon, ACKING | CONSUME, 100)
-        with attach(daemon.path, "left", ACKING | CONSUME) as second:
-            assert second.quiet(1), "came without credit"
-            second.credit(150)
-            records = [second.expiration() for _ in range(100)]
-            assert {r.flags for r in records} == {REDELIVERED}, records
-            assert [r.cookie for r in records] == list(range(100))
-            assert second.stat().credit == 50
 
 
 def test_unacknowledged_come_again_marked(daemon):
@@ -160,18 +101,6 @@ def test_refresh_does_not_touch_what_a_periodic_timer_has_yet_to_repeat(daemon):
                 assert second.stat().armed == 1
 
 
-def test_sent_but_unread_is_not_lost_on_an_acknowledging_queue(daemon):
-    count, flags = scaled(2000), CONSUME | ACKING
-    with attach(daemon.path, "unread", flags) as consumer:
-        consumer.batch([arm(0, i) for i in range(count)])
-        consumer.credit(count)
-        # Gone without having read a single one.
-    with consume_anew(daemon.path, "unread", flags) as consumer:
-        consumer.credit(count)
-        cookies = [consumer.expiration().cookie for _ in range(count)]
-        assert sorted(cookies) == list(range(count))
-
-
 def test_killed_consumer_and_acks_from_a_producer(daemon):
     flags = CONSUME | ACKING
     with attach(daemon.path, "workers", ACKING) as worker:
@@ -181,37 +110,6 @@ def test_killed_consumer_and_acks_from_a_producer(daemon):
             record = consumer.expiration()
             assert worker.request(Record(ACK, id=record.id)).status == 0
         assert worker.stat().unacked == 0
-
-
-def test_consumer_that_does_not_read_holds_up_nobody(daemon):
-    count = scaled(200000)
-    with attach(daemon.path, "lazy", CONSUME) as lazy, \
-            attach(daemon.path, "lazy") as producer, \
-            attach(daemon.path, flags=CONSUME) as other:
-        lazy.credit(2**32 - 1)
-        before = daemon.resident()
-        for _ in range(10):
-            producer.batch([arm(0, i) for i in range(count // 10)])
-        other.credit(10)
-        for i in range(10):
-            start = time.monotonic()
-            assert other.request(arm(0, i)).status == 0
-            assert other.expiration().cookie == i
-            assert time.monotonic() - start < 10
-        # Not 32 bytes for each in some buffer beside the timers.
-        stat = producer.stat()
-        assert stat.armed > 0, "all of them are in buffers"
-        used = daemon.resident() - before
-        assert used < count * 128 + (16 << 20), used
-        got = 0
-        last = 0
-        while got < count:
-            record = lazy.expiration()
-            assert record.deadline >= last, "out of order"
-            last = record.deadline
-            got += 1
-        assert lazy.quiet()
-        assert producer.stat().armed == 0
 
 
 def test_periodic_timer_comes_every_period(daemon):

@@ -184,25 +184,5 @@ def test_a_request_does_not_wait_for_all_that_connect(daemon):
             connection.close()
 
 
-def test_refused_timers_of_one_batch_are_refused_together():
-    """Each is answered in its place, whatever stands between; that it takes one
-    look at the batch and not one each is the benchmark's to see."""
-    with Daemon("timers_per_user = 10\n") as daemon, \
-            attach(daemon.path) as queue:
-        queue.batch([arm(HOUR)] * 10)
-        records = [arm(HOUR, i) for i in range(400)]
-        # What else stands there is done, in its place.
-        records[100] = Record(QUERY, id=77)
-        records[200] = Record(STAT, flags=1)
-        replies = queue.batch(records)
-        status = [r.status for r in replies]
-        assert status[100] == -2 and status[200] == -22, status
-        del status[200], status[100]
-        assert status == [-122] * 398, status
-        assert [r.cookie for r in replies if r.op == 1] == \
-            [i for i in range(400) if i not in (100, 200)]
-        assert queue.stat().refused_timers == 398, queue.stat()
-
-
 if __name__ == "__main__":
     tap.main()

@@ -3,7 +3,6 @@
 """Hostile clients, and other clients that must not notice them."""
 
 import os
-import random
 import re
 import signal
 import socket
@@ -177,62 +176,6 @@ def test_end_after_whole_records_answers_them_all(daemon):
         assert [r.cookie for r in replies] == list(range(200)), len(replies)
 
 
-def test_noise_instead_of_a_protocol(daemon):
-    source = random.Random(1)
-    with attach(daemon.path, "quiet") as good:
-        for _ in range(scaled(50)):
-            with Connection(daemon.path) as bad:
-                try:
-                    bad.send(source.randbytes(source.randrange(1, 4096)))
-                    bad.socket.shutdown(socket.SHUT_WR)
-                    bad.ended()
-                except (Closed, OSError):
-                    pass
-        assert good.request(arm(HOUR)).status == 0
-
-
-def test_noise_behind_a_good_hello(daemon):
-    source = random.Random(2)
-    with attach(daemon.path, "quiet2", CONSUME) as good:
-        good.credit(1)
-        for _ in range(scaled(50)):
-            with attach(daemon.path) as bad:
-                try:
-                    bad.send(source.randbytes(SIZE * source.randrange(1, 60)))
-                    bad.socket.shutdown(socket.SHUT_WR)
-                    bad.ended()
-                except (Closed, OSError):
-                    pass
-        assert good.request(arm(0, 5)).status == 0
-        assert good.expiration().cookie == 5
-
-
-def test_two_hundred_connections_leave_no_descriptors(daemon):
-    with attach(daemon.path, "counts") as watch:
-        assert wait_for(lambda: watch.stat().connections == 1)
-        before, connections = daemon.open_files(), 1
-        for _ in range(3):
-            many = []
-            for i in range(scaled(200, 40)):
-                queue = attach(daemon.path, flags=CONSUME)
-                assert queue.request(arm(i, i)).status == 0
-                many.append(queue)
-            # Those who left are gone when their thread has seen it.
-            assert wait_for(lambda: watch.stat().connections ==
-                            connections + len(many)), watch.stat()
-            for i, queue in enumerate(many):
-                if i % 3:
-                    queue.close()
-                else:       # some end by a reset, with data unread
-                    queue.credit(5)
-                    queue.send(arm(0))
-                    queue.socket.close()
-        assert wait_for(lambda: watch.stat().connections == connections), \
-            watch.stat()
-        assert wait_for(lambda: daemon.open_files() <= before), \
-            (before, daemon.open_files())
-
-
 def test_connections_that_come_and_go_leave_no_memory(daemon):
     if SHADOW:
         raise tap.Skip("malloc() is the sanitizer's")
@@ -260,29 +203,6 @@ def test_connections_that_come_and_go_leave_no_memory(daemon):
         # Not 40 bytes each.
         assert daemon.resident() - resident < 320 << 10, \
             (resident, daemon.resident())
-
-
-def test_last_words_without_an_answer_leave_nothing(daemon):
-    """The end of a stream may reach the daemon together with its last bytes
-    (and no reply that fails to be sent tells of it)."""
-    with attach(daemon.path, "counts") as watch:
-        assert wait_for(lambda: watch.stat().connections == 1)
-        connections = 1
-        for _ in range(scaled(300, 30)):
-            with attach(daemon.path, flags=CONSUME) as queue:
-                queue.credit(1)
-        assert wait_for(lambda: watch.stat().connections == connections, 5), \
-            watch.stat()
-
-
-def test_connections_that_never_say_hello_leave_nothing(daemon):
-    before = daemon.open_files()
-    alone = round_trip(daemon)
-    many = [Connection(daemon.path) for _ in range(scaled(100, 20))]
-    check_served(daemon, alone)
-    for connection in many:
-        connection.close()
-    assert wait_for(lambda: daemon.open_files() <= before + 1)
 
 
 def test_descriptors_that_are_sent_are_not_kept(daemon):
@@ -338,24 +258,6 @@ def test_protocol_breaker_gets_one_log_line():
         assert re.search(r"\b%d\b" % os.getpid(), line), line
         assert re.search(r"uid\W{0,2}%d\b" % os.getuid(), line), line
         assert re.search(r"hello|protocol|record", line, re.I), line
-
-
-def test_thousand_protocol_breakers_do_not_fill_the_log(daemon):
-    log = len(daemon.log())
-    with attach(daemon.path, "breakers") as watch:
-        closed = watch.stat().closed_protocol
-        count = scaled(1000, 100)
-        for _ in range(count):
-            with Connection(daemon.path) as bad:
-                try:
-                    bad.send(b"\xee" * SIZE)
-                    bad.ended()
-                except Closed:
-                    pass
-        assert wait_for(lambda: watch.stat().closed_protocol
-                        == closed + count), watch.stat()
-        lines = daemon.log()[log:].splitlines()
-        assert len(lines) < count // 2, "%d lines" % len(lines)
 
 
 if __name__ == "__main__":

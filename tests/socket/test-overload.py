@@ -8,13 +8,11 @@ import os
 import time
 
 import tap
-from client import (ACK, ACKING, ARM, CANCEL, CONSUME, HOUR, QUERY, REFRESH,
-                    SCAN, SIZE, STAT, Record, arm, attach, pack,
-                    unpack_stat)
+from client import (ARM, CONSUME, HOUR, QUERY, REFRESH, SCAN, SIZE, STAT, Record, arm,
+                    attach, pack)
 from daemon import Daemon
 from stalls import Stalls
 
-CLEAR = 6
 BUSY = -errno.EBUSY
 
 
@@ -48,22 +46,6 @@ def test_what_waited_too_long_is_refused_and_not_done():
         said = [line for line in daemon.log().splitlines() if "50 ms" in line]
         assert len(said) == 1 and "pid %d, uid %d" % (
             os.getpid(), os.getuid()) in said[0], daemon.log()
-
-
-def test_what_gives_back_is_done_however_late():
-    with tap.slow(500, "busy_after = 50\n") as daemon, \
-            attach(daemon.path, flags=CONSUME | ACKING) as queue:
-        first, second = (queue.request(arm(0, i)) for i in range(2))
-        queue.credit(1)
-        assert queue.expiration().cookie == 0
-        replies = behind(queue, Record(CANCEL, id=second.id), arm(HOUR),
-                         Record(ACK, id=first.id), arm(HOUR), Record(STAT))
-        assert [r.status for r in replies] == [0, BUSY, 0, BUSY, 0], replies
-        stat = unpack_stat(queue.take(replies[-1].period * SIZE))
-        assert stat.armed == 1 and stat.unacked == 0, stat
-        replies = behind(queue, Record(CLEAR))
-        assert replies[0].status == 0 and replies[0].cookie == 2, replies
-        assert queue.stat().refused_busy == 2
 
 
 def test_by_default_it_takes_four_seconds_and_0_is_never():

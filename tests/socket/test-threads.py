@@ -14,7 +14,7 @@ import tempfile
 import time
 
 import tap
-from client import (CLEAR, CONSUME, DROP, HOUR, KEYED, QUERY, QUEUES, SIZE,
+from client import (CLEAR, CONSUME, DROP, HOUR, KEYED, QUEUES, SIZE,
                     STAT, Connection, Record, accepted, arm, attach, hello,
                     scaled, wait_for)
 from daemon import ENGINE, Daemon, as_user
@@ -64,71 +64,6 @@ def test_what_comes_and_goes_does_not_bring_two_together():
             assert wait_for(lambda: one.stat().queues == 1), one.stat()
             with attach(daemon.path), attach(daemon.path, "b") as two:
                 assert served_by(daemon, one) != served_by(daemon, two)
-
-
-def test_a_queue_is_one_for_all_who_come_at_once():
-    with Daemon(threads=4) as daemon:
-        connections = [Connection(daemon.path) for _ in range(60)]
-        with daemon.halted():
-            for i, connection in enumerate(connections):
-                connection.socket.sendall(
-                    hello("q%d" % (i % 3), KEYED) +
-                    bytes(arm(HOUR, i, id=i + 1)))
-        for connection in connections:
-            assert [r.status for r in connection.replies(2)] == [0, 0]
-        for i, connection in enumerate(connections):
-            stat = connection.stat()
-            assert (stat.queues, stat.producers, stat.armed) == (3, 20, 20), \
-                stat
-            # What one armed another of the same queue finds, and no other.
-            for j in range(6):
-                found = connection.request(Record(QUERY, id=j + 1))
-                assert (found.status == 0) == (i % 3 == j % 3), found
-        for connection in connections:
-            connection.close()
-
-
-def test_a_name_may_be_dropped_while_others_come():
-    with Daemon(threads=4) as daemon:
-        for _ in range(scaled(30, 3)):
-            first = attach(daemon.path, "contended")
-            others = [Connection(daemon.path) for _ in range(10)]
-            with daemon.halted():
-                first.send(Record(DROP))
-                for other in others:
-                    other.socket.sendall(hello("contended"))
-            assert first.reply().status in (0, -errno.EBUSY)
-            for other in others:
-                assert other.reply().status == 0
-            stat = others[0].stat()
-            # Whoever was told that it is dropped is attached to nothing.
-            assert stat.queues == 1 and stat.producers in (10, 11), stat
-            for connection in others + [first]:
-                connection.close()
-
-
-def test_hello_in_pieces_and_none_at_all():
-    with Daemon(threads=2) as daemon, attach(daemon.path, "a") as queue:
-        said = hello("pieces")
-        for cut in 1, 8, 31:
-            with Connection(daemon.path) as slow:
-                slow.socket.sendall(said[:cut])
-                assert slow.quiet(0.05)
-                slow.socket.sendall(said[cut:] + bytes(arm(HOUR)))
-                assert [r.status for r in slow.replies(2)] == [0, 0]
-        before = queue.stat()
-        silent = Connection(daemon.path)
-        assert wait_for(
-            lambda: queue.stat().connections == before.connections + 1 or
-            queue.stat().connections == 2)
-        silent.close()
-        cut = Connection(daemon.path)
-        cut.socket.sendall(said[:5])
-        cut.close()
-        assert wait_for(lambda: queue.stat().closed_protocol ==
-                        before.closed_protocol + 1)
-        assert wait_for(lambda: queue.stat().connections == 1)
-        assert "ended inside a record" in daemon.log()
 
 
 # ------------------------------------------------------------------------
