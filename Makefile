@@ -72,12 +72,7 @@ $(B)/obj/shared/%.o: %.c VERSION
 	$(call say,CC,$< [shared])$(CC) $(CPPFLAGS) $(CFLAGS) -fPIC \
 		-fvisibility=hidden -MMD -MP -c -o $@ $<
 
-# core/ with 4 KiB pages and with 64-byte ones, both watched by the sanitizers.
-$(B)/obj/p12/%.o: %.c
-	@mkdir -p $(@D)
-	$(call say,CC,$< [4 KiB pages])$(CC) $(CPPFLAGS) -Icore $(CFLAGS) \
-		$(SANITIZE) -MMD -MP -c -o $@ $<
-
+# core/ with 64-byte pages, watched by the sanitizers.
 $(B)/obj/p6/%.o: %.c
 	@mkdir -p $(@D)
 	$(call say,CC,$< [64-byte pages])$(CC) $(CPPFLAGS) -Icore $(CFLAGS) \

@@ -26,8 +26,8 @@ $(B)/tests/core/%-p6: $(B)/obj/p6/tests/core/%.o \
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
-$(B)/tests/core/%: $(B)/obj/p12/tests/core/%.o \
-		$(call objects,p12,$(CORE) $(CORE_SUPPORT))
+$(B)/tests/core/%: $(B)/obj/asan/tests/core/%.o \
+		$(call objects,asan,$(CORE) $(CORE_SUPPORT))
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka
 
@@ -78,7 +78,7 @@ PARSE_TIME := $(addprefix tools/input/,digits.c parse-span.c parse-time.c timest
 # Unit tests of the daemon and of expiryctl: one program with a few sources of theirs,
 # under the sanitizers. $(call unit_program,NAME,SOURCES)
 define unit_program
-$$(B)/tests/$(1): $$(call objects,p12,tests/$(1).c $(2))
+$$(B)/tests/$(1): $$(call objects,asan,tests/$(1).c $(2))
 	@mkdir -p $$(@D)
 	$$(call say,LINK,$$@)$$(CC) $$(CFLAGS) $$(SANITIZE) -o $$@ $$^ -lcmocka
 endef
@@ -105,7 +105,7 @@ $(eval $(call unit_program,tools/test-timestamp,tools/input/local-time.c $(PARSE
 
 $(eval $(call unit_program,daemon/test-recovery,tests/journal/simulated-disk.c $(JOURNAL_PARTS)))
 
-$(B)/tests/tools/test-import: $(call objects,p12,tests/tools/test-import.c \
+$(B)/tests/tools/test-import: $(call objects,asan,tests/tools/test-import.c \
 		tests/journal/simulated-disk.c $(JOURNAL_PARTS) $(addprefix tools/journal/,\
 		contents.c import.c line.c) tools/queue-list.c tools/ctl.c tools/input/digits.c \
 		$(addprefix tools/output/,error.c json.c span.c time-text.c) $(LIB))
@@ -154,11 +154,11 @@ $(B)/tsan/expiryd: $(call objects,tsan,$(DAEMON) $(CORE))
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -fsanitize=thread -o $@ $^ \
 		$(URING_LIBS) $(SYSTEMD_LIBS)
 
-# Daemon, and the library in one piece with its tests, under AddressSanitizer and
-# UBSan; at their end LeakSanitizer looks at what was left.
+# Daemon, library, core with pages of 4 KiB, and what is tested alone, under
+# AddressSanitizer and UBSan; at their end LeakSanitizer looks at what was left.
 $(B)/obj/asan/%.o: %.c VERSION
 	@mkdir -p $(@D)
-	$(call say,CC,$< [asan])$(CC) $(CPPFLAGS) $(CFLAGS) $(SANITIZE) \
+	$(call say,CC,$< [asan])$(CC) $(CPPFLAGS) -Icore $(CFLAGS) $(SANITIZE) \
 		-MMD -MP -c -o $@ $<
 
 $(B)/asan/expiryd: $(call objects,asan,$(DAEMON) $(CORE))
@@ -184,7 +184,8 @@ socket_programs = $(patsubst %,tests/socket/test-%.py,$(1))
 # What is about start, settings and log is tried once in check-socket, and with more
 # threads in check-threads. The watchdog's test has several threads itself.
 SOCKET_ONCE := $(call socket_programs,config config-bounds conformance-notices declared \
-	disk-errors journal log loop memory no-memory seeds service socket-file start time-namespace watchdog)
+	disk-errors journal log loop memory no-memory seeds service socket-file start \
+	time-namespace watchdog)
 # On the other loop.
 SOCKET_LOOP := $(filter-out $(SOCKET_ONCE),$(SOCKET_ANY))
 # With two threads: not what one connection or one queue shows. Each is in one thread,

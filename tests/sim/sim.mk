@@ -37,9 +37,8 @@ $(B)/tests/sim/libexpiry.o: $(call objects,simlib,$(LIB))
 		$(OBJCOPY) --localize-hidden $@
 
 $(B)/tests/sim/sim: $(B)/tests/sim/libexpiry.o $(call objects,sim,$(SIM) daemon/engine/embedded.c) \
-		$(call objects,asan,$(SIM_DAEMON) $(CORE)) \
-		$(call objects,p12,tests/core/support-horrible.c) \
-		$(call objects,asan,tests/journal/simulated-disk.c)
+		$(call objects,asan,$(SIM_DAEMON) $(CORE) tests/core/support-horrible.c \
+		tests/journal/simulated-disk.c)
 	@mkdir -p $(@D)
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) $(SANITIZE) -o $@ $^ \
 		$(SIM_WRAPS:%=-Wl$(comma)--wrap=%) $(SYSTEMD_LIBS) -lcmocka -lpthread
