@@ -33,7 +33,8 @@ OPTIMIZE ?= -O2 -g
 CPPFLAGS := -Iinclude/uapi -Iinclude -I. -D_GNU_SOURCE \
 	-DEXPIRY_VERSION='"$(VERSION)"' $(CPPFLAGS)
 CFLAGS := -std=gnu11 $(OPTIMIZE) -fno-strict-aliasing $(WARNINGS) $(CFLAGS)
-SANITIZE := -fsanitize=address,undefined -fno-sanitize-recover=all \
+# The compiler takes a third less time with -O1, and the tests a tenth more.
+SANITIZE := -O1 -fsanitize=address,undefined -fno-sanitize-recover=all \
 	-fno-omit-frame-pointer
 
 URING_LIBS = $(shell pkg-config --libs liburing)
