@@ -110,9 +110,11 @@ static u32 cancel_alike(struct timers *timers, struct expiry_record *records,
 	return i;
 }
 
-/* Arms timers of a plain queue in free slots. @from_ns: as in refresh_alike() */
-static u32 arm_alike(struct timers *timers, struct expiry_record *records,
-		     u32 count, u64 from_ns, u64 now_ns)
+/* Arms new timers in free slots. @from_ns: as in refresh_alike() */
+static __always_inline u32 arm_alike(struct timers *timers,
+				     struct expiry_record *records,
+				     const struct lookup *lookups, u32 count,
+				     u64 from_ns, u64 now_ns, bool is_keyed)
 {
 	struct slots *slots = &timers->slots;
 	u32 first = head_of(records), i;
@@ -124,11 +126,15 @@ static u32 arm_alike(struct timers *timers, struct expiry_record *records,
 	for (i = 0; i < count; i++) {
 		struct expiry_record *record = records + i;
 		u64 deadline = add_saturating(from_ns, record->deadline_ns);
+		u32 hash = is_keyed ? lookups[i].hash : 0, nr, tag;
+		u64 id = record->id;
 		struct slot *slot;
-		u32 nr, tag;
 
-		if (unlikely(head_of(record) != first || record->id ||
-			     record->period_ms))
+		if (unlikely(head_of(record) != first || record->period_ms ||
+			     !id == is_keyed))
+			break;
+		if (is_keyed && (lookups[i].slot ||
+				 !index_prepare_new(&timers->index, hash)))
 			break;
 		nr = slots_reserve(slots, &slot);
 		if (unlikely(!nr))
@@ -138,18 +144,41 @@ static u32 arm_alike(struct timers *timers, struct expiry_record *records,
 		else if (unlikely(timer_push(timers, nr, deadline, &tag)))
 			break;
 		slots_commit(slots, nr, slot);
+		if (is_keyed)
+			index_add(&timers->index, hash, nr);
+		else
+			id = timer_id(++timers->generation, nr);
 		slot->deadline = deadline;
 		slot->cookie = record->cookie;
-		slot->id = timer_id(++timers->generation, nr);
-		slot->period_ms = 0;
+		slot->id = id;
+		slot->hash = hash;
 		slot->tag = tag | SLOT_ARMED | past_flag(deadline, now_ns);
 		record->flags = 0;
-		record->id = slot->id;
+		record->id = id;
 		record->deadline_ns = deadline;
 	}
 	timers->armed += i;
 	timers->stat.arms += i;
 	return i;
+}
+
+/* The same on a plain queue. */
+static u32 arm_plain(struct timers *timers, struct expiry_record *records,
+		     u32 count, u64 from_ns, u64 now_ns)
+{
+	/* Timers that are not in the slot of their id may have the next id. */
+	if (unlikely(timers->index.nr))
+		return 0;
+	return arm_alike(timers, records, NULL, count, from_ns, now_ns, false);
+}
+
+static u32 arm(struct timers *timers, struct expiry_record *records,
+	       const struct lookup *lookups, u32 count, u64 from_ns, u64 now_ns)
+{
+	if (timers_is_keyed(timers))
+		return arm_alike(timers, records, lookups, count, from_ns,
+				 now_ns, true);
+	return arm_plain(timers, records, count, from_ns, now_ns);
 }
 
 u32 requests_alike(struct timers *timers, struct expiry_record *records,
@@ -167,14 +196,9 @@ u32 requests_alike(struct timers *timers, struct expiry_record *records,
 	if (first == head(EXPIRY_OP_CANCEL, 0))
 		return likely(timers->slots.used > count) ?
 		       cancel_alike(timers, records, lookups, count) : 0;
-	/* While timers of a plain queue are not in the slot of their id, an id must
-	 * be looked up before it is given.
-	 */
-	if (timers_is_keyed(timers) || timers->index.nr)
-		return 0;
 	if (first == head(EXPIRY_OP_ARM, 0))
-		return arm_alike(timers, records, count, 0, now_ns);
+		return arm(timers, records, lookups, count, 0, now_ns);
 	if (first == head(EXPIRY_OP_ARM, EXPIRY_F_RELATIVE))
-		return arm_alike(timers, records, count, now_ns, now_ns);
+		return arm(timers, records, lookups, count, now_ns, now_ns);
 	return 0;
 }

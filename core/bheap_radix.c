@@ -49,20 +49,30 @@ static inline bool has_work(const struct bheap_radix_state *s)
 	       radix_has_surplus(s);
 }
 
+/* Counts an operation. Returns whether a step in the background may follow it. */
+static inline bool count_work(struct bheap_radix_state *s)
+{
+	return unlikely(++s->work % WORK_EVERY == 0);
+}
+
 /* Takes a step in the background if there is one to take. */
-static inline int do_work(struct bheap *heap)
+static int take_step(struct bheap *heap)
 {
 	struct bheap_radix_state *s = &heap->radix;
 
 	if (!has_work(s))
-		return 0;
-	if (++s->work % WORK_EVERY)
 		return 0;
 	if (s->spread[BHEAP_RADIX_BACKGROUND].head)
 		return radix_spread(heap, BHEAP_RADIX_BACKGROUND);
 	if (s->hints)
 		return radix_spill(heap);
 	return radix_shrink(heap);
+}
+
+/* Does an operation's share of the work in the background. */
+static inline int do_work(struct bheap *heap)
+{
+	return count_work(&heap->radix) ? take_step(heap) : 0;
 }
 
 /* ------------------------------------------------------------------------
@@ -234,13 +244,35 @@ static void take_next(struct bheap *heap, const struct next *next)
  * The layout's functions
  */
 
-/* As radix_push(), for any node. */
+/* Adds a node to a heap that is not empty, wherever it belongs. */
 static int push_anywhere(struct bheap *heap, const struct bheap_node *node)
 {
-	struct bheap_node first;
+	struct bheap_node first = heap->first;
 	int err;
 
-	if (!heap->nr) {
+	if (unlikely(heap->is_bound) && node->deadline <= first.deadline) {
+		heap->first = *node;
+		heap->is_bound = false;
+	} else if (!heap->is_bound && node_less(node, &first)) {
+		err = insert(heap, &first);
+		if (unlikely(err))
+			return err;
+		heap->first = *node;
+	} else {
+		err = insert(heap, node);
+		if (unlikely(err))
+			return err;
+	}
+	heap->nr++;
+	return 0;
+}
+
+static int radix_push(struct bheap *heap, const struct bheap_node *node)
+{
+	struct bheap_radix_state *s = &heap->radix;
+	int err;
+
+	if (unlikely(!heap->nr)) {
 		heap->first = *node;
 		heap->is_bound = false;
 		heap->nr = 1;
@@ -248,33 +280,14 @@ static int push_anywhere(struct bheap *heap, const struct bheap_node *node)
 	}
 	if (unlikely(heap->nr == ~0U))
 		return -ENOSPC;
-	err = do_work(heap);
-	if (unlikely(err))
-		return err;
-	first = heap->first;
-	if (unlikely(heap->is_bound) && node->deadline <= first.deadline) {
-		heap->first = *node;
-		heap->is_bound = false;
-	} else if (!heap->is_bound && node_less(node, &first)) {
-		err = insert(heap, &first);
-		if (likely(!err))
-			heap->first = *node;
-	} else {
-		err = insert(heap, node);
+	if (count_work(s)) {
+		err = take_step(heap);
+		if (unlikely(err))
+			return err;
 	}
-	if (likely(!err))
-		heap->nr++;
-	return err;
-}
-
-static int radix_push(struct bheap *heap, const struct bheap_node *node)
-{
-	const struct bheap_radix_state *s = &heap->radix;
-
-	/* Most nodes are far, and there is nothing else to do. */
+	/* Most nodes are far. */
 	if (likely(s->tables && node->deadline >= s->front &&
 		   node->deadline > heap->first.deadline &&
-		   heap->nr - 1 < ~0U - 1 && !has_work(s) &&
 		   radix_push_in_room(heap, node))) {
 		heap->nr++;
 		return 0;
@@ -350,6 +363,7 @@ static int radix_take(struct bheap *heap, u32 nr)
 		}
 		paid++;
 	}
+	s->work += last - paid;
 	if (last) {
 		heap->first = run[s->run_at + last - 1];
 		s->run_at += last;

@@ -86,7 +86,7 @@ int radix_append(struct bheap *heap, struct radix_bucket *bucket, u32 level,
 	return 0;
 }
 
-int radix_push_anywhere(struct bheap *heap, const struct bheap_node *node)
+static int push_anywhere(struct bheap *heap, const struct bheap_node *node)
 {
 	struct bheap_radix_state *s = &heap->radix;
 	u32 level = radix_level(s, node->deadline);
@@ -109,6 +109,13 @@ int radix_push_anywhere(struct bheap *heap, const struct bheap_node *node)
 	if (node->deadline < s->far_from)
 		s->far_from = node->deadline;
 	return 0;
+}
+
+int radix_far_push(struct bheap *heap, const struct bheap_node *node)
+{
+	if (likely(radix_push_in_room(heap, node)))
+		return 0;
+	return push_anywhere(heap, node);
 }
 
 int radix_detach(struct bheap *heap, struct radix_bucket *bucket, u32 level,
@@ -257,27 +264,54 @@ static bool can_link(const struct radix_bucket *bucket,
 	return page->nr >= NODES / 2;
 }
 
-/* Appends the nodes of a page one by one: to @bucket, or to a bucket of the table
- * that begins there, or to the finger. Counts those gone in *@begin.
+/* Appends the nodes of a page one by one to @bucket, or to a bucket of the table that
+ * begins there. Counts those gone in *@begin.
  */
 static int scatter(struct bheap *heap, struct radix_bucket *bucket,
 		   bool is_table, u32 level, const struct spreading *page,
 		   u32 *begin)
 {
 	const struct bheap_node *node = page->nodes, *end = node + page->nr;
+	u32 digit = 0;
 	int err;
 
 	for (; node < end; node++) {
-		if (!bucket)
-			err = radix_far_push(heap, node);
-		else if (is_table)
-			err = radix_append(heap, bucket +
-					   radix_digit(node->deadline, level),
-					   level, node);
-		else
-			err = radix_append(heap, bucket, level, node);
+		if (is_table)
+			digit = radix_digit(node->deadline, level);
+		err = radix_append(heap, bucket + digit, level, node);
 		if (unlikely(err))
 			return err;
+		(*begin)++;
+	}
+	return 0;
+}
+
+/* Appends the nodes of a page one by one to the finger, most of them to the buckets of
+ * one table. Counts those gone in *@begin.
+ */
+static int scatter_finger(struct bheap *heap, const struct spreading *page,
+			  u32 *begin)
+{
+	const struct bheap_node *node = page->nodes, *end = node + page->nr;
+	const struct bheap_radix_state *s = &heap->radix;
+	u32 level = radix_level(s, page->last), digit;
+	struct radix_bucket *table = NULL;
+	int err;
+
+	if (s->table[level])
+		table = core_page_peek(heap->pages,
+				       radix_table_page(s->table[level]));
+	if (likely(table))
+		table += (s->table[level] - 1) % TABLES_PER_PAGE * FAN;
+	for (; node < end; node++) {
+		digit = radix_digit(node->deadline, level);
+		if (unlikely(!table || radix_level(s, node->deadline) < level ||
+			     !(s->used[level] >> digit & 1) ||
+			     !radix_put_in_room(heap, table + digit, node))) {
+			err = radix_far_push(heap, node);
+			if (unlikely(err))
+				return err;
+		}
 		(*begin)++;
 	}
 	return 0;
@@ -367,8 +401,9 @@ int radix_spread(struct bheap *heap, enum bheap_radix_spread which)
 	if (bucket && !is_table && !spread->begin && can_link(bucket, &page)) {
 		err = link_page(heap, bucket, level, number, &page);
 	} else {
-		err = scatter(heap, bucket, is_table, level, &page,
-			      &spread->begin);
+		err = bucket ? scatter(heap, bucket, is_table, level, &page,
+				       &spread->begin) :
+			       scatter_finger(heap, &page, &spread->begin);
 		if (!err)
 			radix_page_put(heap, number);
 	}

@@ -264,25 +264,15 @@ static inline void radix_put(struct radix_bucket *bucket,
 		bucket->least = node->deadline;
 }
 
-/* Adds a node that is not before the front to its bucket of the finger, if the last
- * page of that chain has room and is in memory. Returns false if it did not.
+/* Adds a node to a bucket that is in use, if the last page of its chain has room and
+ * is in memory. Returns false if it did not.
  */
-static inline bool radix_push_in_room(struct bheap *heap,
-				      const struct bheap_node *node)
+static inline bool radix_put_in_room(const struct bheap *heap,
+				     struct radix_bucket *bucket,
+				     const struct bheap_node *node)
 {
-	struct bheap_radix_state *s = &heap->radix;
-	u32 level = radix_level(s, node->deadline);
-	u32 digit = radix_digit(node->deadline, level), table = s->table[level];
-	struct radix_bucket *bucket;
 	struct bheap_node *nodes;
 
-	/* An empty bucket is not in use, nor is one of no table. */
-	if (unlikely(!(s->used[level] >> digit & 1)))
-		return false;
-	bucket = core_page_peek(heap->pages, radix_table_page(table));
-	if (unlikely(!bucket))
-		return false;
-	bucket += (table - 1) % TABLES_PER_PAGE * FAN + digit;
 	/* The first node out of order may make a chain too long. */
 	if (unlikely(!(bucket->pos % NODES) ||
 		     (node->deadline < bucket->last && !bucket->is_mixed)))
@@ -291,6 +281,29 @@ static inline bool radix_push_in_room(struct bheap *heap,
 	if (unlikely(!nodes))
 		return false;
 	radix_put(bucket, nodes, node);
+	return true;
+}
+
+/* Adds a node that is not before the front to its bucket of the finger, if the last
+ * page of that chain has room and is in memory. Returns false if it did not.
+ */
+static __always_inline bool radix_push_in_room(struct bheap *heap,
+					       const struct bheap_node *node)
+{
+	struct bheap_radix_state *s = &heap->radix;
+	u32 level = radix_level(s, node->deadline);
+	u32 digit = radix_digit(node->deadline, level), table = s->table[level];
+	struct radix_bucket *bucket;
+
+	/* An empty bucket is not in use, nor is one of no table. */
+	if (unlikely(!(s->used[level] >> digit & 1)))
+		return false;
+	bucket = core_page_peek(heap->pages, radix_table_page(table));
+	if (unlikely(!bucket))
+		return false;
+	bucket += (table - 1) % TABLES_PER_PAGE * FAN + digit;
+	if (unlikely(!radix_put_in_room(heap, bucket, node)))
+		return false;
 	if (node->deadline < s->far_from)
 		s->far_from = node->deadline;
 	return true;
@@ -303,16 +316,7 @@ int radix_append(struct bheap *heap, struct radix_bucket *bucket, u32 level,
 		 const struct bheap_node *node);
 
 /* Adds a node that is not before the front. */
-int radix_push_anywhere(struct bheap *heap, const struct bheap_node *node);
-
-/* The same, without a call where a few instructions do: for most nodes. */
-static inline int radix_far_push(struct bheap *heap,
-				 const struct bheap_node *node)
-{
-	if (likely(radix_push_in_room(heap, node)))
-		return 0;
-	return radix_push_anywhere(heap, node);
-}
+int radix_far_push(struct bheap *heap, const struct bheap_node *node);
 
 /* Takes the chain off a bucket, for radix_spread(). */
 int radix_detach(struct bheap *heap, struct radix_bucket *bucket, u32 level,

@@ -148,6 +148,66 @@ static inline void disarm(const struct delivery *delivery, u32 nr,
 	}
 }
 
+/* Delivers nodes of a batch from the @i-th on, as long as their timers are armed, and
+ * that is all. What is the same for all of them is found out once. Returns how many.
+ */
+static u32 deliver_alike(const struct delivery *delivery,
+			 const struct batch *batch, u32 i,
+			 struct expiry_record *records)
+{
+	struct timers *timers = delivery->timers;
+	const struct bheap_node *first = batch->behind + i - 1;
+	u32 begin = i, end = batch->nr;
+	bool is_indexed = needs_index(timers);
+
+	/* On a plain queue the index has few timers. The last timer's end drops all
+	 * nodes.
+	 */
+	if ((is_indexed && !timers_is_keyed(timers)) ||
+	    (!delivery->keep && timers->slots.used <= end - i))
+		return 0;
+	for (; i < end; i++) {
+		const struct bheap_node *node = batch->behind + i - 1;
+		struct slot *slot = batch->slots[i];
+
+		if (unlikely(!slot || node->deadline < timers->taken_ns ||
+			     slot->tag != (node->stamp << SLOT_STAMP_SHIFT |
+					   SLOT_ARMED) ||
+			     slot->deadline != node->deadline))
+			break;
+		if (is_indexed &&
+		    unlikely(index_prepare_remove(&timers->index, slot->hash,
+						  node->slot)))
+			break;
+		*records++ = (struct expiry_record) {
+			.op = EXPIRY_OP_EXPIRED,
+			.id = slot->id,
+			.deadline_ns = node->deadline,
+			.cookie = slot->cookie,
+		};
+		if (!delivery->hold)
+			count_lateness(timers,
+				       delivery->now_ns - node->deadline);
+		if (delivery->keep) {
+			slot->tag = SLOT_UNACKED;
+			continue;
+		}
+		if (is_indexed)
+			index_remove(&timers->index, slot->hash, node->slot);
+		slot->tag = 0;
+		slots_put(&timers->slots, node->slot, slot);
+	}
+	i -= begin;
+	timers->armed -= i;
+	if (delivery->keep)
+		timers->unacked += i;
+	if (i && !delivery->hold) {
+		timers->stat.delivered += i;
+		note_late(timers, delivery->now_ns - first->deadline);
+	}
+	return i;
+}
+
 /* Delivers the heap's first nodes, whose first is live. A batch ends before a
  * periodic or moved timer, which needs a node elsewhere. @nr deliveries came before.
  * Returns how many it delivered, or if there are none, 0 or a page error.
@@ -161,15 +221,17 @@ static int deliver_batch(const struct delivery *delivery,
 	struct timers *timers = delivery->timers;
 	struct bheap *heap = &timers->heap;
 	u32 i, begin = nr, live = nr;
-	const struct bheap_node *node = &heap->first;
 	struct batch batch;
 	int err = 0;
 
 	batch_find(timers, &batch, count, delivery->now_ns);
 	/* With its last timer a queue drops all nodes. */
-	for (i = 0; i < batch.nr && heap->nr; node = batch.behind + i++) {
+	for (i = 0; i < batch.nr && heap->nr; i++) {
+		const struct bheap_node *node = i ? batch.behind + i - 1 :
+						    &heap->first;
 		struct slot *slot = batch.slots[i];
 		enum node_state state;
+		u32 alike;
 
 		if (unlikely(!slot)) {
 			slot = slots_get(&timers->slots, node->slot);
@@ -199,6 +261,9 @@ static int deliver_batch(const struct delivery *delivery,
 		count_or_hold(delivery, &records[nr], nr, slot->tag & SLOT_PAST);
 		disarm(delivery, node->slot, slot);
 		nr++;
+		alike = deliver_alike(delivery, &batch, i + 1, &records[nr]);
+		i += alike;
+		nr += alike;
 	}
 	timer_found_live(timers, nr - live);
 	if (i && heap->nr)

@@ -21,6 +21,13 @@ static inline void count_lateness(struct timers *timers, u64 late_ns)
 #endif
 }
 
+/* Notes how late a delivery was. */
+static inline void note_late(struct timers *timers, u64 late_ns)
+{
+	if (late_ns > timers->late_ns)
+		timers->late_ns = late_ns;
+}
+
 /* Counts one delivery. @past: its deadline had passed when it was set. */
 static inline void count_delivery(struct timers *timers,
 				  const struct expiry_record *record,
@@ -36,8 +43,7 @@ static inline void count_delivery(struct timers *timers,
 	} else if (record->deadline_ns < timers->taken_ns) {
 		timers->stat.held++;
 	} else {
-		if (late_ns > timers->late_ns)
-			timers->late_ns = late_ns;
+		note_late(timers, late_ns);
 		count_lateness(timers, late_ns);
 	}
 }

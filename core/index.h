@@ -243,6 +243,21 @@ static inline int index_prepare_absent(struct index *index, u32 hash)
 	return index_prepare(index, hash);
 }
 
+/* Does the same, and the lookup before it, where a glance at the home line tells that
+ * no such id is there. Returns false if it does not.
+ */
+static inline bool index_prepare_new(struct index *index, u32 hash)
+{
+	struct index_line *line = index_peek(index, hash);
+
+	if (unlikely(!line || index_match(line->head, hash) ||
+		     line->head >> INDEX_PASSED_SHIFT || !line_free(line) ||
+		     !index_has_size(index) || index->nr >= index->full_at))
+		return false;
+	index->place = line;
+	return true;
+}
+
 /* Adds an entry where @place is NULL, or while the size changes. */
 void index_add_elsewhere(struct index *index, u32 hash, u32 slot);
 
