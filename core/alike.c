@@ -39,8 +39,9 @@ static inline struct slot *find(const struct timers *timers,
 {
 	struct slot *slot = lookup->at;
 
-	if (unlikely(!slot || !record->id || slot->id != record->id ||
-		     lookup->slot > timers->slots.nr || !is_just_armed(slot)))
+	/* A slot beyond the table was dropped. A free one has no id, as a record may. */
+	if (unlikely(!slot || slot->id != record->id || !is_just_armed(slot) ||
+		     lookup->slot > timers->slots.nr))
 		return NULL;
 	return slot;
 }

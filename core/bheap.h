@@ -87,7 +87,7 @@ enum bheap_radix_spread {
  * @run_at: next node of the sorted run
  * @run_nr: where it ends
  * @level: of the bucket that the front is in, undivided
- * @tables: numbers 1 to @tables are tables; 0 = no far part
+ * @tables: tables; 0 = no far part
  * @pages_end: page after the last of chains; 0 = none
  * @free: first free page, 0 = none
  * @free_nr: free pages
@@ -101,7 +101,8 @@ enum bheap_radix_spread {
  * @hand_page: its page; 0 = the bucket's first
  * @hand_nr: nodes of it whose timers are prefetched
  * @hand_phase: RADIX_SWEEP_*
- * @table: the finger: table of each level on the way to the front; 0 = none
+ * @table: the finger: table of each level on the way to the front, as
+ *	radix_table_at() has it; 0 = none
  * @used: its buckets in use
  */
 struct bheap_radix_state {

@@ -86,7 +86,7 @@ int radix_append(struct bheap *heap, struct radix_bucket *bucket, u32 level,
 	return 0;
 }
 
-static int push_anywhere(struct bheap *heap, const struct bheap_node *node)
+int radix_push_anywhere(struct bheap *heap, const struct bheap_node *node)
 {
 	struct bheap_radix_state *s = &heap->radix;
 	u32 level = radix_level(s, node->deadline);
@@ -109,13 +109,6 @@ static int push_anywhere(struct bheap *heap, const struct bheap_node *node)
 	if (node->deadline < s->far_from)
 		s->far_from = node->deadline;
 	return 0;
-}
-
-int radix_far_push(struct bheap *heap, const struct bheap_node *node)
-{
-	if (likely(radix_push_in_room(heap, node)))
-		return 0;
-	return push_anywhere(heap, node);
 }
 
 int radix_detach(struct bheap *heap, struct radix_bucket *bucket, u32 level,
@@ -298,11 +291,8 @@ static int scatter_finger(struct bheap *heap, const struct spreading *page,
 	struct radix_bucket *table = NULL;
 	int err;
 
-	if (s->table[level])
-		table = core_page_peek(heap->pages,
-				       radix_table_page(s->table[level]));
-	if (likely(table))
-		table += (s->table[level] - 1) % TABLES_PER_PAGE * FAN;
+	if (s->used[level])
+		table = radix_table_peek(heap, s->table[level]);
 	for (; node < end; node++) {
 		digit = radix_digit(node->deadline, level);
 		if (unlikely(!table || radix_level(s, node->deadline) < level ||

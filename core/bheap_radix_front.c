@@ -25,8 +25,8 @@ u64 radix_far_bound(const struct bheap *heap)
 {
 	const struct bheap_radix_state *s = &heap->radix;
 	u64 bound = ~0ULL, start;
-	const struct radix_bucket *page, *bucket;
-	u32 level, table, i;
+	const struct radix_bucket *table;
+	u32 level, i;
 
 	for (i = 0; i < BHEAP_RADIX_SPREADS; i++)
 		if (s->spread[i].head && s->spread[i].from < bound)
@@ -34,14 +34,9 @@ u64 radix_far_bound(const struct bheap *heap)
 	if (!s->used_levels)
 		return bound;
 	level = first_bucket(s, &start);
-	table = s->table[level];
-	page = core_page_peek(heap->pages, radix_table_page(table));
-	if (likely(page)) {
-		bucket = page + (table - 1) % TABLES_PER_PAGE * FAN +
-			 radix_digit(start, level);
-		if (!bucket->sub)
-			start = bucket->least;
-	}
+	table = radix_table_peek(heap, s->table[level]);
+	if (likely(table) && !table[radix_digit(start, level)].sub)
+		start = table[radix_digit(start, level)].least;
 	if (start < s->far_from)
 		start = s->far_from;
 	/* The front may be within the bucket. */

@@ -26,7 +26,7 @@ void radix_set_pages(struct bheap *heap)
 	if (s->run_at < s->run_nr)
 		nr = RADIX_RUN + 1;
 	if (s->tables) {
-		last = radix_table_page(s->tables);
+		last = radix_table_at(s->tables) / TABLES_PER_PAGE;
 		nr = s->pages_end > last ? s->pages_end : last + 1;
 	}
 	heap->pages->nr = nr;
@@ -232,10 +232,10 @@ int radix_shrink(struct bheap *heap)
 
 int radix_prepare_tables(struct bheap *heap, u32 nr)
 {
-	u32 table = heap->radix.tables;
+	u32 last = heap->radix.tables;
 
 	while (nr--)
-		if (unlikely(!radix_table(heap, ++table)))
+		if (unlikely(!radix_table(heap, radix_table_at(++last))))
 			return heap->pages->error;
 	return 0;
 }
@@ -250,7 +250,7 @@ static void table_clear(struct radix_bucket *bucket, u64 base)
 
 u32 radix_table_new(struct bheap *heap, u64 base)
 {
-	u32 table = ++heap->radix.tables;
+	u32 table = radix_table_at(++heap->radix.tables);
 
 	table_clear(radix_table(heap, table), base);
 	radix_set_pages(heap);
@@ -317,16 +317,16 @@ int radix_table_free(struct bheap *heap, u32 *ref)
 {
 	struct bheap_radix_state *s = &heap->radix;
 	struct radix_bucket *gap, *moved;
-	u32 *moved_ref;
+	u32 *moved_ref, last = radix_table_at(s->tables);
 
-	if (*ref != s->tables) {
+	if (*ref != last) {
 		gap = radix_table(heap, *ref);
 		if (unlikely(!gap))
 			return heap->pages->error;
-		moved = radix_table(heap, s->tables);
+		moved = radix_table(heap, last);
 		if (unlikely(!moved))
 			return heap->pages->error;
-		moved_ref = find_table(heap, s->tables, table_deadline(moved));
+		moved_ref = find_table(heap, last, table_deadline(moved));
 		if (unlikely(!moved_ref))
 			return heap->pages->error;
 		*moved_ref = *ref;

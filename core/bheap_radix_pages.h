@@ -159,21 +159,33 @@ static inline struct radix_page *radix_page(const struct bheap *heap, u32 page)
 	return likely(records) ? records + elem : NULL;
 }
 
-/* Returns the page that table @table, from 1, is in. */
-static inline u32 radix_table_page(u32 table)
+/* Returns where table number @nr, from 1, is: its page times TABLES_PER_PAGE, plus its
+ * place there. A reference to a table is that, so that nothing is left to compute.
+ */
+static inline u32 radix_table_at(u32 nr)
 {
-	table--;
-	return RADIX_BLOCKS + table / TABLES_PER_BLOCK * BLOCK + 1 +
-	       table % TABLES_PER_BLOCK / TABLES_PER_PAGE;
+	nr--;
+	return (RADIX_BLOCKS + nr / TABLES_PER_BLOCK * BLOCK + 1) *
+	       TABLES_PER_PAGE + nr % TABLES_PER_BLOCK;
 }
 
 static inline struct radix_bucket *radix_table(const struct bheap *heap,
 					       u32 table)
 {
 	struct radix_bucket *page = core_page(heap->pages,
-					      radix_table_page(table));
+					      table / TABLES_PER_PAGE);
 
-	return likely(page) ? page + (table - 1) % TABLES_PER_PAGE * FAN : NULL;
+	return likely(page) ? page + table % TABLES_PER_PAGE * FAN : NULL;
+}
+
+/* Returns the same if it is in memory, else NULL. */
+static inline struct radix_bucket *radix_table_peek(const struct bheap *heap,
+						    u32 table)
+{
+	struct radix_bucket *page = core_page_peek(heap->pages,
+						   table / TABLES_PER_PAGE);
+
+	return likely(page) ? page + table % TABLES_PER_PAGE * FAN : NULL;
 }
 
 /* Returns the nodes in chains. */
@@ -292,17 +304,14 @@ static __always_inline bool radix_push_in_room(struct bheap *heap,
 {
 	struct bheap_radix_state *s = &heap->radix;
 	u32 level = radix_level(s, node->deadline);
-	u32 digit = radix_digit(node->deadline, level), table = s->table[level];
-	struct radix_bucket *bucket;
+	u32 digit = radix_digit(node->deadline, level);
+	struct radix_bucket *table;
 
 	/* An empty bucket is not in use, nor is one of no table. */
 	if (unlikely(!(s->used[level] >> digit & 1)))
 		return false;
-	bucket = core_page_peek(heap->pages, radix_table_page(table));
-	if (unlikely(!bucket))
-		return false;
-	bucket += (table - 1) % TABLES_PER_PAGE * FAN + digit;
-	if (unlikely(!radix_put_in_room(heap, bucket, node)))
+	table = radix_table_peek(heap, s->table[level]);
+	if (unlikely(!table || !radix_put_in_room(heap, table + digit, node)))
 		return false;
 	if (node->deadline < s->far_from)
 		s->far_from = node->deadline;
@@ -316,7 +325,16 @@ int radix_append(struct bheap *heap, struct radix_bucket *bucket, u32 level,
 		 const struct bheap_node *node);
 
 /* Adds a node that is not before the front. */
-int radix_far_push(struct bheap *heap, const struct bheap_node *node);
+int radix_push_anywhere(struct bheap *heap, const struct bheap_node *node);
+
+/* The same, without a call where a few instructions do: for most nodes. */
+static inline int radix_far_push(struct bheap *heap,
+				 const struct bheap_node *node)
+{
+	if (likely(radix_push_in_room(heap, node)))
+		return 0;
+	return radix_push_anywhere(heap, node);
+}
 
 /* Takes the chain off a bucket, for radix_spread(). */
 int radix_detach(struct bheap *heap, struct radix_bucket *bucket, u32 level,

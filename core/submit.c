@@ -26,15 +26,14 @@ struct part {
  */
 static void prefetch_part(const struct timers *timers, const struct part *part)
 {
-	u32 i;
+	const struct expiry_record *record = part->records;
+	const struct expiry_record *end = record + part->nr;
+	struct lookup *lookup = part->lookups;
 
-	for (i = 0; i < part->nr; i++) {
-		u32 slot = (u32)part->records[i].id;
-
-		part->lookups[i] = (struct lookup){
-			.at = timer_prefetch(timers, slot),
-			.slot = slot,
-		};
+	for (; record < end; record++, lookup++) {
+		lookup->slot = (u32)record->id;
+		lookup->at = timer_prefetch(timers, lookup->slot);
+		lookup->hash = 0;
 	}
 }
 
