@@ -111,7 +111,7 @@ static u32 cancel_alike(struct timers *timers, struct expiry_record *records,
 	return i;
 }
 
-/* Arms new timers in free slots. @from_ns: as in refresh_alike() */
+/* Arms new timers. @from_ns: as in refresh_alike() */
 static __always_inline u32 arm_alike(struct timers *timers,
 				     struct expiry_record *records,
 				     const struct lookup *lookups, u32 count,
@@ -120,8 +120,6 @@ static __always_inline u32 arm_alike(struct timers *timers,
 	struct slots *slots = &timers->slots;
 	u32 first = head_of(records), i;
 
-	if (count > slots->listed)
-		count = slots->listed;
 	if (count > timers->limit - slots->used)
 		count = timers->limit - slots->used;
 	for (i = 0; i < count; i++) {

@@ -1,7 +1,7 @@
 /* SPDX-License-Identifier: (GPL-2.0-only OR LGPL-2.1-or-later) */
 /*
- * The steps in the life of one timer, for requests.c, deliver.c and redeliver.c:
- * find, push, acknowledge, end. Private to core/; lifecycle.c describes them.
+ * The steps in the life of one timer, for requests.c, alike.c, deliver.c and
+ * redeliver.c: find, push, acknowledge, end. Private to core/; lifecycle.c describes them.
  */
 #ifndef CORE_LIFECYCLE_H
 #define CORE_LIFECYCLE_H

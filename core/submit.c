@@ -5,8 +5,8 @@
  */
 #include "requests.h"
 
-/* Records whose memory is prefetched together. */
-#define PART			32U
+/* Records whose memory is prefetched together. A step of the sweep follows each part. */
+#define PART			TIMERS_SWEEP_EVERY
 
 /**
  * struct part - some of a batch's records
