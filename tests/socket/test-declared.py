@@ -630,4 +630,13 @@ def test_the_store_has_them_by_their_owner():
 
 
 if __name__ == "__main__":
-    tap.main()
+    tap.main(above_the_engine=(
+        test_owner_and_group_by_name,
+        test_faults_are_told_each_with_file_and_line,
+        test_a_fault_costs_its_queue_alone_and_keeps_the_name,
+        test_a_file_hides_those_of_its_name_further_on,
+        test_the_systems_folders_are_for_the_systems_settings,
+        test_nothing_is_said_of_what_has_not_changed,
+        test_what_cannot_change_waits_for_drop,
+        test_a_fault_in_a_reload_leaves_the_queue_as_it_was,
+        test_who_loses_the_right_is_ended))

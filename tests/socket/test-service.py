@@ -310,4 +310,15 @@ def test_slow_reader_held_back_does_not_spin():
 
 
 if __name__ == "__main__":
-    tap.main()
+    tap.main(above_the_engine=(
+        test_runs_without_anybody_to_notify,
+        test_takes_its_socket_from_systemd,
+        test_the_sockets_mode_is_as_configured_whatever_the_umask,
+        test_the_sockets_mode_says_who_may_connect,
+        test_the_sockets_folder_is_made_for_everybody_to_enter,
+        test_sigint_ends_it_too,
+        test_stale_socket_file_is_replaced,
+        test_live_socket_is_refused_and_left_alone,
+        test_file_in_the_sockets_place_is_not_removed,
+        test_socket_path_that_is_too_long_is_refused,
+        test_wrong_arguments_are_a_usage_error))
