@@ -12,11 +12,11 @@
 /* Large pages are aligned to less: twice their size is more than AddressSanitizer gives
  * without a call of mmap() for each.
  */
-#define PAGE_ALIGN	(CORE_PAGE_SIZE < 4096 ? CORE_PAGE_SIZE : 4096)
+#define ALIGNMENT	(CORE_PAGE_SIZE < 4096 ? CORE_PAGE_SIZE : 4096)
 
 static void *page_new(void)
 {
-	void *page = aligned_alloc(PAGE_ALIGN, CORE_PAGE_SIZE);
+	void *page = aligned_alloc(ALIGNMENT, CORE_PAGE_SIZE);
 
 	if (!page)
 		abort();
