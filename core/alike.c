@@ -138,9 +138,7 @@ static __always_inline u32 arm_alike(struct timers *timers,
 		nr = slots_reserve(slots, &slot);
 		if (unlikely(!nr))
 			break;
-		if (slot_has_node(slot, deadline))
-			tag = slot->tag;
-		else if (unlikely(timer_push(timers, nr, deadline, &tag)))
+		if (unlikely(timer_get_node(timers, nr, slot, deadline, &tag)))
 			break;
 		slots_commit(slots, nr, slot);
 		if (is_keyed)

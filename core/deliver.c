@@ -116,15 +116,21 @@ static inline void count_or_hold(const struct delivery *delivery,
 		timers->held_past |= 1ULL << nr;
 }
 
+/* Returns the flags of a timer's expiration. */
+static inline u8 expired_flags(const struct slot *slot)
+{
+	return slot->tag & SLOT_REDELIVER ? EXPIRY_F_REDELIVERED : 0;
+}
+
 /* Writes the expiration of a timer that was due at @due, @count times. */
 static inline void write_expiration(struct expiry_record *record,
-				    const struct slot *slot, u64 due, u32 count)
+				    const struct slot *slot, u8 flags, u64 due,
+				    u32 count)
 {
 	/* At once: a copy of a record would wait for its fields. */
 	*record = (struct expiry_record) {
 		.op = EXPIRY_OP_EXPIRED,
-		.flags = slot->tag & SLOT_REDELIVER ?
-			 EXPIRY_F_REDELIVERED : 0,
+		.flags = flags,
 		.count = count,
 		.id = slot->id,
 		.deadline_ns = due,
@@ -179,12 +185,7 @@ static u32 deliver_alike(const struct delivery *delivery,
 		    unlikely(index_prepare_remove(&timers->index, slot->hash,
 						  node->slot)))
 			break;
-		*records++ = (struct expiry_record) {
-			.op = EXPIRY_OP_EXPIRED,
-			.id = slot->id,
-			.deadline_ns = node->deadline,
-			.cookie = slot->cookie,
-		};
+		write_expiration(records++, slot, 0, node->deadline, 0);
 		if (!delivery->hold)
 			count_lateness(timers,
 				       delivery->now_ns - node->deadline);
@@ -257,7 +258,8 @@ static int deliver_batch(const struct delivery *delivery,
 		err = prepare_index(timers, node->slot, slot);
 		if (unlikely(err))
 			break;
-		write_expiration(&records[nr], slot, node->deadline, 0);
+		write_expiration(&records[nr], slot, expired_flags(slot),
+				 node->deadline, 0);
 		count_or_hold(delivery, &records[nr], nr, slot->tag & SLOT_PAST);
 		disarm(delivery, node->slot, slot);
 		nr++;
@@ -300,7 +302,7 @@ static int deliver_periodic(const struct delivery *delivery,
 		err = bheap_replace(&timers->heap, &node);
 	if (err)
 		return err;
-	write_expiration(record, slot, due, count);
+	write_expiration(record, slot, expired_flags(slot), due, count);
 	count_or_hold(delivery, record, nr, past);
 
 	slot->deadline = node.deadline;

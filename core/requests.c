@@ -102,56 +102,59 @@ static inline int new_id(struct timers *timers, u32 nr, u64 *idp)
 	return known;
 }
 
-/* Returns whether a new timer may be armed: 0, or the error. */
-static inline int check_arm(struct timers *timers,
-			    const struct expiry_record *record)
+static int arm(struct timers *timers, struct expiry_record *record,
+	       const struct lookup *lookup, u64 now_ns)
 {
+	u64 deadline = absolute_ns(record, now_ns), id = record->id;
+	struct slot *slot;
+	u32 tag, nr;
+	s64 known;
+	int err;
+
 	if (unlikely(is_unacked(record)) &&
 	    (!is_acking(timers) || !record->period_ms))
 		return -EINVAL;
-	return 0;
-}
 
-/* Gets a free slot for a timer, and its number; 0 with *@errp set if there is none. */
-static inline u32 reserve(struct timers *timers, struct slot **slotp, int *errp)
-{
-	u32 nr;
+	if (timers_is_keyed(timers)) {
+		if (!id)
+			return -EINVAL;
+		known = timer_find(timers, id, lookup, &slot);
+		if (known < 0)
+			return known;
+		if (known)
+			return arm_again(timers, record, lookup->hash, known,
+					 slot, deadline, now_ns);
+	} else if (id || record->flags & EXPIRY_F_NEW) {
+		return -EINVAL;
+	}
 
-	if (unlikely(timers->slots.used >= timers->limit)) {
+	if (timers->slots.used >= timers->limit) {
 		timers->stat.refused_limit++;
-		*errp = -ENOSPC;
-		return 0;
+		return -ENOSPC;
 	}
-	nr = slots_reserve(&timers->slots, slotp);
+	nr = slots_reserve(&timers->slots, &slot);
 	if (unlikely(!nr))
-		*errp = timers->slots.pages->error;
-	return nr;
-}
+		return timers->slots.pages->error;
+	if (timers_is_keyed(timers))
+		err = index_prepare_absent(&timers->index, lookup->hash);
+	else
+		err = new_id(timers, nr, &id);
+	if (unlikely(err))
+		return err;
+	err = timer_get_node(timers, nr, slot, deadline, &tag);
+	if (unlikely(err))
+		return err;
 
-/* Gets a node for a timer in a free slot: the one that the slot has kept, or a new
- * one. *@tagp has its stamp.
- */
-static inline int get_node(struct timers *timers, u32 nr,
-			   const struct slot *slot, u64 deadline, u32 *tagp)
-{
-	if (slot_has_node(slot, deadline)) {
-		*tagp = slot->tag;
-		return 0;
-	}
-	return timer_push(timers, nr, deadline, tagp);
-}
-
-/* Fills in the slot of a new timer, and the reply. @tag: as get_node() has it */
-static inline void fill_slot(struct timers *timers, struct slot *slot,
-			     struct expiry_record *record, u64 id, u64 deadline,
-			     u32 tag, u32 hash, u64 now_ns)
-{
+	slots_commit(&timers->slots, nr, slot);
+	if (timers_is_keyed(timers))
+		index_add(&timers->index, lookup->hash, nr);
+	else
+		timers->generation = id >> 32;
 	slot->deadline = deadline;
 	slot->cookie = record->cookie;
 	slot->id = id;
-	slot->period_ms = record->period_ms ?: hash;
-	slot->tag = tag | SLOT_ARMED | past_flag(deadline, now_ns) |
-		    (record->period_ms ? SLOT_PERIODIC : 0);
+	slot->tag = tag | SLOT_ARMED | past_flag(deadline, now_ns);
+	slot_set_period(slot, record->period_ms, lookup->hash);
 	timers->armed++;
 	if (unlikely(is_unacked(record)))
 		set_unacked(timers, slot);
@@ -160,71 +163,6 @@ static inline void fill_slot(struct timers *timers, struct slot *slot,
 	record->flags &= EXPIRY_F_REDELIVERED;
 	record->id = id;
 	record->deadline_ns = deadline;
-}
-
-/* Handles ARM on a plain queue. */
-static int arm_plain(struct timers *timers, struct expiry_record *record,
-		     u64 now_ns)
-{
-	u64 deadline = absolute_ns(record, now_ns), id;
-	int err = check_arm(timers, record);
-	struct slot *slot;
-	u32 tag, nr;
-
-	if (unlikely(err))
-		return err;
-	if (unlikely(record->id || record->flags & EXPIRY_F_NEW))
-		return -EINVAL;
-	nr = reserve(timers, &slot, &err);
-	if (unlikely(!nr))
-		return err;
-	err = new_id(timers, nr, &id);
-	if (unlikely(err))
-		return err;
-	err = get_node(timers, nr, slot, deadline, &tag);
-	if (unlikely(err))
-		return err;
-
-	slots_commit(&timers->slots, nr, slot);
-	timers->generation = id >> 32;
-	fill_slot(timers, slot, record, id, deadline, tag, 0, now_ns);
-	return 0;
-}
-
-/* Handles ARM on a keyed queue. */
-static int arm_keyed(struct timers *timers, struct expiry_record *record,
-		     const struct lookup *lookup, u64 now_ns)
-{
-	u64 deadline = absolute_ns(record, now_ns), id = record->id;
-	int err = check_arm(timers, record);
-	struct slot *slot;
-	u32 tag, nr;
-	s64 known;
-
-	if (unlikely(err))
-		return err;
-	if (unlikely(!id))
-		return -EINVAL;
-	known = timer_find(timers, id, lookup, &slot);
-	if (known < 0)
-		return known;
-	if (known)
-		return arm_again(timers, record, lookup->hash, known, slot,
-				 deadline, now_ns);
-	nr = reserve(timers, &slot, &err);
-	if (unlikely(!nr))
-		return err;
-	err = index_prepare_absent(&timers->index, lookup->hash);
-	if (unlikely(err))
-		return err;
-	err = get_node(timers, nr, slot, deadline, &tag);
-	if (unlikely(err))
-		return err;
-
-	slots_commit(&timers->slots, nr, slot);
-	index_add(&timers->index, lookup->hash, nr);
-	fill_slot(timers, slot, record, id, deadline, tag, lookup->hash,
-		  now_ns);
 	return 0;
 }
 
@@ -398,9 +336,7 @@ int request_apply(struct timers *timers, struct expiry_record *record,
 		return err;
 	switch (record->op) {
 	case EXPIRY_OP_ARM:
-		return timers_is_keyed(timers) ?
-		       arm_keyed(timers, record, lookup, now_ns) :
-		       arm_plain(timers, record, now_ns);
+		return arm(timers, record, lookup, now_ns);
 	case EXPIRY_OP_REFRESH:
 		return refresh(timers, record, lookup, now_ns);
 	case EXPIRY_OP_CANCEL:

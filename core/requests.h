@@ -20,6 +20,20 @@ static inline u64 timer_id(u32 generation, u32 nr)
 	return (u64)generation << 32 | nr;
 }
 
+/* Gets a node for a timer in a slot that is not in use yet: the one that the slot has
+ * kept, or a new one. *@tagp has its stamp.
+ */
+static inline int timer_get_node(struct timers *timers, u32 nr,
+				 const struct slot *slot, u64 deadline,
+				 u32 *tagp)
+{
+	if (slot_has_node(slot, deadline)) {
+		*tagp = slot->tag;
+		return 0;
+	}
+	return timer_push(timers, nr, deadline, tagp);
+}
+
 /* Carries out one request, and writes the reply but for its status. Returns the
  * status; after -EAGAIN nothing has changed.
  */
