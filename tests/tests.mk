@@ -94,6 +94,7 @@ $(eval $(call unit_program,daemon/test-defaults,$(UTIL)/config.c $(UTIL)/key-fil
 $(eval $(call unit_program,daemon/test-memory-limit,tests/fake-root.c \
 	$(UTIL)/memory-limit.c))
 $(eval $(call unit_program,daemon/test-name,$(UTIL)/name.c))
+$(eval $(call unit_program,daemon/test-pace,daemon/queue/pace.c))
 $(eval $(call unit_program,daemon/test-pool,$(UTIL)/pool.c))
 $(eval $(call unit_program,tools/test-local-time,tools/input/local-time.c $(PARSE_TIME)))
 $(eval $(call unit_program,tools/test-module,tests/fake-root.c tools/module.c))

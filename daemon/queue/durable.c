@@ -526,6 +526,7 @@ static void checkpoint_start(struct durable *durable)
 			 2 * JOURNAL_SEGMENT_MAX + CHECKPOINT_BYTES +
 				 RECORD * durable->rows);
 	rows_begin(&durable->scan, durable->next_number);
+	pace_begin(&durable->pace);
 }
 
 /* Returns about how many bytes a checkpoint would have now. */
@@ -595,18 +596,35 @@ static void durable_wait(struct durable *durable, uint64_t now_ns,
 	durable->ticking = true;
 }
 
+/* Returns in how many ns rows may be put, 0 = now, UINT64_MAX = not before a job ends. */
+static uint64_t wait_to_put_ns(const struct durable *durable, uint64_t now_ns)
+{
+	return checkpoint_room(&durable->checkpoint) ?
+	       pace_wait_ns(&durable->pace, now_ns) : UINT64_MAX;
+}
+
+static void put_rows(struct durable *durable)
+{
+	uint64_t rows = durable->checkpoint.rows;
+
+	rows_put(&durable->scan, pace_rows(&durable->pace));
+	pace_put(&durable->pace, durable->checkpoint.rows - rows);
+}
+
 bool durable_turn(struct durable *durable)
 {
 	struct journal *journal = &durable->journal;
 	struct checkpoint *checkpoint = &durable->checkpoint;
-	uint64_t wait_ns, now_ns, length;
+	uint64_t wait_ns, rows_ns, now_ns, length;
 
 	if (journal->state == JOURNAL_EMPTY &&
 	    journal_pending(journal) == journal->acked)
 		return false;
 	now_ns = loop_now(&durable->context->loop, CLOCK_MONOTONIC);
-	if (rows_may_be_put(&durable->scan))
-		rows_put(&durable->scan);
+	if (durable->pace.committing && !journal->committing)
+		pace_commit_ended(&durable->pace, now_ns);
+	if (!wait_to_put_ns(durable, now_ns))
+		put_rows(durable);
 	else if (checkpoint->state == CHECKPOINT_NONE &&
 		 needs_checkpoint(durable, now_ns))
 		checkpoint_start(durable);
@@ -616,12 +634,16 @@ bool durable_turn(struct durable *durable)
 	release_names(durable, journal->durable);
 	length = journal->length;
 	wait_ns = journal_turn(journal, durable->wants_clock && durable->nr);
-	rows_note_commit(&durable->scan, journal->length - length);
+	if (journal->length > length)
+		pace_commit(&durable->pace, (journal->length - length) / RECORD);
 	durable->wants_clock = false;
 	if (durable->retry_ns > now_ns)
 		wait_ns = min_u64(wait_ns, durable->retry_ns - now_ns);
 	if (durable->nr)
 		wait_ns = min_u64(wait_ns, RESTORE_CLOCK_NS);
+	rows_ns = wait_to_put_ns(durable, now_ns);
+	if (rows_ns)
+		wait_ns = min_u64(wait_ns, rows_ns);
 	durable_wait(durable, now_ns, wait_ns);
-	return rows_may_be_put(&durable->scan);
+	return !rows_ns;
 }

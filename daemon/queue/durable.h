@@ -18,6 +18,7 @@
 #include "daemon/journal/directory.h"
 #include "daemon/journal/helper.h"
 #include "daemon/journal/journal.h"
+#include "daemon/queue/pace.h"
 #include "daemon/queue/rows.h"
 #include "daemon/util/list.h"
 
@@ -41,6 +42,7 @@ struct queue;
  * @recounted_ns: when the timers were last counted because there was no room
  * @rows: of the last checkpoint, or timers at the start
  * @scan: how far the one in progress is
+ * @pace: how fast it goes on
  * @tick: wakes the loop, while @ticking, at @tick_ns; 0: it is being canceled
  *
  * @retry_ns, @recounted_ns and @tick_ns are on CLOCK_MONOTONIC.
@@ -66,6 +68,7 @@ struct durable {
 	uint64_t retry_ns;
 	uint64_t retry_after_ns;
 	struct rows scan;
+	struct pace pace;
 	struct loop_op tick;
 	bool ticking;
 	uint64_t tick_ns;

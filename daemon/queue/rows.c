@@ -12,9 +12,6 @@
 /* Rows of a checkpoint in one turn. */
 #define SCAN_ROWS	512U
 
-/* Rows of a checkpoint for each record of a commit. */
-#define SCAN_SHARE	2U
-
 struct journal_make rows_describe(const struct queue *queue)
 {
 	struct journal_make make = {
@@ -30,7 +27,6 @@ struct journal_make rows_describe(const struct queue *queue)
 
 void rows_begin(struct rows *rows, uint64_t limit_number)
 {
-	rows->share = 0;
 	rows->index = 0;
 	rows->number = 0;
 	rows->cursor = 0;
@@ -62,25 +58,18 @@ static bool scan_queue(struct rows *rows, struct queue *queue, uint32_t count)
 	return rows->cursor;
 }
 
-bool rows_may_be_put(const struct rows *rows)
-{
-	return rows->checkpoint->state == CHECKPOINT_SCANNING &&
-	       checkpoint_room(rows->checkpoint) &&
-	       (rows->share || !rows->checkpoint->journal->committing);
-}
-
 /* A queue that is younger than the checkpoint is in the journal as a whole. */
-void rows_put(struct rows *rows)
+void rows_put(struct rows *rows, uint64_t max)
 {
 	struct pool *pool = &rows->context->queues->pool;
 	uint32_t room = checkpoint_room(rows->checkpoint);
 	struct queue *queue;
 
-	rows->share -= min_u64(rows->share, SCAN_ROWS);
 	while (room && (queue = pool_at(pool, rows->index))) {
 		if (queue->user && queue->journal_number &&
 		    queue->journal_number < rows->limit_number) {
-			if (scan_queue(rows, queue, min_u64(room, SCAN_ROWS)))
+			max = min_u64(max, SCAN_ROWS);
+			if (scan_queue(rows, queue, min_u64(room, max)))
 				return;
 			room = 0;
 		}
@@ -89,9 +78,4 @@ void rows_put(struct rows *rows)
 	}
 	if (room && !pool_at(pool, rows->index))
 		checkpoint_end(rows->checkpoint);
-}
-
-void rows_note_commit(struct rows *rows, uint64_t bytes)
-{
-	rows->share += SCAN_SHARE * bytes / sizeof(struct expiry_record);
 }

@@ -18,7 +18,6 @@ struct queue;
 /**
  * struct rows - how far the checkpoint in progress is
  * @context: const; likewise @checkpoint
- * @share: rows to be put while a commit is in progress
  * @index: of the next queue in the pool; likewise @number, @cursor: where in that
  *	queue, 0 = its beginning
  * @limit_number: queues from here on are younger than the checkpoint
@@ -26,7 +25,6 @@ struct queue;
 struct rows {
 	struct context *context;
 	struct checkpoint *checkpoint;
-	uint64_t share;
 	uint64_t index;
 	uint64_t number;
 	uint64_t cursor;
@@ -39,16 +37,9 @@ struct journal_make rows_describe(const struct queue *queue);
 /* Begins anew, for a checkpoint that has begun. */
 void rows_begin(struct rows *rows, uint64_t limit_number);
 
-/* Returns whether rows may be put now. Those of a checkpoint share the disk with
- * commits, whose flushes would wait for all that it has written. So while there are
- * commits it writes twice as much as they do.
+/* Puts some rows of the checkpoint in progress, at most @max, not 0, and a queue's two
+ * at its beginning. Ends it behind the last one.
  */
-bool rows_may_be_put(const struct rows *rows);
-
-/* Puts some rows of the checkpoint in progress, and ends it behind the last one. */
-void rows_put(struct rows *rows);
-
-/* Notes @bytes of commits: rows may be put beside the next ones. */
-void rows_note_commit(struct rows *rows, uint64_t bytes);
+void rows_put(struct rows *rows, uint64_t max);
 
 #endif /* DAEMON_ROWS_H */
