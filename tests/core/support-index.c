@@ -92,6 +92,30 @@ int subject_try_remove(struct subject *subject, u32 nr)
 	return 0;
 }
 
+int subject_try_move(struct subject *subject, u32 from)
+{
+	struct slot *old, *slot = NULL;
+	u32 to = slots_reserve(&subject->slots, &slot);
+	u32 hash = subject->hashes[from];
+	int err;
+
+	assert_in_range(to, 1, LIMIT);
+	err = index_prepare_remove(&subject->index, hash, from);
+	if (err)
+		return err;
+	old = slots_get(&subject->slots, from);
+	assert_non_null(old);
+	slots_commit(&subject->slots, to, slot);
+	slot->id = old->id;
+	slot->tag = SLOT_ARMED;
+	index_renumber(&subject->index, hash, from, to);
+	slots_put(&subject->slots, from, old);
+	subject->ids[to] = subject->ids[from];
+	subject->hashes[to] = hash;
+	subject->ids[from] = 0;
+	return 0;
+}
+
 void subject_find(struct subject *subject, u64 id, u32 hash, u32 nr)
 {
 	struct slot *slot = NULL;

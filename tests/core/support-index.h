@@ -49,6 +49,9 @@ void subject_add_id(struct subject *subject, u64 id);
 /* Removes slot @nr; returns index_prepare_remove()'s answer. */
 int subject_try_remove(struct subject *subject, u32 nr);
 
+/* Moves what slot @from has to a free one; returns index_prepare_remove()'s answer. */
+int subject_try_move(struct subject *subject, u32 from);
+
 /* Checks that a lookup of @id returns slot @nr; 0 = none. */
 void subject_find(struct subject *subject, u64 id, u32 hash, u32 nr);
 /* Checks that a lookup of every id returns its slot. */

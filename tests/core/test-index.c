@@ -287,6 +287,68 @@ static void hashes_that_crowd(void **state)
 	subject_free(&subject);
 }
 
+/* A timer that moves to another slot is found there, in its home line and behind it, on
+ * either side of a table that grows or shrinks.
+ */
+static void moved_to_another_slot(void **state)
+{
+	u32 i, most, hash, moved = 0;
+	struct subject subject;
+
+	(void)state;
+	subject_init(&subject);
+	for (i = 1; i < 12000; i++) {
+		hash = test_below(&subject.random, 24) << 27;
+		most = i / 3000 % 2 ? 20 : 400;
+		if (subject.nr && test_one_in(&subject.random, 3)) {
+			moved += subject_is_resizing(&subject);
+			assert_int_equal(subject_try_move(&subject,
+							  subject_any_slot(&subject)), 0);
+		} else if (subject.nr < most) {
+			subject_add(&subject, i, hash);
+		} else {
+			assert_int_equal(subject_try_remove(&subject,
+							    subject_any_slot(&subject)), 0);
+		}
+		if (i % 8 == 0)
+			subject_find_all(&subject);
+		subject_evict(&subject, 1);
+	}
+	subject_find_all(&subject);
+	assert_true(moved > 0);
+	subject_free(&subject);
+}
+
+/* A client that knows one half of the seed cannot choose ids with one home. Nothing else
+ * counts: not what was in the memory before.
+ */
+static void each_half_of_the_seed_counts(void **state)
+{
+	static const u64 seeds[4][2] = { { 1, 2 }, { 1, 2 }, { 3, 2 }, { 1, 3 } };
+	u32 i, hash, same[ARRAY_SIZE(seeds)] = {0};
+	struct index index[ARRAY_SIZE(seeds)];
+	struct subject subject;
+	u64 id;
+
+	(void)state;
+	subject_init(&subject);
+	for (i = 0; i < ARRAY_SIZE(seeds); i++) {
+		memset(&index[i], i ? 0xff : 0, sizeof(index[i]));
+		index_init(&index[i], &subject.table.pages, seeds[i]);
+		assert_int_equal(index[i].nr, 0);
+		assert_int_equal(index[i].lines, 0);
+	}
+	for (id = 1; id <= 1000; id++) {
+		hash = index_hash(&index[0], id);
+		for (i = 0; i < ARRAY_SIZE(seeds); i++)
+			same[i] += hash == index_hash(&index[i], id);
+	}
+	assert_int_equal(same[1], 1000);
+	assert_int_equal(same[2], 0);
+	assert_int_equal(same[3], 0);
+	subject_free(&subject);
+}
+
 static void reset_forgets_all(void **state)
 {
 	struct subject subject;
@@ -441,6 +503,8 @@ int main(int argc, char **argv)
 		cmocka_unit_test(random_operations_large),
 		cmocka_unit_test(hashes_that_collide),
 		cmocka_unit_test(hashes_that_crowd),
+		cmocka_unit_test(moved_to_another_slot),
+		cmocka_unit_test(each_half_of_the_seed_counts),
 		cmocka_unit_test(reset_forgets_all),
 		cmocka_unit_test(reserves_its_size),
 		cmocka_unit_test(reserved_shrinks_in_the_end),
