@@ -13,6 +13,8 @@ void subject_init(struct subject *subject)
 	test_pages_init(&subject->run, slots_pages_max(LIMIT),
 			&subject->slot_faults, test_seed + 2);
 	slots_init(&subject->slots, &subject->run.pages);
+	/* It needs no memory that is cleared. */
+	memset(&subject->index, 0xff, sizeof(subject->index));
 	index_init(&subject->index, &subject->table.pages, seed);
 }
 
