@@ -6,6 +6,7 @@ import select
 import socket
 import tempfile
 import threading
+import time
 
 UP, DOWN = "up", "down"     # to the daemon, to the client
 
@@ -42,15 +43,18 @@ class Proxy:
 
     def accept(self):
         while True:
-            try:
-                client, _ = self.listener.accept()
-            except OSError:
-                return
-            direction, left = self.direction, self.left
-            self.direction = None
-            thread = threading.Thread(target=self.forward, args=(client, direction, left))
-            # The client goes on meanwhile, and the test may settle.
+            select.select([self.listener], [], [])
+            # The client goes on meanwhile, and the test may settle: a connection is in
+            # the listener's backlog or has its thread.
             with self.lock:
+                try:
+                    client, _ = self.listener.accept()
+                except OSError:
+                    return
+                direction, left = self.direction, self.left
+                self.direction = None
+                thread = threading.Thread(target=self.forward,
+                                          args=(client, direction, left))
                 thread.start()
                 self.threads.append(thread)
 
@@ -87,6 +91,14 @@ class Proxy:
 
     def settle(self):
         """Waits until all connections are closed, and the hooks done."""
+        while True:
+            with self.lock:
+                if not select.select([self.listener], [], [], 0)[0]:
+                    break
+            time.sleep(0.001)
+        self.join()
+
+    def join(self):
         with self.lock:
             threads, self.threads = self.threads, []
         for thread in threads:
@@ -94,7 +106,7 @@ class Proxy:
 
     def close(self):
         self.listener.shutdown(socket.SHUT_RDWR)
-        self.listener.close()
         self.acceptor.join()
-        self.settle()
+        self.listener.close()
+        self.join()
         self.folder.cleanup()
