@@ -158,11 +158,50 @@ static void commit_done(struct helper *helper, int result)
 	write->job.done(&write->job);
 }
 
+/* Sends one write, or a write and a sync in one submission: the second one waits in the
+ * kernel. Either of these completes, not both: the write posts no CQE unless it fails or
+ * is short, and then the sync posts none. So the loop does not wake up between them.
+ */
+static void send_commit(struct helper *helper)
+{
+	struct journal_write *write = helper->commit;
+	struct io_uring_sqe *sqe;
+
+	loop_reserve(helper->loop, 2);
+	sqe = loop_sqe(helper->loop, &helper->written);
+	io_uring_prep_write(sqe, write->fd, write->data, write->len,
+			    write->offset);
+	if (helper->must_wait)
+		sqe->flags |= IOSQE_ASYNC;
+	if (!write->sync)
+		return;
+	if (has_ways(write)) {
+		helper->begun_ns = loop_now_exactly(CLOCK_MONOTONIC);
+		if (!commit_way_is_linked(&helper->way)) {
+			sqe->rw_flags = RWF_DSYNC;
+			return;
+		}
+	}
+	sqe->flags |= IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS;
+	sqe = loop_sqe(helper->loop, &helper->synced);
+	io_uring_prep_fsync(sqe, write->fd, IORING_FSYNC_DATASYNC);
+}
+
+/* On a device that cannot tell whether it would wait, as DRBD's may be, a write may
+ * fail for that: the kernel has tried without waiting first. Nothing is wrong with
+ * the disk then. That write and all later ones go to a thread of the kernel's, which may
+ * wait.
+ */
 static void commit_written(struct loop_op *op, int result, uint32_t flags)
 {
 	struct helper *helper = container_of(op, struct helper, written);
 
 	(void)flags;
+	if (result == -EAGAIN && !helper->must_wait) {
+		helper->must_wait = true;
+		send_commit(helper);
+		return;
+	}
 	if (result >= 0)
 		result = (uint32_t)result == helper->commit->len ? 0 : -EIO;
 	commit_done(helper, result);
@@ -176,34 +215,14 @@ static void commit_synced(struct loop_op *op, int result, uint32_t flags)
 	commit_done(helper, result < 0 ? result : 0);
 }
 
-/* Starts one write, or a write and a sync in one submission: the second one waits in the
- * kernel. Either of these completes, not both: the write posts no CQE unless it fails or
- * is short, and then the sync posts none. So the loop does not wake up between them.
- */
 static void ring_commit(struct journal_runner *runner,
 			struct journal_write *write)
 {
 	struct helper *helper = helper_of(runner);
-	struct io_uring_sqe *sqe;
 
 	assert(!helper->commit && write->len);
 	helper->commit = write;
-	loop_reserve(helper->loop, 2);
-	sqe = loop_sqe(helper->loop, &helper->written);
-	io_uring_prep_write(sqe, write->fd, write->data, write->len,
-			    write->offset);
-	if (!write->sync)
-		return;
-	if (has_ways(write)) {
-		helper->begun_ns = loop_now_exactly(CLOCK_MONOTONIC);
-		if (!commit_way_is_linked(&helper->way)) {
-			sqe->rw_flags = RWF_DSYNC;
-			return;
-		}
-	}
-	sqe->flags |= IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS;
-	sqe = loop_sqe(helper->loop, &helper->synced);
-	io_uring_prep_fsync(sqe, write->fd, IORING_FSYNC_DATASYNC);
+	send_commit(helper);
 }
 
 /* --------------------------------------------------------------- beginning */

@@ -39,6 +39,7 @@ struct helper_thread {
  * @fd: the eventfd; -1 = none
  * @woken: the read of @count from it
  * @commit: in progress in the ring since @begun_ns: @written completes it, or @synced
+ * @must_wait: the disk has refused a write that must not wait
  */
 struct helper {
 	struct journal_runner runner;
@@ -55,6 +56,7 @@ struct helper {
 	struct loop_op synced;
 	struct commit_way way;
 	uint64_t begun_ns;
+	bool must_wait;
 };
 
 /* Starts the threads. Returns 0 or -errno. */

@@ -4,7 +4,7 @@
 A node is a network namespace, a file for its disk, and an id of the machine's start of
 its own. The active node writes to its own file and, over TCP, to the other node's; a
 write and a flush are complete once both have them (qemu-storage-daemon: quorum, NBD).
-That is what DRBD's protocol C does, which needs a kernel module.
+That is what DRBD's protocol C does, which drbd.py has.
 """
 
 import os
@@ -39,17 +39,21 @@ class Node:
         self.link = f"ex{name}{os.getpid()}"
         self.address = address
         self.image = f"{folder}/disk-{name}"
-        self.program = f"{folder}/expiryd-{name}"
         run("ip", "netns", "add", self.space)
+        self.write_program(folder, name,
+                           f"nsenter --net=/run/netns/{self.space} {program}")
+
+    def write_program(self, folder, name, program):
+        """Lets self.program be one whose machine has a start of its own."""
+        self.program = f"{folder}/expiryd-{name}"
         boot_id = f"{folder}/boot-id-{name}"
         with open(boot_id, "w", encoding="utf-8") as file:
             print(uuid.uuid4(), file=file)
         with open(self.program, "w", encoding="utf-8") as file:
             print("#!/bin/sh\nexec unshare --mount sh -c "
-                  f"'mount --bind {boot_id} {BOOT_ID}; exec \"$@\"' sh "
-                  f"nsenter --net=/run/netns/{self.space} {program} \"$@\"", file=file)
+                  f"'mount --bind {boot_id} {BOOT_ID}; exec \"$@\"' sh {program} \"$@\"",
+                  file=file)
         os.chmod(self.program, 0o755)
-        logged_disk.make(self.image, SIZE, "ext4")
 
     def here(self, *command):
         return ["nsenter", f"--net=/run/netns/{self.space}", *command]
@@ -74,16 +78,13 @@ def connect(one, other):
         run(*node.here("ip", "link", "set", node.link, "up"))
 
 
-def cut(node, is_cut):
-    run(*node.here("ip", "link", "set", node.link, "down" if is_cut else "up"))
-
-
 class Volume:
-    """A volume that @active serves at @path, and @standby has as well. @votes: how many
-    of both must have a write."""
+    """A volume that @active serves, and @standby has as well. @votes: how many of both
+    must have a write."""
 
-    def __init__(self, active, standby, path, votes):
-        self.path = path
+    def __init__(self, active, standby, folder, votes):
+        self.nodes = active, standby
+        self.path = path = f"{folder}/volume"
         with open(path, "wb"):
             pass
         self.standby = standby.storage(
@@ -101,6 +102,20 @@ class Volume:
             "--export", f"fuse,id=disk,node-name=both,mountpoint={path},writable=on")
         await_that(lambda: os.stat(path).st_size, "the volume is not there")
 
+    def device(self):
+        """The volume on the active node, in a `with`."""
+        return logged_disk.loop_device(self.path)
+
+    def taken_over(self):
+        """The volume on the standby, without the active node."""
+        self.stop_standby()
+        return logged_disk.loop_device(self.nodes[1].image)
+
+    def cut(self, is_cut):
+        """Cuts the cable between both, or mends it."""
+        node = self.nodes[0]
+        run(*node.here("ip", "link", "set", node.link, "down" if is_cut else "up"))
+
     def stop_standby(self):
         """The standby takes its disk for itself."""
         self.standby.terminate()
@@ -110,6 +125,9 @@ class Volume:
         """The active node loses its power."""
         self.active.kill()
         self.active.wait(WAIT_S)
+
+    def release(self):
+        """Lets a daemon end that was killed: nothing here makes it wait."""
 
     def close(self):
         for process in self.active, self.standby:
