@@ -175,22 +175,18 @@ static void send_commit(struct helper *helper)
 		sqe->flags |= IOSQE_ASYNC;
 	if (!write->sync)
 		return;
-	if (has_ways(write)) {
-		helper->begun_ns = loop_now_exactly(CLOCK_MONOTONIC);
-		if (!commit_way_is_linked(&helper->way)) {
-			sqe->rw_flags = RWF_DSYNC;
-			return;
-		}
+	if (!helper->is_linked) {
+		sqe->rw_flags = RWF_DSYNC;
+		return;
 	}
 	sqe->flags |= IOSQE_IO_LINK | IOSQE_CQE_SKIP_SUCCESS;
 	sqe = loop_sqe(helper->loop, &helper->synced);
 	io_uring_prep_fsync(sqe, write->fd, IORING_FSYNC_DATASYNC);
 }
 
-/* On a device that cannot tell whether it would wait, as DRBD's may be, a write may
- * fail for that: the kernel has tried without waiting first. Nothing is wrong with
- * the disk then. That write and all later ones go to a thread of the kernel's, which may
- * wait.
+/* The kernel tries a write without waiting first, which some devices refuse, as DRBD on
+ * Linux 6.1. Nothing is wrong with the disk then. That write and all later ones go to a
+ * thread of the kernel's, which may wait.
  */
 static void commit_written(struct loop_op *op, int result, uint32_t flags)
 {
@@ -222,6 +218,11 @@ static void ring_commit(struct journal_runner *runner,
 
 	assert(!helper->commit && write->len);
 	helper->commit = write;
+	helper->is_linked = true;
+	if (has_ways(write)) {
+		helper->begun_ns = loop_now_exactly(CLOCK_MONOTONIC);
+		helper->is_linked = commit_way_is_linked(&helper->way);
+	}
 	send_commit(helper);
 }
 

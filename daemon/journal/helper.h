@@ -39,6 +39,7 @@ struct helper_thread {
  * @fd: the eventfd; -1 = none
  * @woken: the read of @count from it
  * @commit: in progress in the ring since @begun_ns: @written completes it, or @synced
+ * @is_linked: that commit's way, if it flushes
  * @must_wait: the disk has refused a write that must not wait
  */
 struct helper {
@@ -56,6 +57,7 @@ struct helper {
 	struct loop_op synced;
 	struct commit_way way;
 	uint64_t begun_ns;
+	bool is_linked;
 	bool must_wait;
 };
 

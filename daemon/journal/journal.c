@@ -355,6 +355,9 @@ static void journal_fail(struct journal *journal, int error)
 {
 	if (journal->state == JOURNAL_FAILED)
 		return;
+	/* To those who ask journal_takes(), -EAGAIN is that a later turn may do. */
+	if (error == -EAGAIN)
+		error = -EIO;
 	journal->state = JOURNAL_FAILED;
 	journal->error = error;
 	journal->failures++;

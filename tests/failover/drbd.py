@@ -89,16 +89,16 @@ class Volume:
     """As volume.Volume. With one vote a node goes on without the other one."""
 
     def __init__(self, active, standby, folder, votes):
-        self.active, self.standby, self.folder = active, standby, folder
+        self.active, self.standby = active, standby
         self.is_lost, self.is_released = False, False
         self.stack = contextlib.ExitStack()
-        self.fence = f"{folder}/fence"
-        with open(self.fence, "w", encoding="utf-8") as file:
+        fence = f"{folder}/fence"
+        with open(fence, "w", encoding="utf-8") as file:
             print(f'#!/bin/sh\n[ "$1 $2" = "fence-peer {standby.name}" ] || exit 1\n'
                   f"exit {FENCED}", file=file)
-        os.chmod(self.fence, 0o755)
+        os.chmod(fence, 0o755)
         with open(HELPER, "w", encoding="utf-8") as file:
-            file.write(self.fence)
+            file.write(fence)
         fencing = "dont-care" if votes == 1 else "resource-and-stonith"
         for node, other in (active, standby), (standby, active):
             node.begin(other, fencing, self.stack)
@@ -143,9 +143,8 @@ class Volume:
             return
         self.is_released = True
         time.sleep(0.2)         # it sends nothing any longer
-        until = time.monotonic() + volume.WAIT_S
-        while self.active.state() == "Connected" and time.monotonic() < until:
-            time.sleep(0.05)
+        volume.await_that(lambda: self.active.state() != "Connected",
+                          "the cut is not noticed")
         minor = str(self.active.minor)
         self.active.disconnect(self.standby)
         self.active.setup("detach", minor, "--force", may_fail=True)

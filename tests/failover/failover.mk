@@ -5,7 +5,8 @@
 
 TURNS ?= 20
 
-DRBD_KERNEL = $(shell tests/vm/build-kernel --arch um tests/uml/machine.config tests/failover/drbd.config)
+DRBD_KERNEL = $(shell tests/vm/build-kernel --arch um tests/uml/machine.config \
+	tests/failover/drbd.config)
 IN_DRBD = tests/uml/run --name drbd --kernel $$kernel --no-module --memory 3072 \
 	--time 1800 --silence 300 --
 

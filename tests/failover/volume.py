@@ -120,6 +120,10 @@ class Volume:
         """The standby takes its disk for itself."""
         self.standby.terminate()
         self.standby.wait(WAIT_S)
+        # Behind a cut cable the kernel keeps the last replies of the process, and would
+        # send them once that is mended: a write that the standby has would be answered.
+        run(*self.nodes[1].here("ss", "--kill", "--no-header", "--numeric", "--tcp",
+                                "state", "all", "sport", "=", str(PORT)))
 
     def lose_active(self):
         """The active node loses its power."""

@@ -20,6 +20,7 @@
 #include <stdlib.h>
 #include <string.h>
 #include <sys/mman.h>
+#include <sys/socket.h>
 #include <sys/stat.h>
 #include <unistd.h>
 
@@ -52,7 +53,7 @@ static struct {
 } *map, none;
 
 static _Atomic bool is_journal[FILES];
-static int full_fd = -1, fault_fd = -1;
+static int full_fd = -1, fault_fd = -1, busy_fd = -1;
 
 static int (*real_openat)(int folder, const char *name, int flags, ...);
 static int (*real_close)(int fd);
@@ -188,8 +189,11 @@ static void spoil(struct io_uring_sqe *sqe, int error, uint32_t len)
 		(void)!real_pwrite(sqe->fd, (void *)(uintptr_t)sqe->addr, len,
 				   sqe->off);
 	/* The kernel must know it for short, to sever the link. */
-	io_uring_prep_write(sqe, error == ENOSPC ? full_fd : fault_fd, &byte, 1,
-			    0);
+	if (error == EAGAIN)
+		io_uring_prep_send(sqe, busy_fd, &byte, 1, MSG_DONTWAIT);
+	else
+		io_uring_prep_write(sqe, error == ENOSPC ? full_fd : fault_fd,
+				    &byte, 1, 0);
 	sqe->flags = flags;
 	sqe->user_data = data;
 }
@@ -262,6 +266,19 @@ static void *next(const char *name)
 	return call;
 }
 
+/* Returns a socket that takes no more, or -1. */
+static int make_busy_socket(void)
+{
+	static const char bytes[4096];
+	int ends[2];
+
+	if (socketpair(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC, 0, ends) < 0)
+		return -1;
+	while (send(ends[1], bytes, sizeof(bytes), MSG_DONTWAIT) > 0)
+		;
+	return ends[1];
+}
+
 __attribute__((constructor))
 static void begin(void)
 {
@@ -285,6 +302,7 @@ static void begin(void)
 	}
 	full_fd = open("/dev/full", O_WRONLY | O_CLOEXEC);
 	fault_fd = open("/proc/self/mem", O_RDWR | O_CLOEXEC);
-	if (full_fd < 0 || fault_fd < 0)
+	busy_fd = make_busy_socket();
+	if (full_fd < 0 || fault_fd < 0 || busy_fd < 0)
 		abort();
 }

@@ -403,6 +403,29 @@ def on_both(test):
             test(daemon, faults)
 
 
+def test_a_write_that_would_have_to_wait_is_sent_again():
+    if LOOPS[0] != "io_uring":
+        raise tap.Skip("only the kernel's ring tries without waiting")
+    with Faults() as faults, fast_disk() as disk:
+        with disk.daemon(loop="io_uring", threads=1, environment=faults.environment) as \
+                daemon, attach(daemon.path, "queue", FLAGS) as queue:
+            assert queue.request(arm(HOUR, id=1)).status == 0
+            assert wait_for(lambda: settled(faults))
+            faults.fail(0, WRITE, 1, errno.EAGAIN)
+            for number in range(2, 10):
+                assert queue.request(arm(HOUR, id=number)).status == 0
+            assert "are refused until" not in daemon.log(), daemon.log()
+            # Once it may wait, that is a failure, and not an answer for later.
+            faults.fail(0, WRITE, 1, errno.EAGAIN)
+            assert queue.request(arm(HOUR, id=10)).status == -errno.EIO
+            assert wait_for(lambda: "are served again" in daemon.log())
+            assert queue.request(arm(HOUR, id=11)).status == 0
+            kill(daemon)
+        with disk.daemon(loop="io_uring", threads=1) as daemon, \
+                attach(daemon.path, "queue", FLAGS) as queue:
+            assert rows(queue).keys() - {10} == {*range(1, 10), 11}, daemon.log()
+
+
 def test_it_is_mended_soon_on_a_daemon_without_other_work():
     def check(daemon, faults):
         with attach(daemon.path, "queue", FLAGS) as queue:
