@@ -88,6 +88,7 @@ enum bheap_radix_spread {
  * @run_nr: where it ends
  * @level: of the bucket that the front is in, undivided
  * @tables: tables; 0 = no far part
+ * @most: most nodes when there came to be more tables
  * @pages_end: page after the last of chains; 0 = none
  * @free: first free page, 0 = none
  * @free_nr: free pages
@@ -114,6 +115,7 @@ struct bheap_radix_state {
 	u32 run_nr;
 	u32 level;
 	u32 tables;
+	u32 most;
 	u32 pages_end;
 	u32 free;
 	u32 free_nr;

@@ -142,7 +142,8 @@ static int make_room(struct bheap *heap)
 	sorted = runs_sort_page(near, scratch);
 	if (sorted != near)
 		memcpy(near, sorted, CORE_PAGE_SIZE);
-	err = radix_retreat(heap, choose_front(heap, near));
+	err = radix_retreat(heap, choose_front(heap, near),
+			    near[NODES - 1].deadline);
 	if (!err)
 		err = move_behind_front(heap, near, 0, &s->near);
 	if (!err && run)

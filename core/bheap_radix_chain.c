@@ -10,10 +10,7 @@
  */
 #include "bheap_radix_pages.h"
 
-/* Notes that a bucket has a long chain. What finds no room is noted when the
- * chain grows again, or spread when its turn comes.
- */
-static void add_hint(struct bheap_radix_state *s, u32 level, u64 deadline)
+void radix_add_hint(struct bheap_radix_state *s, u32 level, u64 deadline)
 {
 	u32 i;
 
@@ -27,13 +24,6 @@ static void add_hint(struct bheap_radix_state *s, u32 level, u64 deadline)
 	s->hint[i].deadline = deadline;
 	s->hint[i].level = level;
 	s->hints++;
-}
-
-static inline void note_if_long(struct bheap *heap,
-				const struct radix_bucket *bucket, u32 level)
-{
-	if (unlikely(radix_is_long(bucket)) && level)
-		add_hint(&heap->radix, level, bucket->least);
 }
 
 /* Adds a page to a chain's end. Returns its nodes. */
@@ -63,7 +53,7 @@ static struct bheap_node *grow(struct bheap *heap, struct radix_bucket *bucket,
 		bucket->is_mixed = false;
 	}
 	bucket->tail = page;
-	note_if_long(heap, bucket, level);
+	radix_note_if_long(heap, bucket, level);
 	return nodes;
 }
 
@@ -82,7 +72,7 @@ int radix_append(struct bheap *heap, struct radix_bucket *bucket, u32 level,
 	was_mixed = bucket->is_mixed;
 	radix_put(bucket, nodes, node);
 	if (unlikely(bucket->is_mixed != was_mixed))
-		note_if_long(heap, bucket, level);
+		radix_note_if_long(heap, bucket, level);
 	return 0;
 }
 
@@ -240,7 +230,7 @@ static int link_page(struct bheap *heap, struct radix_bucket *bucket, u32 level,
 		err = link_before(heap, bucket, page, record, spreading);
 	}
 	if (likely(!err))
-		note_if_long(heap, bucket, level);
+		radix_note_if_long(heap, bucket, level);
 	return err;
 }
 
@@ -433,14 +423,6 @@ static struct radix_bucket *find_long(struct bheap *heap, u64 deadline,
 	return NULL;
 }
 
-/* Returns whether the heap may have @nr tables more: they are few beside its
- * nodes, also where a client chooses deadlines to make many.
- */
-static bool may_divide(const struct bheap *heap, u32 nr)
-{
-	return heap->radix.tables + nr <= radix_tables_max(heap->nr);
-}
-
 int radix_spill(struct bheap *heap)
 {
 	struct bheap_radix_state *s = &heap->radix;
@@ -459,8 +441,9 @@ int radix_spill(struct bheap *heap)
 		/* At once as far down as all deadlines are the same. */
 		to = radix_level_of(bucket->least ^ bucket->last);
 		nr = level - to;
-		if (!may_divide(heap, nr))
+		if (s->tables + nr > radix_tables_few(heap->nr))
 			goto done;
+		radix_note_most(heap);
 		err = radix_prepare_tables(heap, nr);
 		if (unlikely(err))
 			return err;

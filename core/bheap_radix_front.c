@@ -53,6 +53,7 @@ void radix_release(struct bheap *heap)
 	memset(s->used, 0, sizeof(s->used));
 	s->used_levels = 0;
 	s->tables = 0;
+	s->most = 0;
 	s->pages_end = 0;
 	s->free = 0;
 	s->free_nr = 0;
@@ -61,11 +62,12 @@ void radix_release(struct bheap *heap)
 	radix_set_pages(heap);
 }
 
-int radix_retreat(struct bheap *heap, u64 front)
+int radix_retreat(struct bheap *heap, u64 front, u64 last)
 {
 	struct bheap_radix_state *s = &heap->radix;
 	u32 top, level, first = LEVELS, at = radix_level_at(front);
 	struct radix_bucket *above;
+	u64 left = s->front;
 	int err;
 
 	if (!s->tables) {
@@ -74,6 +76,10 @@ int radix_retreat(struct bheap *heap, u64 front)
 		s->far_from = ~0ULL;
 		return 0;
 	}
+	/* Room for those that this makes, and for the finger's later on. */
+	radix_note_most(heap);
+	if (unlikely(s->tables + 2 * LEVELS > radix_tables_max(s->most)))
+		return -ENOSPC;
 	top = radix_level_of(s->front ^ front);
 	/* Bring in all tables that change. */
 	for (level = s->level; level < top; level++) {
@@ -105,9 +111,18 @@ int radix_retreat(struct bheap *heap, u64 front)
 		s->used_levels &= ~(1ULL << level);
 		radix_mark(s, level + 1, digit);
 	}
-	if (top > s->level)
-		s->level = at < top ? at : top;
+	if (top > s->level) {
+		/* What comes to the far part now is not divided further than into one
+		 * table: else each such page would leave tables of few nodes.
+		 */
+		level = radix_level_of(front ^ last);
+		if (level < at)
+			level = at;
+		s->level = level < top ? level : top;
+	}
 	s->front = front;
+	if (first < top && s->tables > radix_tables_few(heap->nr))
+		return radix_fold_way(heap, top, left);
 	return 0;
 }
 

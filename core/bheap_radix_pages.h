@@ -126,10 +126,32 @@ static inline u32 radix_fill(const struct radix_bucket *bucket)
 	return (bucket->pos - 1) % NODES + 1;
 }
 
-/* Returns the most tables that a heap of @nodes nodes may come to have. */
-static inline u32 radix_tables_max(u64 nodes)
+/* Returns how many tables are few beside @nodes nodes: above that, no chain is divided
+ * but for its turn, and tables that have little are folded.
+ */
+static inline u32 radix_tables_few(u64 nodes)
 {
 	return 2 * LEVELS + nodes / (4 * NODES);
+}
+
+/* Nodes that are copied to fold tables, at most, when the front moves back. */
+#define RADIX_FOLD_MOST	(8 * NODES)
+
+/* Returns the most tables that a heap of @nodes nodes may come to have: few, those on a
+ * way that is folded only next time, those of ways for which too many nodes would be
+ * copied, and those of the finger now and after the next move of the front.
+ */
+static inline u32 radix_tables_max(u64 nodes)
+{
+	return radix_tables_few(nodes) + 4 * LEVELS +
+	       nodes * LEVELS / RADIX_FOLD_MOST;
+}
+
+/* Notes how many nodes the heap has, when it may get more tables. */
+static inline void radix_note_most(struct bheap *heap)
+{
+	if (heap->radix.most < heap->nr)
+		heap->radix.most = heap->nr;
 }
 
 static inline bool radix_is_empty(const struct radix_bucket *bucket)
@@ -336,6 +358,19 @@ static inline int radix_far_push(struct bheap *heap,
 	return radix_push_anywhere(heap, node);
 }
 
+/* Notes that a bucket has a long chain. What finds no room is noted when the chain
+ * grows again, or spread when its turn comes.
+ */
+void radix_add_hint(struct bheap_radix_state *s, u32 level, u64 deadline);
+
+static inline void radix_note_if_long(struct bheap *heap,
+				      const struct radix_bucket *bucket,
+				      u32 level)
+{
+	if (unlikely(radix_is_long(bucket)) && level)
+		radix_add_hint(&heap->radix, level, bucket->least);
+}
+
 /* Takes the chain off a bucket, for radix_spread(). */
 int radix_detach(struct bheap *heap, struct radix_bucket *bucket, u32 level,
 		 enum bheap_radix_spread which);
@@ -348,8 +383,11 @@ int radix_spill(struct bheap *heap);
 
 /* bheap_radix_front.c */
 
-/* Moves the front back to @front, or sets it, if there is no far part. */
-int radix_retreat(struct bheap *heap, u64 front);
+/* Moves the front back to @front, or sets it, if there is no far part. Of the nodes
+ * that are near, none is later than @last. Returns -ENOSPC if deadlines were chosen
+ * to make too many tables.
+ */
+int radix_retreat(struct bheap *heap, u64 front, u64 last);
 
 /* Returns a bound: no far node is earlier. Brings no page in. */
 u64 radix_far_bound(const struct bheap *heap);
@@ -360,6 +398,18 @@ int radix_advance(struct bheap *heap, bheap_review_t *review,
 
 /* Drops the far part, which is empty. */
 void radix_release(struct bheap *heap);
+
+/* bheap_radix_fold.c */
+
+/* Folds the table below the bucket @above of @level, if it has few nodes and no tables
+ * below it.
+ */
+int radix_fold_table(struct bheap *heap, struct radix_bucket *above, u32 level);
+
+/* Folds tables below the finger's bucket of @level that @deadline is in: those on
+ * the way to @deadline.
+ */
+int radix_fold_way(struct bheap *heap, u32 level, u64 deadline);
 
 /* bheap_radix_open.c */
 

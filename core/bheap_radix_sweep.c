@@ -291,48 +291,28 @@ static int sweep_page(struct bheap *heap, const struct hand *hand,
 	return 0;
 }
 
-/* Moves what is left of a table to the bucket above, if that is little. */
+/* Folds the hand's table, if it has few nodes. */
 static int collapse(struct bheap *heap, const struct hand *hand)
 {
 	struct bheap_radix_state *s = &heap->radix;
-	u32 level = hand->level, nr = 0, i;
-	struct radix_bucket *table = hand->bucket - radix_digit(s->hand, level);
-	struct bheap_node *nodes;
+	u32 level, digit;
+	struct radix_bucket *bucket;
 	int err;
 
+	/* What is being spread may come to it. */
 	if (s->spread[BHEAP_RADIX_BACKGROUND].head)
 		return 0;
-	for (i = 0; i < FAN; i++) {
-		if (table[i].sub)
-			return 0;
-		nr += table[i].pos;
-	}
-	if (nr > NODES / 2)
-		return 0;
-	err = radix_prepare_put(heap);
-	for (i = 0; !err && i < FAN; i++) {
-		if (!table[i].pos)
-			continue;
-		nodes = radix_nodes(heap, table[i].head);
-		if (unlikely(!nodes || !radix_page(heap, table[i].head)))
-			return heap->pages->error;
-		while (!err && table[i].pos) {
-			err = radix_append(heap, hand->above, level + 1,
-					   nodes + table[i].pos - 1);
-			table[i].pos -= !err;
-		}
-		if (!err)
-			radix_page_put(heap, table[i].head);
-	}
-	if (!err)
-		err = radix_table_free(heap, &hand->above->sub);
+	err = radix_fold_table(heap, hand->above, hand->level + 1);
 	if (unlikely(err))
 		return err;
 	/* In the finger, that may have left the bucket above empty. */
 	level = radix_level(s, s->hand);
-	i = radix_digit(s->hand, level);
-	if (radix_is_empty(radix_table(heap, s->table[level]) + i))
-		radix_unmark(s, level, i);
+	digit = radix_digit(s->hand, level);
+	bucket = radix_table(heap, s->table[level]);
+	if (unlikely(!bucket))
+		return heap->pages->error;
+	if (radix_is_empty(bucket + digit))
+		radix_unmark(s, level, digit);
 	return 0;
 }
 

@@ -465,7 +465,7 @@ static void all_scales_at_once(void **state)
 	u32 i;
 
 	(void)state;
-	for (i = 0; i < RUNS; i++)
+	for (i = 0; i < test_rounds; i++)
 		run(test_seed + i, 0, &counts);
 	/* The test's own test. In large pages all nodes are near. */
 	assert_true(counts.swept && (NODES > 256 || (counts.moved && counts.dropped)));
@@ -478,7 +478,7 @@ static void all_scales_with_faults(void **state)
 	u32 i;
 
 	(void)state;
-	for (i = 0; i < RUNS; i++)
+	for (i = 0; i < test_rounds; i++)
 		run(~test_seed + i, 1 + i % 4, &counts);
 	assert_true(counts.failed && counts.swept);
 }
@@ -490,6 +490,6 @@ int main(int argc, char **argv)
 		test_with_layout(all_scales_with_faults, radix),
 	};
 
-	test_arguments(argc, argv, 0);
+	test_arguments(argc, argv, RUNS);
 	return test_end(cmocka_run_group_tests(tests, NULL, NULL));
 }

@@ -1,0 +1,199 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Timers that are overdue when they are armed, each lot of them earlier than the one
+ * before: an import in descending order, or a client that wants to harm. All that the
+ * heap's pages are for get in, whatever their distances, and come out in order.
+ */
+#include <stdlib.h>
+
+#include "support.h"
+#include "bheap_radix_pages.h"
+
+#define MOST	(NODES < 64 ? 4000U : 16000U)
+
+/**
+ * struct lots - how they come
+ * @eighths: nodes of a lot, in eighths of a page
+ * @within: its deadlines are that near to each other, in bits of nanoseconds
+ * @apart: lots are that far from each other; no less than @within
+ * @popped: eighths of a lot that are popped before the next one
+ * @at_all_scales: from a nanosecond to @within, instead of evenly
+ */
+struct lots {
+	u32 eighths;
+	u32 within;
+	u32 apart;
+	u32 popped;
+	bool at_all_scales;
+};
+
+/**
+ * struct overdue - a heap and the deadlines in it
+ * @deadline: those of earlier lots, then those of the last lot, in order
+ * @nr: how many
+ * @pushed: nodes until now
+ * @faults_in: pages fail in one of that many pushes; 0 = none does
+ */
+struct overdue {
+	struct bheap heap;
+	struct test_faults faults;
+	struct test_pages run;
+	u64 deadline[MOST];
+	u32 nr;
+	u32 pushed;
+	u32 faults_in;
+	u64 random;
+};
+
+static int compare_deadlines(const void *a, const void *b)
+{
+	const u64 *x = a, *y = b;
+
+	return *x < *y ? -1 : *x > *y;
+}
+
+static void push(struct overdue *o, u64 deadline)
+{
+	const struct bheap_node node = { .deadline = deadline, .slot = o->pushed++ };
+	u32 k = 0;
+	int err;
+
+	/* Each page that it asks for fails in turn. */
+	if (o->faults_in && test_one_in(&o->random, o->faults_in))
+		k = 1;
+	do {
+		if (k) {
+			test_pages_evict_all(&o->run);
+			o->faults.fail_in = k++;
+		}
+		err = bheap_push(&o->heap, &node);
+		o->faults.fail_in = 0;
+		if (err)
+			assert_int_equal(test_layout->validate(&o->heap, NULL, NULL), 0);
+	} while (k && err == -EIO);
+	assert_int_equal(err, 0);
+	o->deadline[o->nr++] = deadline;
+}
+
+static void push_lot(struct overdue *o, const struct lots *lots, u64 base)
+{
+	u32 i, size = NODES * lots->eighths / 8, begin = o->nr, scale;
+
+	for (i = 0; i < size && o->nr < MOST; i++) {
+		scale = lots->at_all_scales ?
+			1 + test_below(&o->random, lots->within) : lots->within;
+		push(o, base + (test_random(&o->random) >> (64 - scale)));
+	}
+	qsort(o->deadline + begin, o->nr - begin, sizeof(*o->deadline),
+	      compare_deadlines);
+}
+
+static void pop(struct overdue *o, u64 deadline)
+{
+	int ret;
+
+	do {
+		ret = bheap_find_first(&o->heap, NULL, NULL, NULL);
+		assert_true(ret >= 0);
+	} while (!ret);
+	assert_true(o->heap.first.deadline == deadline);
+	assert_int_equal(bheap_pop(&o->heap), 0);
+}
+
+/* Pops the first @nr of the deadlines from @from on. */
+static void pop_some(struct overdue *o, u32 from, u32 nr)
+{
+	u32 i;
+
+	for (i = 0; i < nr; i++)
+		pop(o, o->deadline[from + i]);
+	o->nr -= nr;
+	memmove(o->deadline + from, o->deadline + from + nr,
+		(o->nr - from) * sizeof(*o->deadline));
+}
+
+/* Few tables, if the layout has any: so are the pages of chains. */
+static void check_tables(const struct overdue *o)
+{
+	if (test_layout == &bheap_radix)
+		assert_true(o->heap.radix.tables <=
+			    radix_tables_max(o->nr));
+}
+
+static void run(const struct lots *lots, u32 faults_in)
+{
+	struct overdue *o = calloc(1, sizeof(*o));
+	u64 base = 1ULL << 61, least = 1ULL << 50;
+	u32 from, popped;
+
+	assert_non_null(o);
+	o->random = test_seed;
+	o->faults_in = faults_in;
+	o->faults.error = -EIO;
+	test_pages_init(&o->run, bheap_pages_max(test_layout, MOST), &o->faults,
+			test_seed);
+	bheap_init(&o->heap, test_layout, &o->run.pages);
+	o->heap.now = 1ULL << 62;
+	while (o->nr < MOST && o->pushed < 4 * MOST) {
+		from = o->nr;
+		push_lot(o, lots, base);
+		check_tables(o);
+		popped = (o->nr - from) * lots->popped / 8;
+		pop_some(o, from, popped);
+		base -= 1ULL << lots->apart | test_random(&o->random) >> (66 - lots->apart);
+		/* From the beginning. */
+		if (base < least)
+			break;
+	}
+	assert_int_equal(test_layout->validate(&o->heap, NULL, NULL), 0);
+	qsort(o->deadline, o->nr, sizeof(*o->deadline), compare_deadlines);
+	pop_some(o, 0, o->nr);
+	assert_int_equal(o->heap.pages->nr, 0);
+	test_pages_free(&o->run);
+	free(o);
+}
+
+static void run_all(u32 faults_in)
+{
+	static const u32 eighths[] = { 4, 8, 10, 32 }, within[] = { 1, 10, 20, 36 },
+			 apart[] = { 20, 36, 42 };
+	struct lots lots;
+	u32 i, k;
+
+	for (i = 0; i < 4 * 4 * 3; i++)
+		for (k = 0; k < 4; k++) {
+			lots = (struct lots) {
+				.eighths = eighths[i % 4],
+				.within = within[i / 4 % 4],
+				.apart = apart[i / 16],
+				.popped = k % 2 ? 6 : 0,
+				.at_all_scales = k / 2,
+			};
+			if (lots.within <= lots.apart)
+				run(&lots, faults_in);
+		}
+}
+
+static void each_lot_is_earlier(void **state)
+{
+	(void)state;
+	run_all(0);
+}
+
+static void each_lot_is_earlier_with_faults(void **state)
+{
+	(void)state;
+	if (test_layout == &bheap_radix && NODES < 64)
+		run_all(NODES < 8 ? 1000 : 200);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		test_with_layouts(each_lot_is_earlier),
+		test_with_layout(each_lot_is_earlier_with_faults, radix),
+	};
+
+	test_arguments(argc, argv, 0);
+	return test_end(cmocka_run_group_tests(tests, NULL, NULL));
+}
