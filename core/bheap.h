@@ -89,6 +89,8 @@ enum bheap_radix_spread {
  * @level: of the bucket that the front is in, undivided
  * @tables: tables; 0 = no far part
  * @most: most nodes when there came to be more tables
+ * @fold_level: level of a bucket whose tables are to be folded; 0 = none
+ * @fold: a deadline of that bucket, where the way of its tables leads to
  * @pages_end: page after the last of chains; 0 = none
  * @free: first free page, 0 = none
  * @free_nr: free pages
@@ -116,6 +118,8 @@ struct bheap_radix_state {
 	u32 level;
 	u32 tables;
 	u32 most;
+	u32 fold_level;
+	u64 fold;
 	u32 pages_end;
 	u32 free;
 	u32 free_nr;

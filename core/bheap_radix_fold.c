@@ -120,7 +120,7 @@ int radix_fold_table(struct bheap *heap, struct radix_bucket *above, u32 level)
  * @level: the bucket's level
  * @deadline: where the way leads to
  * @above: the bucket
- * @most: chains are moved for which at most so many nodes are copied
+ * @most: nodes that may be copied for a chain; others stay
  * @left: nodes that may still be copied
  */
 struct fold {
@@ -204,37 +204,54 @@ static int drop_lowest(struct bheap *heap, const struct fold *fold)
 	return radix_table_free(heap, ref);
 }
 
-int radix_fold_way(struct bheap *heap, u32 level, u64 deadline)
+/* Folds the tables on a way. */
+static int fold_way(struct bheap *heap, struct fold *fold)
 {
 	struct bheap_radix_state *s = &heap->radix;
-	struct fold fold = {
-		.level = level,
-		.deadline = deadline,
-		.most = NODES / 16,
-		.left = RADIX_FOLD_MOST,
-	};
-	u32 digit = radix_digit(deadline, level);
+	u32 digit = radix_digit(fold->deadline, fold->level);
 	int err = radix_prepare_put(heap);
 
 	if (unlikely(err))
 		return err;
-	fold.above = radix_table(heap, s->table[level]);
-	if (unlikely(!fold.above))
+	fold->above = radix_table(heap, s->table[fold->level]);
+	if (unlikely(!fold->above))
 		return heap->pages->error;
-	fold.above += digit;
+	fold->above += digit;
 	/* First those that are worth the most: each has a page. */
-	err = fold_chains(heap, &fold);
-	fold.most = NODES / 2;
+	err = fold_chains(heap, fold);
+	fold->most = NODES / 2;
 	if (!err)
-		err = fold_chains(heap, &fold);
+		err = fold_chains(heap, fold);
 	while (!err) {
 		/* A table that is given back may have moved another. */
-		fold.above = radix_table(heap, s->table[level]) + digit;
-		err = drop_lowest(heap, &fold);
+		fold->above = radix_table(heap, s->table[fold->level]) + digit;
+		err = drop_lowest(heap, fold);
 	}
 	if (unlikely(err < 0))
 		return err;
-	if (radix_is_empty(fold.above))
-		radix_unmark(s, level, digit);
+	if (radix_is_empty(fold->above))
+		radix_unmark(s, fold->level, digit);
+	return 0;
+}
+
+int radix_fold(struct bheap *heap)
+{
+	struct bheap_radix_state *s = &heap->radix;
+	struct fold fold = {
+		.level = s->fold_level,
+		.deadline = s->fold,
+		.most = NODES / 16,
+		.left = RADIX_FOLD_MOST,
+	};
+	int err;
+
+	/* Since a page was missing, the front may have entered the bucket. */
+	if (s->fold >= s->front && s->used[fold.level] &&
+	    radix_level(s, s->fold) == fold.level) {
+		err = fold_way(heap, &fold);
+		if (unlikely(err))
+			return err;
+	}
+	s->fold_level = 0;
 	return 0;
 }

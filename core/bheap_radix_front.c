@@ -54,6 +54,7 @@ void radix_release(struct bheap *heap)
 	s->used_levels = 0;
 	s->tables = 0;
 	s->most = 0;
+	s->fold_level = 0;
 	s->pages_end = 0;
 	s->free = 0;
 	s->free_nr = 0;
@@ -75,6 +76,12 @@ int radix_retreat(struct bheap *heap, u64 front, u64 last)
 		s->level = at;
 		s->far_from = ~0ULL;
 		return 0;
+	}
+	/* A missing page may have kept it from that. */
+	if (unlikely(s->fold_level)) {
+		err = radix_fold(heap);
+		if (unlikely(err))
+			return err;
 	}
 	/* Room for those that this makes, and for the finger's later on. */
 	radix_note_most(heap);
@@ -112,8 +119,8 @@ int radix_retreat(struct bheap *heap, u64 front, u64 last)
 		radix_mark(s, level + 1, digit);
 	}
 	if (top > s->level) {
-		/* What comes to the far part now is not divided further than into one
-		 * table: else each such page would leave tables of few nodes.
+		/* The nodes that become far now are divided into one table. If they were
+		 * divided further, each such page would leave tables of few nodes.
 		 */
 		level = radix_level_of(front ^ last);
 		if (level < at)
@@ -121,9 +128,11 @@ int radix_retreat(struct bheap *heap, u64 front, u64 last)
 		s->level = level < top ? level : top;
 	}
 	s->front = front;
-	if (first < top && s->tables > radix_tables_few(heap->nr))
-		return radix_fold_way(heap, top, left);
-	return 0;
+	if (likely(first >= top || s->tables <= radix_tables_few(heap->nr)))
+		return 0;
+	s->fold_level = top;
+	s->fold = left;
+	return radix_fold(heap);
 }
 
 /* Lets the front enter a bucket: its table becomes the finger's, and its own

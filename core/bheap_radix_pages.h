@@ -406,10 +406,8 @@ void radix_release(struct bheap *heap);
  */
 int radix_fold_table(struct bheap *heap, struct radix_bucket *above, u32 level);
 
-/* Folds tables below the finger's bucket of @level that @deadline is in: those on
- * the way to @deadline.
- */
-int radix_fold_way(struct bheap *heap, u32 level, u64 deadline);
+/* Folds the tables that the front has left, as fold_level and fold have it. */
+int radix_fold(struct bheap *heap);
 
 /* bheap_radix_open.c */
 

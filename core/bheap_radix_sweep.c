@@ -299,7 +299,7 @@ static int collapse(struct bheap *heap, const struct hand *hand)
 	struct radix_bucket *bucket;
 	int err;
 
-	/* What is being spread may come to it. */
+	/* Nodes that are being spread may come to it. */
 	if (s->spread[BHEAP_RADIX_BACKGROUND].head)
 		return 0;
 	err = radix_fold_table(heap, hand->above, hand->level + 1);
