@@ -11,7 +11,8 @@
 #include "bheap_radix_pages.h"
 
 /* Copies the nodes of a chain's last page to the bucket @to of @level, and puts the page
- * back. Nodes that it could not copy stay.
+ * back. Nodes that it could not copy stay. The page before is then the last, with its
+ * record in memory.
  */
 static int move_tail(struct bheap *heap, struct radix_bucket *bucket,
 		     struct radix_bucket *to, u32 level)
@@ -37,24 +38,19 @@ static int move_tail(struct bheap *heap, struct radix_bucket *bucket,
 	if (before) {
 		bucket->tail = record->prev;
 		bucket->pos -= NODES - before->nr;
-		before->next = 0;
 	}
 	radix_page_put(heap, page);
 	return 0;
 }
 
-/* Links a chain in front of that of the bucket @to. Its last page is at least half
- * full.
+/* Links a chain, whose last page is at least half full, in front of that of the bucket
+ * @to. @tail and @head are the records of the pages that meet.
  */
-static int link_chain(struct bheap *heap, struct radix_bucket *bucket,
-		      struct radix_bucket *to)
+static void link_chain(struct radix_bucket *bucket, struct radix_page *tail,
+		       struct radix_bucket *to, struct radix_page *head)
 {
-	struct radix_page *head = radix_page(heap, to->head);
-	struct radix_page *tail = radix_page(heap, bucket->tail);
 	u32 fill = radix_fill(bucket);
 
-	if (unlikely(!head || !tail))
-		return heap->pages->error;
 	tail->nr = fill;
 	tail->next = to->head;
 	head->prev = bucket->tail;
@@ -65,29 +61,34 @@ static int link_chain(struct bheap *heap, struct radix_bucket *bucket,
 		to->least = bucket->least;
 	if (bucket->last > to->last)
 		to->last = bucket->last;
-	return 0;
 }
 
 /* Moves a chain to the bucket @to of @level. */
 static int move_chain(struct bheap *heap, struct radix_bucket *bucket,
 		      struct radix_bucket *to, u32 level)
 {
-	int err = 0;
+	struct radix_page *head, *tail;
+	u32 sub = to->sub;
+	int err;
 
-	if (to->pos && radix_fill(bucket) < NODES / 2)
-		err = move_tail(heap, bucket, to, level);
-	if (!err && bucket->pos && to->pos) {
-		err = link_chain(heap, bucket, to);
-	} else if (!err && bucket->pos) {
-		to->least = bucket->least;
-		to->last = bucket->last;
-		to->head = bucket->head;
-		to->is_mixed = bucket->is_mixed;
-		to->tail = bucket->tail;
-		to->pos = bucket->pos;
+	if (!to->pos) {
+		*to = *bucket;
+		to->sub = sub;
+		bucket->pos = 0;
+		return 0;
 	}
-	if (unlikely(err))
-		return err;
+	head = radix_page(heap, to->head);
+	tail = radix_page(heap, bucket->tail);
+	if (unlikely(!head || !tail))
+		return heap->pages->error;
+	if (radix_fill(bucket) < NODES / 2) {
+		err = move_tail(heap, bucket, to, level);
+		if (unlikely(err))
+			return err;
+		tail = radix_page(heap, bucket->tail);
+	}
+	if (bucket->pos)
+		link_chain(bucket, tail, to, head);
 	bucket->pos = 0;
 	radix_note_if_long(heap, to, level);
 	return 0;

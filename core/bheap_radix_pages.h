@@ -59,8 +59,8 @@ struct radix_page {
 
 /**
  * struct radix_bucket - the nodes of a range of deadlines
- * @least: no node of the chain is earlier; in an empty bucket a deadline in its
- *	range
+ * @least: no node of the chain is earlier; in an empty bucket a deadline in the
+ *	range of its table
  * @last: no node of the chain is later; undefined in an empty bucket
  * @head: first page of the chain
  * @is_mixed: the chain may be in no order
@@ -135,7 +135,7 @@ static inline u32 radix_tables_few(u64 nodes)
 }
 
 /* Nodes that are copied to fold tables, at most, when the front moves back. */
-#define RADIX_FOLD_MOST	(8 * NODES)
+#define RADIX_FOLD_MOST	(32 * NODES)
 
 /* Returns the most tables that a heap of @nodes nodes may come to have: few, those on a
  * way that is folded only next time, those of ways for which too many nodes would be

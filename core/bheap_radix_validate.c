@@ -99,6 +99,9 @@ static int walk_bucket(struct walk *walk, const struct radix_bucket *bucket,
 {
 	u64 front = walk->heap->radix.front, last = radix_last(start, level);
 
+	/* The table is found by it. */
+	if (radix_floor(bucket->least, level + 1) != radix_floor(start, level + 1))
+		return -EIO;
 	if (!bucket->pos)
 		return 0;
 	if (bucket->least < start || bucket->least < front ||
@@ -175,9 +178,8 @@ static int walk_finger(struct walk *walk)
 			if (radix_is_empty(bucket) !=
 			    !(s->used[level] >> digit & 1))
 				return -EIO;
-			if (radix_is_empty(bucket))
-				continue;
-			if (radix_last(start, level) < s->front)
+			if (!radix_is_empty(bucket) &&
+			    radix_last(start, level) < s->front)
 				return -EIO;
 			err = walk_bucket(walk, bucket, level, start);
 			if (!err)

@@ -114,10 +114,10 @@ static uint32_t tables_of(uint32_t nr_pages)
 }
 
 /* The directory of every empty run: a queue that never had a timer costs almost
- * nothing. Only read, and only as far as nr_max reaches.
+ * nothing. Only read, and only as far as nr_max reaches: of radix pages, to a page for
+ * seven timers.
  */
-static void **no_tables[(TIMERS_MAX + TIMERS_MAX / 4) / SLOTS_PER_PAGE /
-			CORE_DIR_SIZE + 64];
+static void **no_tables[TIMERS_MAX / 6 / CORE_DIR_SIZE];
 
 /* Provides a page (core_page_in_t). The directory, its tables and the pages are
  * allocated on first use.

@@ -19,7 +19,7 @@
 #include "bench/paper/watch.h"
 
 #define RECORDS		10000U
-#define PAGES_MAX	2048U
+#define PAGES_MAX	4096U
 #define PAGES_FEW	64U	/* up to here each number is simulated plainly */
 #define SPREAD		16U	/* numbers above that, up to all pages */
 

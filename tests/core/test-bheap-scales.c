@@ -59,6 +59,8 @@ struct counts {
  * @base: where clusters are
  * @crowd: all but one of this number of pushes go to the first cluster
  * @is_faulty: pages are missing in this call
+ * @turn: the page that failed in the call before; 0 = none did
+ * @failed: pages that have failed until now
  * @counts: for the test's own test
  */
 struct model {
@@ -74,6 +76,8 @@ struct model {
 	u32 crowd;
 	u64 random;
 	bool is_faulty;
+	u32 turn;
+	u64 failed;
 	struct counts *counts;
 };
 
@@ -197,24 +201,34 @@ static void ahead(void *context, const struct bheap_node *node,
 	assert_true(model->entry[node->slot].is_in);
 }
 
-/* Lets a page fail in some of the calls. */
+/* Lets a page fail in some of the calls. After that, often the next page fails in the
+ * next call, and so on until one succeeds: steps of a kind follow each other.
+ */
 static void begin_call(struct model *model, u32 faults)
 {
 	u32 most;
 
 	test_pages_trim(&model->run);
-	model->is_faulty = faults && test_one_in(&model->random, faults);
+	model->is_faulty = model->turn ||
+			   (faults && test_one_in(&model->random, faults));
 	if (!model->is_faulty)
 		return;
 	test_pages_evict_all(&model->run);
+	model->faults.error = -EIO;
+	model->faults.for_good = test_one_in(&model->random, 2);
+	if (model->turn || test_one_in(&model->random, 2)) {
+		model->faults.fail_in = ++model->turn;
+		return;
+	}
 	most = test_one_in(&model->random, 8) ? 512 : 16;
 	model->faults.fail_in = 1 + test_below(&model->random, most);
-	model->faults.for_good = test_one_in(&model->random, 2);
-	model->faults.error = -EIO;
 }
 
 static int end_call(struct model *model, int ret)
 {
+	if (model->faults.failed == model->failed)
+		model->turn = 0;
+	model->failed = model->faults.failed;
 	model->faults.fail_in = 0;
 	assert_true(ret >= 0 || (model->is_faulty && ret == -EIO));
 	model->counts->failed += ret < 0;
@@ -304,6 +318,11 @@ static void find_first(struct model *model, u32 faults)
 			return;
 		assert_true(ret == (ret < 0 ? ret : !model->heap.is_bound));
 		assert_true(model->heap.first.deadline >= bound);
+		/* Others come between the steps. */
+		if (model->nr < MOST - 1 && test_one_in(&model->random, 32)) {
+			push(model, faults);
+			compare(model);
+		}
 		bound = model->heap.first.deadline;
 		steps += ret >= 0;
 		assert_true(steps < 64 * BHEAP_RADIX_LEVELS + MOST);

@@ -73,6 +73,16 @@ def test_they_are_as_the_file_says():
                 assert kind(daemon, "q%d" % i) == wanted, text
 
 
+def test_a_queue_may_have_the_most_timers_in_each_layout():
+    most = 1 << 30
+    with files() as at:
+        for layout in ("sorted", "subtree", "radix"):
+            at.write(layout, "owner = 0\nlayout = %s\nlimit = %d\n" % (layout, most))
+        with Daemon(at.config("timers_per_queue = %d\n" % most)) as daemon:
+            for layout in ("sorted", "subtree", "radix"):
+                assert kind(daemon, layout) == (REALTIME, 0, most), layout
+
+
 def heap_pages(daemon, name):
     with attach(daemon.path, name) as queue:
         queue.batch([arm(HOUR - i * 7919 % 600) for i in range(600)])
