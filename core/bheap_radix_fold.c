@@ -221,8 +221,7 @@ static int fold_way(struct bheap *heap, struct fold *fold)
 	/* First those that are worth the most: each has a page. */
 	err = fold_chains(heap, fold);
 	fold->most = NODES / 2;
-	if (!err)
-		err = fold_chains(heap, fold);
+	err = err ?: fold_chains(heap, fold);
 	while (!err) {
 		/* A table that is given back may have moved another. */
 		fold->above = radix_table(heap, s->table[fold->level]) + digit;
