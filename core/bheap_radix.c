@@ -125,6 +125,7 @@ static int make_room(struct bheap *heap)
 {
 	struct bheap_radix_state *s = &heap->radix;
 	struct bheap_node *near, *scratch, *sorted, *run = NULL;
+	u64 last;
 	int err;
 
 	near = radix_nodes(heap, RADIX_NEAR);
@@ -142,8 +143,10 @@ static int make_room(struct bheap *heap)
 	sorted = runs_sort_page(near, scratch);
 	if (sorted != near)
 		memcpy(near, sorted, CORE_PAGE_SIZE);
-	err = radix_retreat(heap, choose_front(heap, near),
-			    near[NODES - 1].deadline);
+	last = near[NODES - 1].deadline;
+	if (run && run[s->run_nr - 1].deadline > last)
+		last = run[s->run_nr - 1].deadline;
+	err = radix_retreat(heap, choose_front(heap, near), last);
 	if (!err)
 		err = move_behind_front(heap, near, 0, &s->near);
 	if (!err && run)

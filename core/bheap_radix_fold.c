@@ -44,13 +44,16 @@ static int move_tail(struct bheap *heap, struct radix_bucket *bucket,
 }
 
 /* Links a chain, whose last page is at least half full, in front of that of the bucket
- * @to. @tail and @head are the records of the pages that meet.
+ * @to, whose first page has the record @head.
  */
-static void link_chain(struct radix_bucket *bucket, struct radix_page *tail,
-		       struct radix_bucket *to, struct radix_page *head)
+static int link_chain(struct bheap *heap, struct radix_bucket *bucket,
+		      struct radix_bucket *to, struct radix_page *head)
 {
+	struct radix_page *tail = radix_page(heap, bucket->tail);
 	u32 fill = radix_fill(bucket);
 
+	if (unlikely(!tail))
+		return heap->pages->error;
 	tail->nr = fill;
 	tail->next = to->head;
 	head->prev = bucket->tail;
@@ -61,15 +64,17 @@ static void link_chain(struct radix_bucket *bucket, struct radix_page *tail,
 		to->least = bucket->least;
 	if (bucket->last > to->last)
 		to->last = bucket->last;
+	bucket->pos = 0;
+	return 0;
 }
 
 /* Moves a chain to the bucket @to of @level. */
 static int move_chain(struct bheap *heap, struct radix_bucket *bucket,
 		      struct radix_bucket *to, u32 level)
 {
-	struct radix_page *head, *tail;
+	struct radix_page *head;
 	u32 sub = to->sub;
-	int err;
+	int err = 0;
 
 	if (!to->pos) {
 		*to = *bucket;
@@ -77,21 +82,17 @@ static int move_chain(struct bheap *heap, struct radix_bucket *bucket,
 		bucket->pos = 0;
 		return 0;
 	}
+	/* Behind a tail that has moved, the chain can always be linked. */
 	head = radix_page(heap, to->head);
-	tail = radix_page(heap, bucket->tail);
-	if (unlikely(!head || !tail))
+	if (unlikely(!head))
 		return heap->pages->error;
-	if (radix_fill(bucket) < NODES / 2) {
+	if (radix_fill(bucket) < NODES / 2)
 		err = move_tail(heap, bucket, to, level);
-		if (unlikely(err))
-			return err;
-		tail = radix_page(heap, bucket->tail);
-	}
-	if (bucket->pos)
-		link_chain(bucket, tail, to, head);
-	bucket->pos = 0;
-	radix_note_if_long(heap, to, level);
-	return 0;
+	if (!err && bucket->pos)
+		err = link_chain(heap, bucket, to, head);
+	if (likely(!err))
+		radix_note_if_long(heap, to, level);
+	return err;
 }
 
 int radix_fold_table(struct bheap *heap, struct radix_bucket *above, u32 level)

@@ -58,7 +58,7 @@ def check_served(daemon, alone):
     with Stalls() as stalls:
         beside = round_trip(daemon)
         stall = stalls.worst()
-    assert beside < 10 * alone + 0.05 * SLOWER + stall, (alone, beside, stall)
+    assert beside < 10 * alone + 0.02 * SLOWER + stall, (alone, beside, stall)
 
 
 def lingering(seconds):
