@@ -39,7 +39,7 @@ EXPORT int expiry_next(struct expiry *h, struct expiry_record *records,
 		       uint32_t max)
 {
 	uint32_t nr = 0;
-	int ret = 0;
+	int ret;
 
 	if (!max)
 		return -EINVAL;
@@ -49,6 +49,7 @@ EXPORT int expiry_next(struct expiry *h, struct expiry_record *records,
 	 * does not report these.
 	 */
 	do {
+		ret = 0;
 		nr += inbox_take(h, records + nr, max - nr);
 		if (nr < max && !h->error)
 			ret = h->transport->take(h, records + nr, max - nr);
@@ -59,6 +60,7 @@ EXPORT int expiry_next(struct expiry *h, struct expiry_record *records,
 			(void)h->transport->flush(h);
 		}
 	} while (nr < max && !h->error && expiry_pending(h));
+	assert(nr <= max);
 	if (h->acks)
 		acks_complete(h, records, nr);
 	if (nr)

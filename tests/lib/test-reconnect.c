@@ -3,6 +3,7 @@
  * EXPIRY_OPEN_RECONNECT's handling of requests, with a fake server whose
  * connections break at the worst moments.
  */
+#include <errno.h>
 #include <string.h>
 
 #include "support-reconnect.h"
@@ -114,6 +115,46 @@ static void the_last_reply_before_the_end(void **state)
 	reconnect_end(&server, h);
 }
 
+#define POSTED	300
+#define ANSWERED	10
+
+static void answer_ten_and_go(int fd)
+{
+	struct expiry_record records[POSTED];
+
+	greet(fd, 1000);
+	get(fd, records, POSTED);
+	put(fd, records, ANSWERED);
+}
+
+/* Also where all that the broken connection leaves in doubt does not fit. */
+static void no_more_than_there_is_room_for(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { answer_ten_and_go };
+	struct expiry_record records[POSTED];
+	struct fake server;
+	struct expiry *h;
+	int i, nr, max = 1, taken = 0;
+
+	(void)state;
+	h = reconnect_open(&server, scripts, EXPIRY_OPEN_RECONNECT, WAIT_MS);
+	fill_arm(records, POSTED);
+	assert_int_equal(expiry_post(h, records, POSTED), POSTED);
+	assert_int_equal(expiry_flush(h), 0);
+	fake_wait(&server);
+	/* The first leaves others that have arrived. */
+	for (; taken < POSTED; taken += nr, max = 128) {
+		nr = expiry_next(h, records, max);
+		assert_in_range(nr, 1, max);
+		for (i = 0; i < nr; i++) {
+			assert_int_equal(records[i].cookie, taken + i);
+			assert_int_equal(records[i].status,
+					 taken + i < ANSWERED ? 0 : -ECONNRESET);
+		}
+	}
+	reconnect_end(&server, h);
+}
+
 static void relative_and_go(int fd)
 {
 	struct expiry_record record;
@@ -147,6 +188,7 @@ int main(void)
 		cmocka_unit_test(unanswered_are_sent_again),
 		cmocka_unit_test(what_has_arrived_is_pending),
 		cmocka_unit_test(the_last_reply_before_the_end),
+		cmocka_unit_test(no_more_than_there_is_room_for),
 		cmocka_unit_test(relative_the_first_time),
 	};
 
