@@ -157,8 +157,10 @@ void __wrap_durable_drop(struct queue *queue)
 {
 	const struct durable *durable = queue->context->durable;
 	struct ending *ending = ending_of(queue->name);
+	struct peer *peer = only_client(queue);
 
-	only_client(queue)->dropped = past_dropped(queue->name);
+	peer->has_dropped = true;
+	peer->dropped = past_dropped(queue->name);
 	__real_durable_drop(queue);
 	if (ending)
 		*ending = (struct ending) {

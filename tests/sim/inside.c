@@ -384,7 +384,10 @@ static void check_declared(const struct queue *queue)
 	const struct declaration *file = declared_find(queue->name);
 
 	if (!queue->declared) {
-		check(!file || !file->is_good);
+		/* A client made it of another kind, before it had a file. */
+		check(!file || !file->is_good ||
+		      queue->clock_id != file->clock_id ||
+		      queue->mode != file->mode);
 		check(queue->gid == GROUP_NONE);
 		check(queue->access == ACCESS_OWNER_ALL);
 		return;

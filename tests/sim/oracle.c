@@ -214,10 +214,14 @@ static bool note_query(const struct peer *peer, uint64_t id,
 		if (!is_ack_in_doubt(call, peer) || call->asked.id != id)
 			continue;
 		is_there = true;
-		if (answer)
-			call->is_over |= answer->status == -ENOENT ||
-				(!answer->status && answer->deadline_ns >
-				 sim_now(p->options.clock_id));
+		if (!answer)
+			continue;
+		if (answer->status == -ENOENT ||
+		    (!answer->status &&
+		     answer->deadline_ns > sim_now(p->options.clock_id)))
+			call->is_over = true;
+		else if (!answer->status)
+			call->clock_sets = sim.clock_sets + 1;
 	}
 	return is_there;
 }
@@ -389,6 +393,15 @@ void oracle_reset(struct program *p)
 
 /* ------------------------------------------------------------------ the program */
 
+/* Returns whether the timer of an ACK may have been found not to be due. */
+static bool may_be_over(const struct program *p, const struct call *call)
+{
+	/* The library may have looked at the clock after a step. */
+	return call->is_over ||
+	       (call->clock_sets && p->options.clock_id == CLOCK_REALTIME &&
+		call->clock_sets != sim.clock_sets + 1);
+}
+
 static void check_reply(struct program *p, struct call *call,
 			const struct expiry_record *r)
 {
@@ -398,7 +411,7 @@ static void check_reply(struct program *p, struct call *call,
 	call->is_done = true;
 	if (call->is_answered) {
 		/* It may be due meanwhile, or the QUERY's answer may be lost. */
-		if (call->is_over && call->answer.status == -ENOENT &&
+		if (may_be_over(p, call) && call->answer.status == -ENOENT &&
 		    !r->status)
 			call->answer.status = 0;
 		if (!same(&call->answer, r))
@@ -553,8 +566,7 @@ void oracle_took(struct program *p, const struct expiry_record *records, int nr)
  */
 static bool may_be_lost(const struct program *p)
 {
-	return p->peer->may_end || sim.has_failed || sim.forgives ||
-	       sim.declares;
+	return peer_may_end(p->peer) || sim.declares;
 }
 
 void oracle_failed(struct program *p, int error)

@@ -45,7 +45,7 @@ static bool is_allowed(const struct peer *peer,
 		return asked->op == EXPIRY_OP_ARM;
 	case -ENOENT:
 		/* It asked for no queue, or was refused a DROP that is done. */
-		return peer->is_dropped || peer->dropped ||
+		return peer->is_dropped || peer->has_dropped ||
 		       (!peer->hello.name[0] &&
 		       peer->hello.flags == EXPIRY_HELLO_EXISTING);
 	case -EIO:
@@ -357,9 +357,17 @@ void peer_receive(struct peer *peer, const char *data, size_t n)
 	}
 }
 
+bool peer_may_end(const struct peer *peer)
+{
+	return peer->may_end || sim.has_failed || sim.forgives ||
+	       /* Dropped, and freed when its read ends. */
+	       (peer->hello.flags & EXPIRY_HELLO_OBSERVE &&
+		engine_removes(peer->hello.name));
+}
+
 void peer_check_end(const struct peer *peer)
 {
-	if (peer->may_end || sim.has_failed || sim.forgives)
+	if (peer_may_end(peer))
 		return;
 	/* Its rights have changed. */
 	if (sim.declares && peer->uid)

@@ -19,6 +19,7 @@
  * @asked: as the program made it, at @begun_ns of the queue's clock
  * @answer: the last that came over a connection, if @is_answered
  * @is_over: an ACK that may have been carried out: its timer was not due
+ * @clock_sets: steps of CLOCK_REALTIME when its timer was due, plus 1; 0: it was not
  * @sent_on: the connection that last carried it, of @nr_sent
  * @is_posted: not part of a blocking call
  * @is_done: the program has its reply, or gets none
@@ -30,6 +31,7 @@ struct call {
 	uint64_t begun_ns;
 	const struct peer *sent_on;
 	uint32_t nr_sent;
+	uint32_t clock_sets;
 	bool is_posted;
 	bool is_answered;
 	bool is_over;

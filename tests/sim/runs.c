@@ -160,7 +160,7 @@ static void run_block(const struct runs *runs, const uint64_t *seeds,
 	while (next < nr || running) {
 		while (next < nr && running < runs->jobs) {
 			pids[next] = fork_run(seeds[next], NULL,
-					      !runs->nr_shrunk);
+					      !runs->nr_shrunk && !sim.verbose);
 			next++;
 			running++;
 		}

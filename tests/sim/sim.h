@@ -322,7 +322,9 @@ struct topic {
  * @given: credit in requests written as a whole
  * @collected: expirations that the engine gave for it
  * @may_end: the daemon may end it
- * @is_durable: its queue is; @dropped: the number of that change
+ * @is_durable: its queue is
+ * @has_dropped: its DROP of a durable queue is carried out, also if its answer is -EIO;
+ *	@dropped: the number of that change, 0 = of a queue without a past
  * @partial: bytes of a record, @nr_partial of them; @skip: units of a body
  * @body: the first @nr_body units of it, the counters of a queue
  * @program: which uses the library, NULL = none
@@ -341,6 +343,7 @@ struct peer {
 	bool is_refused;
 	bool is_dropped;
 	bool is_durable;
+	bool has_dropped;
 	uint32_t dropped;
 	bool is_gone;
 	bool has_ended;
@@ -397,6 +400,8 @@ struct peer *peer_new(uid_t uid, size_t up_max, size_t down_max);
 void peer_leave(struct peer *peer);
 /* Checks bytes that the client received. */
 void peer_receive(struct peer *peer, const char *data, size_t n);
+/* Whether the daemon may end the client, or has; its rights apart. */
+bool peer_may_end(const struct peer *peer);
 /* Checks that the daemon may have ended the client. */
 void peer_check_end(const struct peer *peer);
 /* Notes that a request was written as a whole. */
