@@ -16,7 +16,7 @@ from expiry import wire                         # noqa: E402
 from expiry import session as states            # noqa: E402
 from expiry.calls import Calls                  # noqa: E402
 from expiry.options import make_options         # noqa: E402
-from expiry.request import Callback             # noqa: E402
+from expiry.request import Callback, Single     # noqa: E402
 from expiry.session import Session              # noqa: E402
 
 SEEDS = 300
@@ -157,6 +157,9 @@ class Run:
                                         False, False),
             lambda: self.calls.plain(wire.CLEAR)))
         request = make()
+        if isinstance(request, tuple):
+            data, id = request
+            request = Single(data, id, self.calls.begun(data))
         self.waiting[number] = request
 
         def answered(got, number=number):

@@ -206,6 +206,17 @@ def test_with_acknowledges_unless_an_exception_leaves_it(daemon):
         queue.drop()
 
 
+def test_query_says_whether_a_delivery_waits(daemon):
+    """Of a periodic timer, which is armed meanwhile."""
+    with expiry.sync.connect("q19", path=daemon.path, keyed=True, ack=True) as queue:
+        queue.arm(1, ttl=0, period=HOUR)
+        with queue.receive(1, 10):
+            assert queue.query(1).redelivered
+        queue.flush()
+        assert not queue.query(1).redelivered
+        queue.drop()
+
+
 def test_async_with_acknowledges(daemon):
     async def main():
         async with expiry.connect("q9", path=daemon.path, keyed=True, ack=True) as queue:

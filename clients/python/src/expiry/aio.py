@@ -14,7 +14,8 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from . import session as states
-from .calls import listed, replies_of, reply_of, reply_or_gone, stat_reply, timer_of
+from .calls import (Asked, is_done, listed, refused, replies_of, reply_of, stat_reply,
+                    timer_of)
 from .due import Batch, Due
 from .errors import NotAttached
 from .handle import CLOSE, READ, RESTORE_BATCH, Handle
@@ -159,30 +160,36 @@ class Queue(Handle):
         @new: refuse if it is armed (EEXIST)
         @later: never bring the deadline forward
         """
-        reply = reply_of(await self._call(self._calls.arm(id, ttl, at, cookie, period, new,
+        reply = reply_of(await self._one(self._calls.arm(id, ttl, at, cookie, period, new,
                                                           later)))
-        return Timer(reply[4], reply[5], cookie, reply[3])
+        if reply[2]:
+            raise refused(reply)
+        return timer_of(reply)
 
     async def refresh(self, id: int, *, ttl: Span | None = None, at: Instant | None = None,
                       later: bool = False) -> int | None:
         """Moves a deadline. Returns the one in force, None if no such timer is armed."""
-        reply = reply_or_gone(await self._call(self._calls.refresh(id, ttl, at, later)))
-        return None if reply is None else reply[5]
+        reply = reply_of(await self._one(self._calls.refresh(id, ttl, at, later)))
+        return reply[5] if is_done(reply) else None
 
     async def cancel(self, id: int) -> bool:
         """Returns False if no such timer is armed: it is over, or on its way."""
-        return reply_or_gone(await self._call(self._calls.one(CANCEL, id))) is not None
+        return is_done(reply_of(await self._one(self._calls.one(CANCEL, id))))
 
     async def ack(self, id: int) -> bool:
         """Returns False if it is not delivered, or was acknowledged before."""
-        return reply_or_gone(await self._call(self._calls.one(ACK, id))) is not None
+        return is_done(reply_of(await self._one(self._calls.one(ACK, id))))
 
     async def query(self, id: int) -> Timer | None:
-        return timer_of(reply_or_gone(await self._call(self._calls.one(QUERY, id))))
+        reply = reply_of(await self._one(self._calls.one(QUERY, id)))
+        return timer_of(reply) if is_done(reply) else None
 
     async def clear(self) -> int:
         """Removes all timers of the queue; returns how many."""
-        return reply_of(await self._call(self._calls.plain(CLEAR)))[6]
+        reply = reply_of(await self._one(self._calls.plain(CLEAR)))
+        if reply[2]:
+            raise refused(reply)
+        return reply[6]
 
     async def arm_many(self, ids: Iterable[int] | None = None, *, count: int | None = None,
                        ttl: Span | None = None, at: Instant | None = None,
@@ -215,14 +222,14 @@ class Queue(Handle):
                  cookie: int = 0) -> None:
         """Arms without waiting; on_refused gets a refusal. Raises BufferError if posts_max
         requests have no answer."""
-        self._post(self._calls.arm(id, ttl, at, cookie, None, False, False))
+        self._post(self._single(self._calls.arm(id, ttl, at, cookie, None, False, False)))
 
     def post_refresh(self, id: int, *, ttl: Span | None = None,
                      at: Instant | None = None, later: bool = False) -> None:
-        self._post(self._calls.refresh(id, ttl, at, later))
+        self._post(self._single(self._calls.refresh(id, ttl, at, later)))
 
     def post_cancel(self, id: int) -> None:
-        self._post(self._calls.one(CANCEL, id))
+        self._post(self._single(self._calls.one(CANCEL, id)))
 
     def post_ack(self, ids: array[int]) -> None:
         """Acknowledges without waiting."""
@@ -264,7 +271,9 @@ class Queue(Handle):
 
     async def drop(self) -> None:
         """Removes this named queue, for all clients."""
-        reply_of(await self._call(self._calls.plain(DROP)))
+        reply = reply_of(await self._one(self._calls.plain(DROP)))
+        if reply[2]:
+            raise refused(reply)
 
     # ------------------------------------------------------------------
     # Expirations
@@ -365,17 +374,16 @@ class Queue(Handle):
     # ------------------------------------------------------------------
     # Input and output
 
-    def _call(self, request: R) -> asyncio.Future[R]:
-        """Returns what is done when the request is. Cancelled, it keeps its place in the
-        row of answers."""
-        future: asyncio.Future[Any] = self._loop.create_future()
-        if not request.count:
-            future.set_result(request)
-            return future
-        request.waiter = future
+    def _single(self, asked: Asked) -> Single:
+        data, id = asked
+        return Single(data, id, self._calls.begun(data) if self._options.reconnect else 0)
+
+    def _one(self, asked: Asked) -> asyncio.Future[Single]:
+        """As _call(), of one request."""
         session = self._session
-        if not session.row and type(request) is Single and self._transport and \
-                session.begin_alone():
+        request = self._single(asked)
+        request.waiter = future = self._loop.create_future()
+        if not session.row and self._transport and session.begin_alone():
             # Before the turn ends: this spares a turn of the loop.
             session.submit_sent(request)
             self._transport.write(request.data)
@@ -384,6 +392,18 @@ class Queue(Handle):
             session.submit(request)
             if not self._flushing:
                 self._kick()
+        return future
+
+    def _call(self, request: R) -> asyncio.Future[R]:
+        """Returns what is done when the request is. Cancelled, it keeps its place in the
+        row of answers."""
+        future: asyncio.Future[Any] = self._loop.create_future()
+        if not request.count:
+            future.set_result(request)
+            return future
+        request.waiter = future
+        self._session.submit(request)
+        self._kick()
         return future
 
     async def _list(self, request: ListRequest) -> ListRequest:

@@ -12,11 +12,17 @@ from .errors import Refused
 from .options import Options
 from .replies import Listed, Replies, Stat, Timer
 from .request import ListRequest, Request, Single
-from .times import Instant, Span, deadline_of, instant_ns, period_ms
-from .wire import (ARM, LATER, NEVER, NEW, QUEUES, RECORD, REFRESH, RELATIVE, SCAN, Record,
-                   column, head, number, records)
+from .times import MOST_SECONDS, Instant, Span, deadline_of, instant_ns, period_ms
+from .wire import (ARM, LATER, NEVER, NEW, QUEUES, RECORD, REDELIVERED, REFRESH, RELATIVE,
+                   SCAN, Record, column, head, number, records)
 
 ROWS_MAX = 2**32 - 1
+
+
+# One request, and the id that is to be in its reply; 0 where the server chooses it.
+Asked = tuple[bytes, int]
+
+pack = RECORD.pack
 
 
 class Calls:
@@ -26,11 +32,15 @@ class Calls:
         self.options = options
 
     def arm(self, id: int | None, ttl: Span | None, at: Instant | None, cookie: int,
-            period: Span | None, new: bool, later: bool) -> Single:
-        # number() is called for what is not plainly right: most calls do without.
-        options = self.options
-        deadline, flags = deadline_of(ttl, at, options.clock)
-        if not options.keyed:
+            period: Span | None, new: bool, later: bool) -> Asked:
+        # deadline_of() and number() are called for what is not plainly right: most calls
+        # do without.
+        if at is None and isinstance(ttl, int) and ttl is not True and ttl is not False \
+                and 0 <= ttl <= MOST_SECONDS:
+            deadline, flags = ttl * 10**9, RELATIVE
+        else:
+            deadline, flags = deadline_of(ttl, at, self.options.clock)
+        if not self.options.keyed:
             if id is not None:
                 raise TypeError("a plain queue chooses the id")
             id = 0
@@ -44,35 +54,35 @@ class Calls:
             flags |= NEW
         if later:
             flags |= LATER
-        request = Single(ARM, RECORD.pack(
-            ARM, flags, 0, period_ms(period) if period else 0, id, deadline, cookie), id)
-        if not options.keyed:
-            request.named = False
-        if options.reconnect:
-            request.begun = self._now(flags)
-        return request
+        return pack(ARM, flags, 0, period_ms(period) if period else 0, id, deadline,
+                    cookie), id
 
     def refresh(self, id: int, ttl: Span | None, at: Instant | None,
-                later: bool) -> Single:
-        deadline, flags = deadline_of(ttl, at, self.options.clock)
+                later: bool) -> Asked:
+        if at is None and isinstance(ttl, int) and ttl is not True and ttl is not False \
+                and 0 <= ttl <= MOST_SECONDS:
+            deadline, flags = ttl * 10**9, RELATIVE
+        else:
+            deadline, flags = deadline_of(ttl, at, self.options.clock)
         if later:
             flags |= LATER
         if id.__class__ is not int or not 0 < id <= NEVER:
             id = number(id, "id", 1)
-        request = Single(REFRESH, RECORD.pack(REFRESH, flags, 0, 0, id, deadline, 0), id)
-        if self.options.reconnect:
-            request.begun = self._now(flags)
-        return request
+        return pack(REFRESH, flags, 0, 0, id, deadline, 0), id
 
-    def one(self, op: int, id: int) -> Single:
+    def one(self, op: int, id: int) -> Asked:
         """CANCEL, ACK or QUERY."""
         if id.__class__ is not int or not 0 < id <= NEVER:
             id = number(id, "id", 1)
-        return Single(op, RECORD.pack(op, 0, 0, 0, id, 0, 0), id)
+        return pack(op, 0, 0, 0, id, 0, 0), id
 
-    def plain(self, op: int) -> Single:
+    def plain(self, op: int) -> Asked:
         """CLEAR or DROP."""
-        return Single(op, RECORD.pack(op, 0, 0, 0, 0, 0, 0))
+        return pack(op, 0, 0, 0, 0, 0, 0), 0
+
+    def begun(self, data: bytes) -> int:
+        """Returns when a call with this request began, if that is needed to send it again."""
+        return self._now(data[1])
 
     def arm_many(self, ids: Iterable[int] | None, count: int | None, ttl: Span | None,
                  at: Instant | None, deadlines: Iterable[int] | None, cookie: int,
@@ -155,28 +165,25 @@ def same_length(values: Sized, count: int, what: str) -> array[int]:
 
 
 def reply_of(request: Single) -> Record:
-    """Returns the reply to a request. Raises the error of a failed one."""
-    if request.error:
-        raise request.error
-    reply = request.reply
-    if reply[2]:
-        if reply[2] == -errno.ECONNRESET:
-            request.sent, request.answered = 1, 0
-            request.fail(errno.ECONNRESET)
-            assert request.error
-            raise request.error
-        raise Refused(-reply[2], reply[0], reply[4])
-    return reply
-
-
-def reply_or_gone(request: Single) -> Record | None:
-    """Returns None instead of -ENOENT."""
+    """Returns the reply to a request, which may be a refusal. Raises why there is none."""
     if not request.error:
-        if not request.reply[2]:
+        if request.reply[2] != -errno.ECONNRESET:
             return request.reply
-        if request.reply[2] == -errno.ENOENT:
-            return None
-    return reply_of(request)
+        request.sent, request.answered = 1, 0
+        request.fail(errno.ECONNRESET)
+    assert request.error
+    raise request.error
+
+
+def refused(reply: Record) -> Refused:
+    return Refused(-reply[2], reply[0], reply[4])
+
+
+def is_done(reply: Record) -> bool:
+    """Returns False if there is no such timer. Raises another refusal."""
+    if reply[2] and reply[2] != -errno.ENOENT:
+        raise refused(reply)
+    return not reply[2]
 
 
 def replies_of(request: Request, allowed: int = 0) -> Replies:
@@ -199,7 +206,7 @@ def stat_reply(request: ListRequest) -> Stat:
     return request.stat
 
 
-def timer_of(reply: Record | None) -> Timer | None:
-    if reply is None:
-        return None
-    return Timer(reply[4], reply[5], reply[6], reply[3])
+def timer_of(reply: Record) -> Timer:
+    # Timer() itself takes twice as long.
+    return tuple.__new__(Timer, (reply[4], reply[5], reply[6], reply[3],
+                                 reply[1] & REDELIVERED != 0))

@@ -28,6 +28,8 @@ EVENTS = frozenset((EXPIRED, CLOCK_SET, MISSED))
 RUN = re.compile(b"\x10+|\x11|\x46")
 NOT_REPLY = re.compile(b"[\x10\x11\x46]")
 
+unpack_from = RECORD.unpack_from
+
 EMBEDDED = 1        # the engine whose queues end with the daemon
 
 # States: no connection; HELLO is sent; STAT too is awaited; restore is running; requests
@@ -240,25 +242,29 @@ class Session:
         if not self.row or self.state != UP or self.rest:
             return False
         request = self.row[0]
-        if type(request) is not Single or not self.take_reply(request, buffer, size):
+        if type(request) is not Single:
             return False
-        self._replied(request)
-        return True
-
-    def take_reply(self, request: Single, buffer: memoryview, size: int) -> bool:
-        """Takes what arrived if it is the reply to this request. Returns whether. Most
-        calls of most programs wait for one such reply."""
-        if size != SIZE:
-            return False
-        reply = RECORD.unpack_from(buffer)
-        if reply[0] != request.op or reply[2] > 0 or \
-                reply[4] != request.id and request.named:
+        reply = self.take_alone(request.data, request.id, buffer, size)
+        if not reply:
             return False
         request.reply = reply
         request.answered = 1
+        self._replied(request)
+        return True
+
+    def take_alone(self, data: Buffer, id: int, buffer: memoryview,
+                   size: int) -> Record | None:
+        """Returns what arrived if it is the reply to one request, else None. Most calls of
+        most programs wait for one such reply. @id: see Asked"""
+        if size != SIZE:
+            return None
+        reply = unpack_from(buffer)
+        if reply[0] != data[0] or reply[2] > 0 or \
+                reply[4] != id and (id or reply[0] != ARM):
+            return None
         if self.options.reconnect:
             self._note(reply)
-        return True
+        return reply
 
     def _note(self, reply: Record) -> None:
         """Notes a reply for the next connection."""

@@ -15,7 +15,8 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from . import session as states
-from .calls import listed, replies_of, reply_of, reply_or_gone, stat_reply, timer_of
+from .calls import (Asked, is_done, listed, refused, replies_of, reply_of, stat_reply,
+                    timer_of)
 from .due import Batch, Due
 from .errors import NotAttached
 from .handle import CLOSE, READ, RESTORE_BATCH, Handle
@@ -24,7 +25,7 @@ from .replies import GONE, Listed, Replies, Stat, Timer
 from .request import ListRequest, Request, Single
 from .restore import Part
 from .times import REALTIME, Instant, Span
-from .wire import ACK, CANCEL, CLEAR, DROP, HELLO, QUERY, RECORD, STAT, Buffer
+from .wire import ACK, CANCEL, CLEAR, DROP, HELLO, QUERY, RECORD, STAT, Buffer, Record
 
 
 R = TypeVar("R", bound=Request)
@@ -83,30 +84,35 @@ class Queue(Handle):
             at: Instant | None = None, cookie: int = 0, period: Span | None = None,
             new: bool = False, later: bool = False) -> Timer:
         """Arms a timer; see expiry.Queue.arm()."""
-        reply = reply_of(self._one(self._calls.arm(id, ttl, at, cookie, period, new,
-                                                   later)))
-        return Timer(reply[4], reply[5], cookie, reply[3])
+        reply = self._one(self._calls.arm(id, ttl, at, cookie, period, new, later))
+        if reply[2]:
+            raise refused(reply)
+        return timer_of(reply)
 
     def refresh(self, id: int, *, ttl: Span | None = None, at: Instant | None = None,
                 later: bool = False) -> int | None:
         """Moves a deadline. Returns the one in force, None if no such timer is armed."""
-        reply = reply_or_gone(self._one(self._calls.refresh(id, ttl, at, later)))
-        return None if reply is None else reply[5]
+        reply = self._one(self._calls.refresh(id, ttl, at, later))
+        return reply[5] if is_done(reply) else None
 
     def cancel(self, id: int) -> bool:
         """Returns False if no such timer is armed: it is over, or on its way."""
-        return reply_or_gone(self._one(self._calls.one(CANCEL, id))) is not None
+        return is_done(self._one(self._calls.one(CANCEL, id)))
 
     def ack(self, id: int) -> bool:
         """Returns False if it is not delivered, or was acknowledged before."""
-        return reply_or_gone(self._one(self._calls.one(ACK, id))) is not None
+        return is_done(self._one(self._calls.one(ACK, id)))
 
     def query(self, id: int) -> Timer | None:
-        return timer_of(reply_or_gone(self._one(self._calls.one(QUERY, id))))
+        reply = self._one(self._calls.one(QUERY, id))
+        return timer_of(reply) if is_done(reply) else None
 
     def clear(self) -> int:
         """Removes all timers of the queue; returns how many."""
-        return reply_of(self._one(self._calls.plain(CLEAR)))[6]
+        reply = self._one(self._calls.plain(CLEAR))
+        if reply[2]:
+            raise refused(reply)
+        return reply[6]
 
     def arm_many(self, ids: Iterable[int] | None = None, *, count: int | None = None,
                  ttl: Span | None = None, at: Instant | None = None,
@@ -165,7 +171,9 @@ class Queue(Handle):
 
     def drop(self) -> None:
         """Removes this named queue, for all clients."""
-        reply_of(self._one(self._calls.plain(DROP)))
+        reply = self._one(self._calls.plain(DROP))
+        if reply[2]:
+            raise refused(reply)
 
     # ------------------------------------------------------------------
     # Expirations
@@ -234,30 +242,39 @@ class Queue(Handle):
             self._wait(request)
         return request
 
-    def _one(self, request: Single) -> Single:
-        """Carries out one request. Most find nothing under way, and get their reply and
-        nothing else: these do without the rows of the session."""
+    def _one(self, asked: Asked) -> Record:
+        """Carries out one request, and returns its reply. Most find nothing under way, and
+        get their reply and nothing else: these do without a Request and the rows of the
+        session."""
+        data, id = asked
         session = self._session
+        begun = self._calls.begun(data) if self._options.reconnect else 0
         if not session.begin_alone():
-            return self._call(request)
+            return reply_of(self._call(Single(data, id, begun)))
         assert self._socket
         try:
-            self._socket.sendall(request.data)
+            self._socket.sendall(data)
             size = self._socket.recv_into(self._buffer)
         except OSError:
             # _wait() meets it, too, behind what the server had sent before.
-            request.waiter = WAITING
-            session.submit_sent(request)
+            request = self._sent(data, id, begun)
         except BaseException:
-            session.submit_sent(request)
+            self._sent(data, id, begun).waiter = None
             raise
         else:
-            if session.take_reply(request, self._buffer, size):
-                return request
-            request.waiter = WAITING
-            session.submit_sent(request)
+            reply = session.take_alone(data, id, self._buffer, size)
+            if reply:
+                return reply
+            request = self._sent(data, id, begun)
             self._received(size)
         self._wait(request)
+        return reply_of(request)
+
+    def _sent(self, data: bytes, id: int, begun: int) -> Single:
+        """Gives a request that was sent after begin_alone() its place in the row."""
+        request = Single(data, id, begun)
+        request.waiter = WAITING
+        self._session.submit_sent(request)
         return request
 
     def _wait(self, request: Request) -> None:
