@@ -57,11 +57,15 @@ static int compare_deadlines(const void *a, const void *b)
 static void push(struct overdue *o, u64 deadline)
 {
 	const struct bheap_node node = { .deadline = deadline, .slot = o->pushed++ };
+	const struct bheap_radix_state *s = &o->heap.radix;
+	/* A fold of few tables would be work for nothing. */
+	u32 kept = !s->fold_level && s->tables + LEVELS <= radix_tables_few(o->nr) ?
+			   s->tables : 0;
 	u32 k = 0;
 	int err;
 
 	/* Where the front moves back, each page that it asks for fails in turn. */
-	if (o->faults_in && o->heap.radix.near == NODES &&
+	if (o->faults_in && s->near == NODES &&
 	    test_one_in(&o->random, o->faults_in))
 		k = 1;
 	do {
@@ -74,10 +78,11 @@ static void push(struct overdue *o, u64 deadline)
 		if (!err)
 			break;
 		assert_int_equal(test_layout->validate(&o->heap, NULL, NULL), 0);
-		o->stopped += o->heap.radix.fold_level != 0;
+		o->stopped += s->fold_level != 0;
 	} while (k && err == -EIO);
 	if (err)
 		fail_msg("%d after %u nodes of %u", err, o->nr, MOST);
+	assert_true(s->tables >= kept);
 	o->deadline[o->nr++] = deadline;
 }
 
