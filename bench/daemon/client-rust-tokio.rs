@@ -1,14 +1,20 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 
 //! Driver of make bench-clients: the Rust client for tokio, on one thread, by orders on
-//! standard input: "tokio single", "tokio batch", "tokio tasks" or "tokio consume". Prints
-//! the processor time and the time of an operation, as JSON. The operations are those of
+//! standard input: "tokio single", "tokio batch", "tokio tasks", "tokio consume" or "tokio
+//! floor", which is single without the client: tokio's socket and one task. Prints the
+//! processor time and the time of an operation, as JSON. The operations are those of
 //! client-python.py.
 
 use expiry::tokio::{connect, Client, Due};
 use expiry::{check, flag, op, Options, Record, Result};
-use std::io::BufRead;
+use std::future::Future;
+use std::io::{BufRead, Error};
+use std::pin::Pin;
+use std::task::{Context, Poll};
 use std::time::{Duration, Instant};
+use tokio::io::{AsyncRead, ReadBuf};
+use tokio::net::UnixStream;
 
 const BATCH: u64 = 512;
 const BATCHES: u64 = 600;
@@ -32,6 +38,9 @@ fn main() {
 }
 
 async fn measure(path: String, op: String) -> Result<String> {
+    if op == "floor" {
+        return Ok(floor(&path).await.expect("the server"));
+    }
     let options = Options::new().socket(path).keyed();
     let options = if op == "consume" { options.consume().credit(4096) } else { options };
     let (client, due, driver) = connect(&format!("bench-tokio-{}", op), options).await?;
@@ -50,13 +59,17 @@ async fn measure(path: String, op: String) -> Result<String> {
     let took = begun.elapsed().as_nanos();
     let cpu = processor_time() - cpu;
     driver.abort();
+    Ok(row(cpu, took, ops, times))
+}
+
+fn row(cpu: u64, took: u128, ops: u64, mut times: Vec<u128>) -> String {
     times.sort_unstable();
-    Ok(format!(
+    format!(
         "{{\"ns\": {:.1}, \"took\": {:.1}, \"p50\": {}}}",
         cpu as f64 / ops as f64,
         took as f64 / ops as f64,
         times.get(times.len() / 2).unwrap_or(&0)
-    ))
+    )
 }
 
 async fn single(client: &Client, times: &mut Vec<u128>) -> Result<u64> {
@@ -74,6 +87,60 @@ async fn single(client: &Client, times: &mut Vec<u128>) -> Result<u64> {
     Ok(SINGLES)
 }
 
+/// A read of one record, which comes as a whole.
+struct Reply<'a>(&'a mut UnixStream, [u8; 32]);
+
+impl Future for Reply<'_> {
+    type Output = std::result::Result<[u8; 32], Error>;
+
+    fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
+        let Reply(stream, reply) = &mut *self;
+        // As the client does: from more room than comes, tokio knows that there is no more.
+        let mut room = [0; 64];
+        let mut buffer = ReadBuf::new(&mut room);
+        match Pin::new(&mut **stream).poll_read(cx, &mut buffer) {
+            Poll::Pending => Poll::Pending,
+            Poll::Ready(Err(e)) => Poll::Ready(Err(e)),
+            Poll::Ready(Ok(())) => {
+                reply.copy_from_slice(buffer.filled());
+                Poll::Ready(Ok(*reply))
+            }
+        }
+    }
+}
+
+async fn ask(stream: &mut UnixStream, request: &[u8; 32]) -> std::result::Result<[u8; 32], Error> {
+    assert_eq!(stream.try_write(request)?, 32);
+    Reply(stream, [0; 32]).await
+}
+
+async fn floor(path: &str) -> std::result::Result<String, Error> {
+    let mut stream = UnixStream::connect(path).await?;
+    let mut hello = [0; 32];
+    // HELLO of a keyed queue, version 1, REALTIME.
+    hello[..3].copy_from_slice(&[64, 8, 1]);
+    ask(&mut stream, &hello).await?;
+    let mut times = Vec::new();
+    let (cpu, begun) = (processor_time(), Instant::now());
+    for id in 1..=SINGLES / 3 {
+        for model in [relative(op::ARM, TTL), relative(op::REFRESH, TTL), cancel()] {
+            let begun = Instant::now();
+            let mut request = [0; 32];
+            request[..2].copy_from_slice(&[model.op, model.flags]);
+            request[8..16].copy_from_slice(&id.to_ne_bytes());
+            request[16..24].copy_from_slice(&model.deadline.to_ne_bytes());
+            let reply = ask(&mut stream, &request).await?;
+            times.push(begun.elapsed().as_nanos());
+            assert_eq!((reply[0], &reply[2..4]), (model.op, &[0, 0][..]));
+        }
+    }
+    Ok(row(processor_time() - cpu, begun.elapsed().as_nanos(), SINGLES, times))
+}
+
+fn cancel() -> Record {
+    Record { op: op::CANCEL, ..Record::default() }
+}
+
 fn relative(op: u8, ttl: Duration) -> Record {
     Record { op, flags: flag::RELATIVE, deadline: ttl.as_nanos() as u64, ..Record::default() }
 }
@@ -82,7 +149,7 @@ async fn batch(client: &Client) -> Result<u64> {
     let models = [
         relative(op::ARM, TTL),
         relative(op::REFRESH, TTL),
-        Record { op: op::CANCEL, ..Record::default() },
+        cancel(),
     ];
     for at in 0..BATCHES / 3 {
         for model in models {

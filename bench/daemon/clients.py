@@ -28,7 +28,7 @@ ORDERS = {
     "go-redis": [("redis", "batch"), ("redis", "tasks")],
     "Rust": [("blocking", "single"), ("blocking", "batch"), ("blocking", "consume"),
              ("redis", "batch")],
-    "tokio": [("tokio", op) for op in ("single", "batch", "tasks", "consume")],
+    "tokio": [("tokio", op) for op in ("single", "batch", "tasks", "consume", "floor")],
 }
 UVLOOP = [("uvloop", op) for op in ("single", "batch", "tasks", "consume", "floor")]
 
