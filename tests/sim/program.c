@@ -188,6 +188,9 @@ static int take(struct program *p, uint32_t max)
 	int i, nr, nr_acks = 0;
 
 	nr = expiry_next(p->handle, records, max);
+	if (nr > (int)max)
+		sim_fail("program %u, %s: it takes %d records of %u", p->number,
+			 p->action, nr, max);
 	if (nr < 0)
 		oracle_failed(p, nr);
 	else
