@@ -380,13 +380,14 @@ class Queue(Handle):
 
     def _one(self, asked: Asked) -> asyncio.Future[Single]:
         """As _call(), of one request."""
+        data, id = asked
         session = self._session
-        request = self._single(asked)
+        request = Single(data, id, self._calls.begun(data) if self._options.reconnect else 0)
         request.waiter = future = self._loop.create_future()
         if not session.row and self._transport and session.begin_alone():
             # Before the turn ends: this spares a turn of the loop.
             session.submit_sent(request)
-            self._transport.write(request.data)
+            self._transport.write(data)
             self._begin_watch()
         else:
             session.submit(request)

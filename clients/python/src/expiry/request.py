@@ -58,25 +58,25 @@ class Request:
     @posted: nothing waits, but a refusal is reported
     """
 
+    __slots__ = ("op", "data", "count", "sent", "answered", "replies", "waiter", "error",
+                 "begun", "again", "named", "posted")
+
     is_list = False
     is_single = False
-
-    # What most requests never set is in the class: that makes them in less time.
-    count = 1
-    sent = answered = 0
-    replies: Buffer = b""
-    waiter: Waiter | None = None
-    error: ConnectionLost | None = None
-    again = False
-    posted = False
 
     def __init__(self, op: int, data: Buffer, count: int, named: bool = True,
                  begun: int = 0) -> None:
         self.op = op
         self.data = data
         self.count = count
-        self.named = named
+        self.sent = self.answered = 0
+        self.replies: Buffer = b""
+        self.waiter: Waiter | None = None
+        self.error: ConnectionLost | None = None
         self.begun = begun
+        self.again = False
+        self.named = named
+        self.posted = False
 
     def take(self, data: Buffer, count: int) -> None:
         """Takes the next replies, which have the right op."""
@@ -154,16 +154,22 @@ class Single(Request):
     """One request, whose reply is one record: @reply. @id: of its timer, 0 where the
     server chooses it"""
 
+    __slots__ = ("id", "reply")
+
     is_single = True
-    reply: Record = ()
 
     def __init__(self, data: bytes, id: int, begun: int = 0) -> None:
         # Most programs make more of these than of anything else: no super().__init__().
         self.op = op = data[0]
         self.data = data
-        self.named = id != 0 or op != ARM
+        self.count = 1
+        self.sent = self.answered = 0
+        self.waiter = self.error = None
         self.begun = begun
+        self.again = self.posted = False
+        self.named = id != 0 or op != ARM
         self.id = id
+        self.reply: Record = ()
 
     def take(self, data: Buffer, count: int) -> None:
         self.answered = 1
@@ -183,6 +189,9 @@ class ListRequest(Request):
     @rows: most rows
     @units: how many are to come of a body
     """
+
+    __slots__ = ("rows", "units", "status", "cursor", "timers", "queues", "stat", "_body",
+                 "_name", "begins")
 
     is_list = True
 

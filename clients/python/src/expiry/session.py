@@ -133,7 +133,10 @@ class Session:
         room = self.window - self.in_flight
         while queue and room > 0:
             request = queue[0]
-            if not request.sent and not request.is_wanted():
+            waiter = request.waiter
+            # As is_wanted() does.
+            if not request.sent and not request.posted and \
+                    (waiter is None or waiter.cancelled()):
                 queue.popleft()         # its caller was cancelled before it was sent
                 continue
             if request.is_single:
@@ -300,7 +303,16 @@ class Session:
             request.answered = 1
             if reconnects:
                 self._note(reply)
-            self._replied(request)
+            # As _replied() and finish() do: many tasks wait for a request each.
+            row.popleft()
+            self.in_flight -= 1
+            if request.posted:
+                self._posted(request)
+            waiter = request.waiter
+            if waiter is not None:
+                request.waiter = None
+                if not waiter.done():
+                    waiter.set_result(request)
             done += 1
         return done
 
