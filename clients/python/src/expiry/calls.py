@@ -105,19 +105,21 @@ class Calls:
             cookie_column = same_length(column(cookies, "cookies"), count, "cookies")
         data = records(head(ARM, flags, period_ms(period) if period else 0), count, named,
                        deadline, cookie_column)
-        return Request(ARM, data, count, self.options.keyed, self._now(flags))
+        return Request(ARM, data, count, self.options.keyed, self._now(flags),
+                       named[:] if named else None)
 
     def refresh_many(self, ids: Iterable[int], ttl: Span | None, at: Instant | None,
                      deadlines: Iterable[int] | None, later: bool) -> Request:
         named = self._ids(ids)
         deadline, flags = self._deadline(ttl, at, deadlines, len(named))
         data = records(head(REFRESH, flags | LATER * later), len(named), named, deadline, 0)
-        return Request(REFRESH, data, len(named), True, self._now(flags))
+        return Request(REFRESH, data, len(named), True, self._now(flags), named[:])
 
     def many(self, op: int, ids: Iterable[int]) -> Request:
         """CANCEL or ACK of many."""
         named = self._ids(ids)
-        return Request(op, records(head(op), len(named), named, 0, 0), len(named))
+        return Request(op, records(head(op), len(named), named, 0, 0), len(named),
+                       ids=named[:])
 
     def restore(self, rows: list[tuple[int, Instant, int]]) -> Request:
         clock = self.options.clock
@@ -189,7 +191,7 @@ def is_done(reply: Record) -> bool:
 def replies_of(request: Request, allowed: int = 0) -> Replies:
     if request.error:
         raise request.error
-    return Replies(request.op, request.replies).check(allowed)
+    return Replies(request.op, request.replies, request.good).check(allowed)
 
 
 def listed(request: ListRequest) -> tuple[list[Timer], list[Listed], int]:

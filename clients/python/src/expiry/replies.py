@@ -10,18 +10,19 @@ from dataclasses import dataclass
 from typing import NamedTuple
 
 from .errors import Refusals, Refused
-from .wire import LOW, RECORD, SIZE, Buffer, Columns, lows
+from .wire import RECORD, SIZE, Buffer, Columns
 
 SHOWN = 100     # exceptions of a group
 
 
 class Replies(Columns):
-    """The replies to a batch, in the order of the requests. @op: of all of them"""
+    """The replies to a batch, in the order of the requests. @op: of all of them; @done:
+    how many were not refused"""
 
-    def __init__(self, op: int, data: Buffer) -> None:
+    def __init__(self, op: int, data: Buffer, done: int) -> None:
         super().__init__(data)
         self.op = op
-        self._done = lows(data).count(LOW[op])
+        self._done = done
 
     @property
     def done(self) -> int:

@@ -5,6 +5,7 @@ from __future__ import annotations
 
 import errno
 import struct
+from array import array
 from collections.abc import Callable, Iterator
 from typing import Protocol
 
@@ -48,6 +49,8 @@ class Request:
 
     @data: the records; their owner does not change them until they are answered
     @named: each reply has the id of its request
+    @ids: these ids, if the caller of Request() had them as a column
+    @good: how many replies refuse nothing, once all have come
     @sent, @answered: how many of @count
     @replies: those that came
     @waiter: gets its result once, when all replies came or the connection failed; None if
@@ -59,13 +62,13 @@ class Request:
     """
 
     __slots__ = ("op", "data", "count", "sent", "answered", "replies", "waiter", "error",
-                 "begun", "again", "named", "posted")
+                 "begun", "again", "named", "posted", "ids", "good")
 
     is_list = False
     is_single = False
 
     def __init__(self, op: int, data: Buffer, count: int, named: bool = True,
-                 begun: int = 0) -> None:
+                 begun: int = 0, ids: array[int] | None = None) -> None:
         self.op = op
         self.data = data
         self.count = count
@@ -76,6 +79,8 @@ class Request:
         self.begun = begun
         self.again = False
         self.named = named
+        self.ids = ids
+        self.good = 0
         self.posted = False
 
     def take(self, data: Buffer, count: int) -> None:
@@ -92,9 +97,12 @@ class Request:
     def check(self) -> None:
         """Raises Broken if these are no replies to these requests."""
         data = self.replies
-        if self.named and columns(data)[1::4] != columns(self.data)[1::4]:
-            raise Broken("a reply about another timer")
-        if lows(data).count(LOW[self.op]) != self.count:
+        if self.named:
+            ids = columns(self.data)[1::4] if self.ids is None else self.ids
+            if columns(data)[1::4] != ids:
+                raise Broken("a reply about another timer")
+        self.good = lows(data).count(LOW[self.op])
+        if self.good != self.count:
             for record in RECORD.iter_unpack(data):
                 if record[2] > 0:
                     raise Broken("a positive status")
@@ -105,7 +113,7 @@ class Request:
 
     def refusals(self) -> Iterator[Record]:
         """Yields the replies that refuse a request."""
-        if lows(self.replies).count(LOW[self.op]) != self.count:
+        if self.good != self.count:
             for record in RECORD.iter_unpack(self.replies):
                 if record[2]:
                     yield record
