@@ -100,6 +100,35 @@ def test_a_request_that_ends_after_a_logout_does_not_bring_the_session_back():
     assert told(session_key=key).get().reason == "deleted"
 
 
+def test_a_session_that_goes_on_is_saved_by_one_statement():
+    if not has_rows():
+        return
+    from django.contrib.sessions.models import Session
+    from django.db import connection
+    from django.db.models.signals import post_save, pre_save
+    from django.test.utils import CaptureQueriesContext
+    _, key = visit(ttl=3600)
+    store = SessionStore(key)
+    store["name"] = "eve"
+    sent = []
+
+    def note(signal, instance, **_):
+        sent.append((signal, instance.session_key))
+    for signal in pre_save, post_save:
+        signal.connect(note, sender=Session)
+    try:
+        with CaptureQueriesContext(connection) as queries:
+            store.save()
+    finally:
+        for signal in pre_save, post_save:
+            signal.disconnect(note, sender=Session)
+    statements = [query["sql"] for query in queries
+                  if query["sql"].split()[0] in ("SELECT", "UPDATE", "INSERT")]
+    assert len(statements) == 1, statements
+    assert sent == [(pre_save, key), (post_save, key)], sent
+    assert SessionStore(key)["name"] == "eve"
+
+
 def test_a_timer_that_is_early_is_armed_again():
     _, key = visit(ttl=2)
     timers.arm(*timer_of(key), time.time_ns())

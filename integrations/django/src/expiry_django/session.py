@@ -12,8 +12,8 @@ from django.conf import settings
 from django.contrib.sessions.backends import cached_db, db, signed_cookies
 from django.contrib.sessions.backends.base import UpdateError
 from django.core.exceptions import ImproperlyConfigured
-from django.db import router, transaction
-from django.db.models import F
+from django.db import DatabaseError, IntegrityError, router, transaction
+from django.db.models.signals import post_save, pre_save
 
 from . import conf
 from .keys import new_key, timer_of
@@ -37,7 +37,46 @@ def ended_date() -> datetime:
     return epoch if settings.USE_TZ else epoch.replace(tzinfo=None)
 
 
-class SessionStore(Base):   # type: ignore[misc]
+class Rows(db.SessionStore):    # type: ignore[misc]
+    """A session that goes on is saved by one statement, as by the stock engine. Of one that
+    another request has ended, the row is still there: saving it would log its user in
+    again. UPDATE locks the row in each database, so delete() waits for it."""
+
+    def save(self, must_create: bool = False) -> None:
+        if must_create or self.session_key is None:
+            super().save(must_create)
+            return
+        row = self.create_model_instance(self._get_session())
+        using = router.db_for_write(self.model, instance=row)
+        try:
+            with transaction.atomic(using=using):
+                lives = self._update(row, using)
+        except IntegrityError:
+            raise
+        except DatabaseError as error:
+            raise UpdateError from error
+        if not lives:
+            raise UpdateError
+
+    def _update(self, row: Any, using: str) -> int:
+        """As row.save(force_update=True), unless the session has ended."""
+        about = {"sender": self.model, "instance": row, "raw": False, "using": using,
+                 "update_fields": None}
+        pre_save.send(**about)
+        fields = {field.attname: field.pre_save(row, False)
+                  for field in self.model._meta.concrete_fields if not field.primary_key}
+        lives: int = self.model.objects.using(using).filter(pk=row.pk).exclude(
+            expire_date=ended_date()).update(**fields)
+        if lives:
+            post_save.send(**about, created=False)
+        return lives
+
+
+# An engine that is made of rows, such as cached_db, saves its row by the class behind it.
+BASES = (Base,) if not HAS_ROWS else (Rows,) if Base is db.SessionStore else (Base, Rows)
+
+
+class SessionStore(*BASES):     # type: ignore[misc]
     _renaming = False
 
     def _get_new_session_key(self) -> str:
@@ -56,27 +95,11 @@ class SessionStore(Base):   # type: ignore[misc]
         if self.session_key is None:
             self.create()       # which saves
             return
-        if HAS_ROWS and not must_create:
-            self._save_row()
-        else:
-            super().save(must_create)
+        super().save(must_create)
         self._arm()
 
     async def asave(self, must_create: bool = False) -> None:
         await sync_to_async(self.save)(must_create)
-
-    def _save_row(self) -> None:
-        """Saves a session that goes on. Of one that another request has ended, the row is
-        still there: saving it would log its user in again."""
-        using = router.db_for_write(self.model)
-        with transaction.atomic(using=using):
-            # An UPDATE locks the row in each database, so delete() waits for this one.
-            lives = self.model.objects.using(using).filter(
-                session_key=self.session_key).exclude(expire_date=ended_date()).update(
-                    expire_date=F("expire_date"))
-            if not lives:
-                raise UpdateError
-            super().save()
 
     def _arm(self) -> None:
         timer = timer_of(self.session_key)
