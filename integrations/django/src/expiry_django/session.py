@@ -12,7 +12,7 @@ from django.conf import settings
 from django.contrib.sessions.backends import cached_db, db, signed_cookies
 from django.contrib.sessions.backends.base import UpdateError
 from django.core.exceptions import ImproperlyConfigured
-from django.db import DatabaseError, IntegrityError, router, transaction
+from django.db import DatabaseError, IntegrityError, connections, router, transaction
 from django.db.models.signals import post_save, pre_save
 
 from . import conf
@@ -35,6 +35,25 @@ def ended_date() -> datetime:
     """Returns the date of a row that the program ended."""
     epoch = datetime.fromtimestamp(0, timezone.utc)
     return epoch if settings.USE_TZ else epoch.replace(tzinfo=None)
+
+
+def update(row: Any, connection: Any) -> int:
+    """Writes the row of a session that goes on. Returns 0 if it has ended. A queryset takes
+    longer to make this statement than the database to carry it out."""
+    meta, quote = row._meta, connection.ops.quote_name
+    fields = [field for field in meta.concrete_fields if not field.primary_key]
+    date = meta.get_field("expire_date")
+    values = [field.get_db_prep_save(field.pre_save(row, False), connection)
+              for field in fields]
+    statement = "UPDATE %s SET %s WHERE %s = %%s AND %s > %%s" % (
+        quote(meta.db_table), ", ".join(quote(field.column) + " = %s" for field in fields),
+        quote(meta.pk.column), quote(date.column))
+    values += [meta.pk.get_db_prep_value(row.pk, connection),
+               date.get_db_prep_value(ended_date(), connection)]
+    with connection.cursor() as cursor:
+        cursor.execute(statement, values)
+        lives: int = cursor.rowcount
+    return lives
 
 
 class Rows(db.SessionStore):    # type: ignore[misc]
@@ -63,10 +82,7 @@ class Rows(db.SessionStore):    # type: ignore[misc]
         about = {"sender": self.model, "instance": row, "raw": False, "using": using,
                  "update_fields": None}
         pre_save.send(**about)
-        fields = {field.attname: field.pre_save(row, False)
-                  for field in self.model._meta.concrete_fields if not field.primary_key}
-        lives: int = self.model.objects.using(using).filter(pk=row.pk).exclude(
-            expire_date=ended_date()).update(**fields)
+        lives = update(row, connections[using])
         if lives:
             post_save.send(**about, created=False)
         return lives
