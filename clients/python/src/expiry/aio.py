@@ -383,7 +383,9 @@ class Queue(Handle):
         data, id = asked
         session = self._session
         request = Single(data, id, self._calls.begun(data) if self._options.reconnect else 0)
-        request.waiter = future = self._loop.create_future()
+        # What create_future() returns, without a call for it.
+        future: asyncio.Future[Any] = asyncio.Future(loop=self._loop)
+        request.waiter = future
         if not session.row and self._transport and session.begin_alone():
             # Before the turn ends: this spares a turn of the loop.
             session.submit_sent(request)
