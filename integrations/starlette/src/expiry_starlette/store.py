@@ -41,7 +41,7 @@ class Store:
         self._connection: sqlite3.Connection | None = None
 
     def open(self) -> None:
-        self._connection = sqlite3.connect(self._path, BUSY, isolation_level=None,
+        self._connection = sqlite3.connect(self._path, timeout=BUSY, isolation_level=None,
                                            check_same_thread=False)
         self._connection.execute("PRAGMA journal_mode=WAL")
         self._connection.execute("PRAGMA synchronous=NORMAL")
