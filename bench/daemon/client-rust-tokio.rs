@@ -88,30 +88,26 @@ async fn single(client: &Client, times: &mut Vec<u128>) -> Result<u64> {
 }
 
 /// A read of one record, which comes as a whole.
-struct Reply<'a>(&'a mut UnixStream, [u8; 32]);
+struct Reply<'a>(&'a mut UnixStream);
 
 impl Future for Reply<'_> {
     type Output = std::result::Result<[u8; 32], Error>;
 
     fn poll(mut self: Pin<&mut Self>, cx: &mut Context<'_>) -> Poll<Self::Output> {
-        let Reply(stream, reply) = &mut *self;
         // As the client does: from more room than comes, tokio knows that there is no more.
         let mut room = [0; 64];
         let mut buffer = ReadBuf::new(&mut room);
-        match Pin::new(&mut **stream).poll_read(cx, &mut buffer) {
+        match Pin::new(&mut *self.0).poll_read(cx, &mut buffer) {
             Poll::Pending => Poll::Pending,
             Poll::Ready(Err(e)) => Poll::Ready(Err(e)),
-            Poll::Ready(Ok(())) => {
-                reply.copy_from_slice(buffer.filled());
-                Poll::Ready(Ok(*reply))
-            }
+            Poll::Ready(Ok(())) => Poll::Ready(Ok(buffer.filled().try_into().expect("a record"))),
         }
     }
 }
 
 async fn ask(stream: &mut UnixStream, request: &[u8; 32]) -> std::result::Result<[u8; 32], Error> {
     assert_eq!(stream.try_write(request)?, 32);
-    Reply(stream, [0; 32]).await
+    Reply(stream).await
 }
 
 async fn floor(path: &str) -> std::result::Result<String, Error> {

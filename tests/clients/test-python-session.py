@@ -158,8 +158,7 @@ class Run:
             lambda: self.calls.plain(wire.CLEAR)))
         request = make()
         if isinstance(request, tuple):
-            data, id = request
-            request = Single(data, id, self.calls.begun(data))
+            request = Single(*request)
         self.waiting[number] = request
 
         def answered(got, number=number):

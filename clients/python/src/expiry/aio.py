@@ -14,8 +14,8 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from . import session as states
-from .calls import (Asked, is_done, listed, refused, replies_of, reply_of, stat_reply,
-                    timer_of)
+from .calls import (Asked, accepted, is_done, listed, refused, replies_of, reply_of,
+                    stat_reply, timer_of)
 from .due import Batch, Due
 from .errors import NotAttached
 from .handle import CLOSE, READ, RESTORE_BATCH, Handle
@@ -186,10 +186,7 @@ class Queue(Handle):
 
     async def clear(self) -> int:
         """Removes all timers of the queue; returns how many."""
-        reply = reply_of(await self._one(self._calls.plain(CLEAR)))
-        if reply[2]:
-            raise refused(reply)
-        return reply[6]
+        return accepted(reply_of(await self._one(self._calls.plain(CLEAR))))[6]
 
     async def arm_many(self, ids: Iterable[int] | None = None, *, count: int | None = None,
                        ttl: Span | None = None, at: Instant | None = None,
@@ -222,14 +219,14 @@ class Queue(Handle):
                  cookie: int = 0) -> None:
         """Arms without waiting; on_refused gets a refusal. Raises BufferError if posts_max
         requests have no answer."""
-        self._post(self._single(self._calls.arm(id, ttl, at, cookie, None, False, False)))
+        self._post(Single(*self._calls.arm(id, ttl, at, cookie, None, False, False)))
 
     def post_refresh(self, id: int, *, ttl: Span | None = None,
                      at: Instant | None = None, later: bool = False) -> None:
-        self._post(self._single(self._calls.refresh(id, ttl, at, later)))
+        self._post(Single(*self._calls.refresh(id, ttl, at, later)))
 
     def post_cancel(self, id: int) -> None:
-        self._post(self._single(self._calls.one(CANCEL, id)))
+        self._post(Single(*self._calls.one(CANCEL, id)))
 
     def post_ack(self, ids: array[int]) -> None:
         """Acknowledges without waiting."""
@@ -271,9 +268,7 @@ class Queue(Handle):
 
     async def drop(self) -> None:
         """Removes this named queue, for all clients."""
-        reply = reply_of(await self._one(self._calls.plain(DROP)))
-        if reply[2]:
-            raise refused(reply)
+        accepted(reply_of(await self._one(self._calls.plain(DROP))))
 
     # ------------------------------------------------------------------
     # Expirations
@@ -374,22 +369,17 @@ class Queue(Handle):
     # ------------------------------------------------------------------
     # Input and output
 
-    def _single(self, asked: Asked) -> Single:
-        data, id = asked
-        return Single(data, id, self._calls.begun(data) if self._options.reconnect else 0)
-
     def _one(self, asked: Asked) -> asyncio.Future[Single]:
         """As _call(), of one request."""
-        data, id = asked
         session = self._session
-        request = Single(data, id, self._calls.begun(data) if self._options.reconnect else 0)
+        request = Single(*asked)
         # What create_future() returns, without a call for it.
         future: asyncio.Future[Any] = asyncio.Future(loop=self._loop)
         request.waiter = future
         if not session.row and self._transport and session.begin_alone():
             # Before the turn ends: this spares a turn of the loop.
             session.submit_sent(request)
-            self._transport.write(data)
+            self._transport.write(request.data)
             self._begin_watch()
         else:
             session.submit(request)

@@ -12,15 +12,15 @@ from .errors import Refused
 from .options import Options
 from .replies import Listed, Replies, Stat, Timer
 from .request import ListRequest, Request, Single
-from .times import MOST_SECONDS, Instant, Span, deadline_of, instant_ns, period_ms
+from .times import Instant, Span, deadline_of, instant_ns, period_ms
 from .wire import (ARM, LATER, NEVER, NEW, QUEUES, RECORD, REDELIVERED, REFRESH, RELATIVE,
                    SCAN, Record, column, head, number, records)
 
 ROWS_MAX = 2**32 - 1
 
-
-# One request, and the id that is to be in its reply; 0 where the server chooses it.
-Asked = tuple[bytes, int]
+# One request, the id that is to be in its reply, 0 where the server chooses it, and when
+# the call began, see Request.
+Asked = tuple[bytes, int, int]
 
 pack = RECORD.pack
 
@@ -33,13 +33,8 @@ class Calls:
 
     def arm(self, id: int | None, ttl: Span | None, at: Instant | None, cookie: int,
             period: Span | None, new: bool, later: bool) -> Asked:
-        # deadline_of() and number() are called for what is not plainly right: most calls
-        # do without.
-        if at is None and isinstance(ttl, int) and ttl is not True and ttl is not False \
-                and 0 <= ttl <= MOST_SECONDS:
-            deadline, flags = ttl * 10**9, RELATIVE
-        else:
-            deadline, flags = deadline_of(ttl, at, self.options.clock)
+        # number() is called for what is not plainly right: most calls do without.
+        deadline, flags = deadline_of(ttl, at, self.options.clock)
         if not self.options.keyed:
             if id is not None:
                 raise TypeError("a plain queue chooses the id")
@@ -55,34 +50,27 @@ class Calls:
         if later:
             flags |= LATER
         return pack(ARM, flags, 0, period_ms(period) if period else 0, id, deadline,
-                    cookie), id
+                    cookie), id, self._now(flags) if self.options.reconnect else 0
 
     def refresh(self, id: int, ttl: Span | None, at: Instant | None,
                 later: bool) -> Asked:
-        if at is None and isinstance(ttl, int) and ttl is not True and ttl is not False \
-                and 0 <= ttl <= MOST_SECONDS:
-            deadline, flags = ttl * 10**9, RELATIVE
-        else:
-            deadline, flags = deadline_of(ttl, at, self.options.clock)
+        deadline, flags = deadline_of(ttl, at, self.options.clock)
         if later:
             flags |= LATER
         if id.__class__ is not int or not 0 < id <= NEVER:
             id = number(id, "id", 1)
-        return pack(REFRESH, flags, 0, 0, id, deadline, 0), id
+        return pack(REFRESH, flags, 0, 0, id, deadline, 0), id, \
+            self._now(flags) if self.options.reconnect else 0
 
     def one(self, op: int, id: int) -> Asked:
         """CANCEL, ACK or QUERY."""
         if id.__class__ is not int or not 0 < id <= NEVER:
             id = number(id, "id", 1)
-        return pack(op, 0, 0, 0, id, 0, 0), id
+        return pack(op, 0, 0, 0, id, 0, 0), id, 0
 
     def plain(self, op: int) -> Asked:
         """CLEAR or DROP."""
-        return pack(op, 0, 0, 0, 0, 0, 0), 0
-
-    def begun(self, data: bytes) -> int:
-        """Returns when a call with this request began, if that is needed to send it again."""
-        return self._now(data[1])
+        return pack(op, 0, 0, 0, 0, 0, 0), 0, 0
 
     def arm_many(self, ids: Iterable[int] | None, count: int | None, ttl: Span | None,
                  at: Instant | None, deadlines: Iterable[int] | None, cookie: int,
@@ -179,6 +167,13 @@ def reply_of(request: Single) -> Record:
 
 def refused(reply: Record) -> Refused:
     return Refused(-reply[2], reply[0], reply[4])
+
+
+def accepted(reply: Record) -> Record:
+    """Returns a reply. Raises a refusal."""
+    if reply[2]:
+        raise refused(reply)
+    return reply
 
 
 def is_done(reply: Record) -> bool:

@@ -166,7 +166,7 @@ class Single(Request):
 
     is_single = True
 
-    def __init__(self, data: bytes, id: int, begun: int = 0) -> None:
+    def __init__(self, data: bytes, id: int, begun: int) -> None:
         # Most programs make more of these than of anything else: no super().__init__().
         self.op = op = data[0]
         self.data = data

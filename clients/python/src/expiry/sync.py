@@ -15,8 +15,8 @@ from types import TracebackType
 from typing import Any, TypeVar
 
 from . import session as states
-from .calls import (Asked, is_done, listed, refused, replies_of, reply_of, stat_reply,
-                    timer_of)
+from .calls import (Asked, accepted, is_done, listed, refused, replies_of, reply_of,
+                    stat_reply, timer_of)
 from .due import Batch, Due
 from .errors import NotAttached
 from .handle import CLOSE, READ, RESTORE_BATCH, Handle
@@ -109,10 +109,7 @@ class Queue(Handle):
 
     def clear(self) -> int:
         """Removes all timers of the queue; returns how many."""
-        reply = self._one(self._calls.plain(CLEAR))
-        if reply[2]:
-            raise refused(reply)
-        return reply[6]
+        return accepted(self._one(self._calls.plain(CLEAR)))[6]
 
     def arm_many(self, ids: Iterable[int] | None = None, *, count: int | None = None,
                  ttl: Span | None = None, at: Instant | None = None,
@@ -171,9 +168,7 @@ class Queue(Handle):
 
     def drop(self) -> None:
         """Removes this named queue, for all clients."""
-        reply = self._one(self._calls.plain(DROP))
-        if reply[2]:
-            raise refused(reply)
+        accepted(self._one(self._calls.plain(DROP)))
 
     # ------------------------------------------------------------------
     # Expirations
@@ -246,33 +241,32 @@ class Queue(Handle):
         """Carries out one request, and returns its reply. Most find nothing under way, and
         get their reply and nothing else: these do without a Request and the rows of the
         session."""
-        data, id = asked
+        data, id, _ = asked
         session = self._session
-        begun = self._calls.begun(data) if self._options.reconnect else 0
         if not session.begin_alone():
-            return reply_of(self._call(Single(data, id, begun)))
+            return reply_of(self._call(Single(*asked)))
         assert self._socket
         try:
             self._socket.sendall(data)
             size = self._socket.recv_into(self._buffer)
         except OSError:
             # _wait() meets it, too, behind what the server had sent before.
-            request = self._sent(data, id, begun)
+            request = self._sent(asked)
         except BaseException:
-            self._sent(data, id, begun).waiter = None
+            self._sent(asked).waiter = None
             raise
         else:
             reply = session.take_alone(data, id, self._buffer, size)
             if reply:
                 return reply
-            request = self._sent(data, id, begun)
+            request = self._sent(asked)
             self._received(size)
         self._wait(request)
         return reply_of(request)
 
-    def _sent(self, data: bytes, id: int, begun: int) -> Single:
+    def _sent(self, asked: Asked) -> Single:
         """Gives a request that was sent after begin_alone() its place in the row."""
-        request = Single(data, id, begun)
+        request = Single(*asked)
         request.waiter = WAITING
         self._session.submit_sent(request)
         return request

@@ -68,6 +68,10 @@ def period_ms(period: Span | None) -> int:
 def deadline_of(ttl: Span | None, at: Instant | None, clock: int) -> tuple[int, int]:
     """Returns nanoseconds, and RELATIVE if they count from now, else 0."""
     if at is None:
+        # What most programs give, without another call.
+        if isinstance(ttl, int) and ttl is not True and ttl is not False and \
+                0 <= ttl <= MOST_SECONDS:
+            return ttl * 10**9, RELATIVE
         if ttl is None:
             raise TypeError("ttl or at is needed")
         return span_ns(ttl), RELATIVE
