@@ -105,7 +105,7 @@ class Run:
         """What there is to do, without a daemon or a socket."""
         say(f"the core alone with {number(timers)} timers")
         done = subprocess.run(
-            [BUILD.parent / "heap/timers-core", "--subject", "sorted-plain",
+            [BUILD.parent / "heap/timers-core", "--subject", "radix-plain",
              "--workload", "mix", "--timers", str(timers)],
             stdout=subprocess.PIPE, text=True, check=True)
         core = Results.parse(done.stdout)

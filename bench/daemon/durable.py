@@ -209,7 +209,7 @@ def kill(server):
 def core_fill_ns(timers):
     """Processor time of the core's own ARM into an empty keyed queue."""
     done = subprocess.run(
-        [BUILD.parent / "heap/timers-core", "--subject", "sorted-keyed", "--workload",
+        [BUILD.parent / "heap/timers-core", "--subject", "radix-keyed", "--workload",
          "uniform", "--timers", str(timers), "--rounds", "1", "--ops", "512"],
         stdout=subprocess.PIPE, stderr=subprocess.DEVNULL, text=True, check=True)
     return Results.parse(done.stdout).median(work="fill")

@@ -56,8 +56,8 @@ def core(sizes):
     say("the core alone")
     for workload in "mix", "uniform":
         done = subprocess.run(
-            [BUILD.parent / "heap/timers-core", "--subject", "sorted-plain",
-             "--subject", "sorted-keyed", "--workload", workload] +
+            [BUILD.parent / "heap/timers-core", "--subject", "radix-plain",
+             "--subject", "radix-keyed", "--workload", workload] +
             [word for nr in sizes for word in ("--timers", str(nr))],
             stdout=subprocess.PIPE, text=True, check=True)
         yield from Results.parse(done.stdout).having("work").rows

@@ -102,7 +102,7 @@ int main(int argc, char **argv)
 	int listener, fd;
 
 	options_parse(argc, argv, options, "");
-	subject_init(&subject, &bheap_sorted, true, relaxed + ROOM);
+	subject_init(&subject, &bheap_radix, true, relaxed + ROOM);
 	store.open(folder);
 	listener = listen_at(path);
 	while ((fd = accept(listener, NULL, NULL)) >= 0) {

@@ -215,7 +215,7 @@ def daemon(aims, rows, base):
 
 
 def of_layout(results, layout, sizes, base):
-    """@results: by bench, Results. The daemon has the default layout, which is sorted."""
+    """@results: by bench, Results. The daemon has the default layout, which is radix."""
     aims, own = Aims(), f"{layout}-plain"
     peers(aims, results["timers"], own, sizes)
     wheels(aims, results["timers"], own, sizes)
@@ -225,6 +225,6 @@ def of_layout(results, layout, sizes, base):
     heaps(aims, results["heaps"], layout, sizes)
     memory(aims, results["bounds"], layout, sizes)
     paper(aims, results["paper"], layout)
-    if base and layout == "sorted":
+    if base and layout == "radix":
         daemon(aims, results["daemon"], base)
     return aims

@@ -10,7 +10,7 @@ OPS = "arm", "refresh", "cancel"
 PAGES = "plain", "pageable"
 HOLD = "expire", "arm", "both"
 RING = "expiry, uring_cmd of 512"
-BINARY, DEFAULT = "binary", "sorted"
+BINARY, DEFAULT = "binary", "radix"
 PAGEABLE_MOST = 1.25
 
 FLOOR, ENGINES = "floor", ("embedded", "kernel")
@@ -133,14 +133,14 @@ def pressure(results):
                      deadlines, count(row["timers"]), row["queue_kib"] / 1024,
                      row["heap_kib"] / 1024, count(row["ops"])))
         text += markdown(["in memory", "layout", "MiB", "page-ins", "page-outs",
-                          "ns", "binary's page-ins", "binary's ns",
-                          "sorted's page-ins", "sorted's ns"],
+                          "ns"] + [f"{other}'s {what}" for other in (BINARY, DEFAULT)
+                                    for what in ("page-ins", "ns")],
                          [pressure_row(here, share, layout)
                           for share in here.values("share")
                           for layout in here.values("layout")]) + "\n"
     layouts = Results([row for row in measured.rows if row["layout"] != BINARY])
-    return text + ("Which layout a queue should have here; *sorted* is the default\n\n" +
-                   choice(layouts))
+    return text + (f"Which layout a queue should have here; *{DEFAULT}* is the default\n\n"
+                   + choice(layouts))
 
 
 # ------------------------------------------------------------------------

@@ -280,10 +280,10 @@ static const struct bheap_layout *layout_of(uint32_t number)
 	switch (number) {
 	case EXPIRY_LAYOUT_SUBTREE:
 		return &bheap_subtree;
-	case EXPIRY_LAYOUT_RADIX:
-		return &bheap_radix;
-	default:
+	case EXPIRY_LAYOUT_SORTED:
 		return &bheap_sorted;
+	default:
+		return &bheap_radix;
 	}
 }
 

@@ -171,7 +171,7 @@ static const char *set_layout(struct reader *reader, const char *value)
 	else if (!strcmp(value, "radix"))
 		reader->to->layout = EXPIRY_LAYOUT_RADIX;
 	else
-		return "is not sorted, subtree or radix";
+		return "is not radix, sorted or subtree";
 	return NULL;
 }
 

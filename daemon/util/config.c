@@ -71,7 +71,7 @@ static const struct config_key config_keys[] = {
 	TEXT(device, "/dev/expiry", true),
 	TEXT(engine, "auto", true),
 	TEXT(loop, "auto", true),
-	TEXT(layout, "sorted", false),
+	TEXT(layout, "radix", false),
 	TEXT(log_level, "info", false),
 	TEXT(journal, "none", true),
 	TEXT(commit, "flushed", true),
@@ -148,9 +148,9 @@ uint32_t config_layout(const struct config *config)
 {
 	if (!strcmp(config->layout, "subtree"))
 		return EXPIRY_LAYOUT_SUBTREE;
-	if (!strcmp(config->layout, "radix"))
-		return EXPIRY_LAYOUT_RADIX;
-	return EXPIRY_LAYOUT_SORTED;
+	if (!strcmp(config->layout, "sorted"))
+		return EXPIRY_LAYOUT_SORTED;
+	return EXPIRY_LAYOUT_RADIX;
 }
 
 /* Returns the milliseconds of a setting `commit`, 0 = it is none. */
@@ -215,9 +215,9 @@ const char *config_set(struct config *config, const char *name,
 		if (!strcmp(name, "loop") && strcmp(value, "auto") &&
 		    strcmp(value, "io_uring") && strcmp(value, "epoll"))
 			return "is not auto, io_uring or epoll";
-		if (!strcmp(name, "layout") && strcmp(value, "sorted") &&
-		    strcmp(value, "subtree") && strcmp(value, "radix"))
-			return "is not sorted, subtree or radix";
+		if (!strcmp(name, "layout") && strcmp(value, "radix") &&
+		    strcmp(value, "sorted") && strcmp(value, "subtree"))
+			return "is not radix, sorted or subtree";
 		if (!strcmp(name, "log_level") && strcmp(value, "err") &&
 		    strcmp(value, "warning") && strcmp(value, "info"))
 			return "is not err, warning or info";

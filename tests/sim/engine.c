@@ -360,7 +360,7 @@ static int sim_queue_adopt(struct engine *engine, int fd,
 	}
 	topic_kind(*manager_passed(fd - FILE_PASSED), &config.clock_id,
 		   &config.mode);
-	r = sim_queue_new(engine, &config, EXPIRY_LAYOUT_SORTED, queuep);
+	r = sim_queue_new(engine, &config, EXPIRY_LAYOUT_RADIX, queuep);
 	if (r < 0)
 		return r;
 	twin = twin_of(*queuep);

@@ -147,7 +147,7 @@ BAD = {
     "owner = 1\nslack = ms": "2: slack: 'ms' is not a time with its unit",
     "owner = 1\nslack = 3601s": "2: slack: '3601s' is not a time",
     "owner = 1\nslack = 18446744073709551616ns": "2: slack: ",
-    "owner = 1\nlayout = round": "2: layout: 'round' is not sorted, subtree or radix",
+    "owner = 1\nlayout = round": "2: layout: 'round' is not radix, sorted or subtree",
     "owner = 1\nname = x": "2: 'name' is not a key",
     "owner = 1\n[Queue]": "2: '[Queue]' is not 'key = value'",
     "mode = 700": " owner is missing",
