@@ -1,0 +1,158 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * Radix pages: the finger's tables when the front moves back, and their folds. The far
+ * part is built here node by node, because these are states that pushes and pops reach
+ * seldom: a lowest table whose first bucket alone is in use, a page that is missing just
+ * where it is needed.
+ */
+#include "support.h"
+#include "bheap_radix_pages.h"
+
+#define MOST	(16 * FAN * NODES)
+#define TOP	12U	/* the level that the front leaves */
+
+/**
+ * struct far - a heap with a far part alone, behind its first node
+ * @sum: of all deadlines in it
+ */
+struct far {
+	struct bheap heap;
+	struct test_faults faults;
+	struct test_pages run;
+	u64 sum;
+};
+
+/* Begins with a front of digit 2 at @level, 1 at those above, and 0 below it. The front
+ * has entered its bucket down to @lowest.
+ */
+static void far_init(struct far *far, u32 level, u32 lowest)
+{
+	const struct bheap_node first = { .deadline = 0 };
+	u64 front = 2ULL << level * BITS;
+	u32 i;
+
+	memset(far, 0, sizeof(*far));
+	far->faults.error = -EIO;
+	test_pages_init(&far->run, bheap_pages_max(&bheap_radix, MOST), &far->faults,
+			test_seed);
+	bheap_init(&far->heap, &bheap_radix, &far->run.pages);
+	assert_int_equal(bheap_push(&far->heap, &first), 0);
+	for (i = level + 1; i < LEVELS; i++)
+		front |= 1ULL << i * BITS;
+	assert_int_equal(radix_retreat(&far->heap, front, front), 0);
+	far->heap.radix.level = lowest;
+}
+
+static void far_push(struct far *far, u64 deadline)
+{
+	const struct bheap_node node = { .deadline = deadline, .slot = far->heap.nr };
+
+	assert_true(deadline >= far->heap.radix.front);
+	assert_int_equal(radix_push_anywhere(&far->heap, &node), 0);
+	far->heap.nr++;
+	far->sum += deadline;
+}
+
+/* Returns the first deadline of bucket @digit of the finger's table of @level. */
+static u64 bucket_at(const struct far *far, u32 level, u32 digit)
+{
+	return radix_floor(far->heap.radix.front, level + 1) |
+	       (u64)digit << level * BITS;
+}
+
+static void subtract(void *context, const struct bheap_node *node)
+{
+	*(u64 *)context -= node->deadline;
+}
+
+/* Nothing is lost, and all is where it belongs. */
+static void far_check(struct far *far)
+{
+	u64 sum = far->sum;
+
+	assert_int_equal(bheap_radix.validate(&far->heap, subtract, &sum), 0);
+	assert_true(!sum);
+}
+
+static void far_free(struct far *far)
+{
+	test_pages_free(&far->run);
+}
+
+/* A fold copies so many nodes at most. The lowest table keeps what it has in its first
+ * bucket.
+ */
+static void a_table_with_its_first_bucket_stays(void **state)
+{
+	u32 level, digit, i;
+	struct far far;
+	u64 front;
+
+	(void)state;
+	if (FAN < 16)
+		skip();
+	far_init(&far, TOP, 1);
+	front = far.heap.radix.front;
+	for (level = 2; level < TOP; level++)
+		for (digit = 2; digit < FAN; digit++)
+			for (i = 1; i < NODES / 2; i++)
+				far_push(&far, bucket_at(&far, level, digit) + i);
+	for (i = 1; i < NODES / 2; i++)
+		far_push(&far, front + i % FAN);
+	far_check(&far);
+	assert_int_equal(radix_retreat(&far.heap, front - (1ULL << TOP * BITS), front),
+			 0);
+	far_check(&far);
+	far.heap.radix.fold_level = TOP;
+	far.heap.radix.fold = front;
+	assert_int_equal(radix_fold(&far.heap), 0);
+	assert_int_equal(far.heap.radix.fold_level, 0);
+	/* The lowest is the first to go, and is not empty. */
+	assert_int_equal(far.heap.radix.tables, TOP);
+	far_check(&far);
+	far_free(&far);
+}
+
+/* The front moves back past four tables, and each page that it asks for fails in turn. */
+static void each_page_of_a_retreat_is_missing_once(void **state)
+{
+	const u32 top = 4;
+	u32 level, k;
+	struct far far;
+	u64 front;
+	int err = -EIO;
+
+	(void)state;
+	if (FAN < 16)
+		skip();
+	for (k = 1; err; k++) {
+		far_init(&far, top, 0);
+		front = far.heap.radix.front;
+		/* The tables above first: that of @top has a page without those below. */
+		for (level = top; level < top + 8; level++)
+			far_push(&far, bucket_at(&far, level, 3));
+		for (level = 0; level < top; level++)
+			far_push(&far, bucket_at(&far, level, 3));
+		test_pages_evict_all(&far.run);
+		far.faults.fail_in = k;
+		err = radix_retreat(&far.heap, front - (1ULL << top * BITS), front);
+		far.faults.fail_in = 0;
+		assert_true(!err || err == -EIO);
+		assert_true(far.heap.radix.front < front || err);
+		far_check(&far);
+		far_free(&far);
+	}
+	/* A large page has all tables. */
+	assert_true(k > 3 || TABLES_PER_PAGE > 8);
+}
+
+int main(int argc, char **argv)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(a_table_with_its_first_bucket_stays),
+		cmocka_unit_test(each_page_of_a_retreat_is_missing_once),
+	};
+
+	test_arguments(argc, argv, 0);
+	return test_end(cmocka_run_group_tests(tests, NULL, NULL));
+}
