@@ -252,7 +252,7 @@ USER_NEEDS := $(sort $(CORE_NEEDS) $(BENCH_GROUP) $(B)/tests/sim/sim $(LIB_NEEDS
 	$(ASAN_NEEDS) $(CLIENTS_NEEDS) $(JOURNAL_PROGRAMS))
 
 .PHONY: check check-asan check-bench check-core check-core-sizes check-soak \
-	check-disk-errors check-epoll check-guests check-kills check-lib check-programs check-socket check-threads \
+	check-disk-errors check-epoll check-guests check-kills check-lib check-programs check-shaken check-socket check-threads \
 	check-runner check-user
 
 # The programs are built with every processor. Then the tests run at once: those of

@@ -25,6 +25,12 @@ static void wants_what_is_not(void **state)
 	assert_true(test_seed == 2);
 }
 
+static void is_skipped(void **state)
+{
+	(void)state;
+	skip();
+}
+
 static void passes_after_that(void **state)
 {
 	(void)state;
@@ -53,6 +59,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(passes),
 		cmocka_unit_test(compares_what_differs),
 		cmocka_unit_test(wants_what_is_not),
+		cmocka_unit_test(is_skipped),
 		cmocka_unit_test(passes_after_that),
 		cmocka_unit_test(uses_a_page_that_is_gone),
 	};

@@ -61,6 +61,14 @@ void kunit_end_case(const char *file, int line, const char *format, ...)
 	kunit_try_catch_throw(&test->try_catch);
 }
 
+void kunit_skip_case(void)
+{
+	struct kunit *test = current->kunit_test;
+
+	kunit_mark_skipped(test, "not with pages of %u bytes", (u32)CORE_PAGE_SIZE);
+	kunit_try_catch_throw(&test->try_catch);
+}
+
 /* Runs a case. KUnit calls cases by function: finds the group's case by name.
  */
 static void run_case(struct kunit *test)

@@ -27,7 +27,7 @@ ARGUMENTS = {"test-model": ["1", "60"]}
 
 # Programs that are likely to notice, by a part of the file's name, the first that fits;
 # the others run afterwards.
-HEAP = ["test-bheap-order", "test-bheap-take", "test-bheap-steps", "test-bheap-scales",
+HEAP = ["test-bheap-fold", "test-bheap-order", "test-bheap-take", "test-bheap-steps", "test-bheap-scales",
         "test-bheap-sweep", "test-bheap"]
 FIRST = {
     "index": ["test-index", "test-index-faults"],

@@ -8,7 +8,7 @@
 check-static: ## plain English, links; checkpatch, sparse, coccinelle over core/ and kmod/ (minutes)
 	@export KREL=$(KREL); $(RUN_TESTS) --jobs 1 --timeout 600 \
 		tests/static/plain-english tests/static/links \
-		tests/static/planted tests/static/style \
+		tests/static/planted tests/static/kunit tests/static/style \
 		tests/static/sparse tests/static/coccicheck
 
 style: ## the kernel's checkpatch.pl over core/, kmod/ and the kselftests

@@ -79,5 +79,11 @@ kunit_end_case(const char *file, int line, const char *format, ...);
 #define fail_msg(...)	kunit_end_case(__FILE__, __LINE__, __VA_ARGS__)
 #define fail()		fail_msg("fail()")
 #define print_error	pr_err
+#define print_message	pr_info
+
+/* Marks the running case as skipped and ends its thread. */
+void __noreturn kunit_skip_case(void);
+
+#define skip()		kunit_skip_case()
 
 #endif /* TESTS_KUNIT_CMOCKA_H */
