@@ -226,7 +226,7 @@ SIM_GROUP = SEEDS=$(SEEDS) tests/sim/test-seeds tests/sim/test-crashes
 LIB_GROUP := $(UNIT_PROGRAMS) $(LIB_PROGRAMS) \
 	$(foreach folder,lib tools packaging,$(wildcard \
 	tests/$(folder)/test-*.sh tests/$(folder)/test-*.py)) \
-	tests/static/plain-english tests/static/links tests/static/planted \
+	tests/static/plain-english tests/static/links tests/static/planted tests/static/kunit \
 	tests/static/layers
 SOCKET_GROUP := $(SOCKET_TESTS) \
 	--and --prefix '2 threads: ' EXPIRY_THREADS=2 $(FEWER_KILLS) $(SOCKET_TWO) \
@@ -331,6 +331,13 @@ check-kills: $(SOCKET_NEEDS) ## KILLS=500 of the daemon under load by SEED, on b
 	@tests/uml/run --kernel $(UML_FAST_KERNEL) --memory 2048 --time 7200 \
 		--silence 7200 -- tests/run --timeout 7000 \
 		--prefix 'module: ' EXPIRY_ENGINE=kernel $(KILLS_TEST)
+
+# What measures time, or needs more than the time that a round has, is left out.
+ROUNDS ?= 3
+SHAKEN := $(filter-out $(call socket_programs,kills disk-errors),$(SOCKET_TESTS)) \
+	$(LIB_PROGRAMS) $(wildcard tests/lib/test-*.py tests/tools/test-*.py)
+check-shaken: $(SOCKET_NEEDS) $(LIB_NEEDS) ## while their processes stand still by turns, do the tests pass? ROUNDS=3, SEED=1
+	@tests/shake --rounds $(ROUNDS) --seed $(or $(SEED),1) $(SHAKEN)
 
 check-epoll: $(SOCKET_NEEDS) $(LIB_PROGRAMS) ## daemon and clients on the epoll loop
 	@$(RUN_TESTS) $(EPOLL_GROUP)

@@ -79,7 +79,7 @@ static void far_free(struct far *far)
 	test_pages_free(&far->run);
 }
 
-/* A fold copies so many nodes at most. The lowest table keeps what it has in its first
+/* A fold copies a bounded number of nodes. The lowest table keeps what it has in its first
  * bucket.
  */
 static void a_table_with_its_first_bucket_stays(void **state)

@@ -38,6 +38,11 @@ def have_root():
     return os.geteuid() == 0
 
 
+def need_undisturbed():
+    if os.environ.get("EXPIRY_TEST_SHAKEN"):
+        raise Skip("a frozen process is late, and wakes up once more")
+
+
 def need_slow():
     if not os.path.exists(SLOW):
         raise Skip("no " + SLOW)

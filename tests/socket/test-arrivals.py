@@ -107,6 +107,7 @@ def switches(pid):
 
 
 def test_nothing_wakes_up_for_a_hello_that_came():
+    tap.need_undisturbed()
     with limited() as daemon, contextlib.ExitStack() as stack:
         queues = [stack.enter_context(attach(daemon.path, "one"))
                   for _ in range(20)]

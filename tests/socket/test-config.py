@@ -90,9 +90,9 @@ def test_every_key_is_in_the_manual_with_its_default():
 
 
 def silent(daemon):
-    """The error that a connection gets which says nothing for half a second."""
+    """The error that a connection gets which says nothing for two seconds."""
     with Connection(daemon.path) as connection:
-        if connection.quiet(0.5):
+        if connection.quiet(2):
             return None
         return errno.errorcode.get(-connection.record().status)
 

@@ -218,6 +218,7 @@ ORDERS = (far_then_near, near_then_far, cancelled, refreshed_earlier,
 
 def judge(what, attempt, slack=0):
     """Repeats tries until enough are good, or too many are bad."""
+    tap.need_undisturbed()
     good, bad, lost = [], [], []
     for _ in range(50):
         try:

@@ -27,6 +27,7 @@ STEP = SECOND // 50
 DEVICE = ["--device", "/dev/null"]
 
 LATE = SCALE * SECOND // 4      # later than a timerfd by at most this
+TRIES = 5                       # in one of so many
 
 libc = ctypes.CDLL(None, use_errno=True)
 
@@ -138,10 +139,14 @@ def processor_time(pid):
 def serves():
     with Daemon(engine="embedded") as daemon:
         for clock in (REALTIME, MONOTONIC, BOOTTIME):
-            beside = timerfd_lateness(clock)
-            late = timer_lateness(daemon.path, clock)
-            assert late <= beside + LATE, \
-                "clock %d: %d ns late, a timerfd %d" % (clock, late, beside)
+            # Where the machine is busy, not each time. A wrong clock is late each time.
+            tried = []
+            while len(tried) < TRIES and \
+                    not any(late <= beside + LATE for late, beside in tried):
+                beside = timerfd_lateness(clock)
+                tried.append((timer_lateness(daemon.path, clock), beside))
+            assert any(late <= beside + LATE for late, beside in tried), \
+                "clock %d, ns late, a timerfd beside it: %s" % (clock, tried)
         # One on each clock is waited for, by which nothing is burnt.
         with contextlib.ExitStack() as stack:
             queues = [stack.enter_context(attach(daemon.path, flags=CONSUME,
