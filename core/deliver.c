@@ -162,18 +162,22 @@ static u32 deliver_alike(const struct delivery *delivery,
 			 struct expiry_record *records)
 {
 	struct timers *timers = delivery->timers;
-	const struct bheap_node *first = batch->behind + i - 1;
 	u32 begin = i, end = batch->nr;
 	bool is_indexed = needs_index(timers);
+	const struct bheap_node *first;
 
+	/* Nothing is behind the first node then. */
+	if (i == end)
+		return 0;
 	/* On a plain queue the index has few timers. The last timer's end drops all
 	 * nodes.
 	 */
 	if ((is_indexed && !timers_is_keyed(timers)) ||
 	    (!delivery->keep && timers->slots.used <= end - i))
 		return 0;
+	first = &batch->behind[i - 1];
 	for (; i < end; i++) {
-		const struct bheap_node *node = batch->behind + i - 1;
+		const struct bheap_node *node = &batch->behind[i - 1];
 		struct slot *slot = batch->slots[i];
 
 		if (unlikely(!slot || node->deadline < timers->taken_ns ||
@@ -228,7 +232,7 @@ static int deliver_batch(const struct delivery *delivery,
 	batch_find(timers, &batch, count, delivery->now_ns);
 	/* With its last timer a queue drops all nodes. */
 	for (i = 0; i < batch.nr && heap->nr; i++) {
-		const struct bheap_node *node = i ? batch.behind + i - 1 :
+		const struct bheap_node *node = i ? &batch.behind[i - 1] :
 						    &heap->first;
 		struct slot *slot = batch.slots[i];
 		enum node_state state;
