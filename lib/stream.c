@@ -13,6 +13,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include "clock.h"
 #include "stream.h"
 
 #define UNIT	((uint32_t)sizeof(struct expiry_record))
@@ -30,9 +31,17 @@ static int set_timeout(int fd, uint32_t timeout_ms)
 	return 0;
 }
 
-static int connect_path(int fd, const char *path)
+/* Returns when a wait that begins now ends; 0 = never. */
+static uint64_t end_of_wait(uint32_t timeout_ms)
+{
+	return timeout_ms ? clock_now_ns(CLOCK_MONOTONIC) + timeout_ms * 1000000ULL : 0;
+}
+
+/* A signal does not begin a wait anew: they may come more often than it ends. */
+static int connect_path(int fd, const char *path, uint32_t timeout_ms)
 {
 	struct sockaddr_un addr = { .sun_family = AF_UNIX };
+	uint64_t end_ns = end_of_wait(timeout_ms);
 	size_t len = strlen(path);
 
 	if (len >= sizeof(addr.sun_path))
@@ -44,6 +53,8 @@ static int connect_path(int fd, const char *path)
 			return -ETIMEDOUT;
 		if (errno != EINTR)
 			return -errno;
+		if (end_ns && clock_now_ns(CLOCK_MONOTONIC) >= end_ns)
+			return -ETIMEDOUT;
 	}
 	return 0;
 }
@@ -58,7 +69,8 @@ static int stream_connect(struct stream *s, const char *path, uint32_t timeout_m
 		return -errno;
 	ret = set_timeout(s->fd, timeout_ms);
 	if (!ret)
-		ret = connect_path(s->fd, path);
+		ret = connect_path(s->fd, path, timeout_ms);
+	s->timeout_ms = timeout_ms;
 	if (ret)
 		stream_disconnect(s);
 	return ret;
@@ -209,8 +221,17 @@ static ssize_t receive_bytes(struct stream *s, void *bytes, size_t len,
 			     bool wait)
 {
 	ssize_t ret;
+	int err;
 
 	ret = recv(s->fd, bytes, len, wait ? 0 : MSG_DONTWAIT);
+	if (ret < 0 && errno == EINTR && wait) {
+		/* How long it waited until then is not known. */
+		err = stream_wait(s, false, s->timeout_ms);
+		if (err)
+			return err;
+		wait = false;
+		ret = recv(s->fd, bytes, len, MSG_DONTWAIT);
+	}
 	if (ret > 0)
 		return ret;
 	if (ret == 0)
@@ -260,17 +281,32 @@ int stream_receive(struct stream *s, struct expiry_record *units, uint32_t nr)
 	return ret / UNIT;
 }
 
+/* Returns the milliseconds from @now to @end_ns, rounded up; -1 = for ever. */
+static int poll_time(uint64_t now, uint64_t end_ns)
+{
+	uint64_t ms;
+
+	if (!end_ns)
+		return -1;
+	ms = now < end_ns ? (end_ns - now + 999999) / 1000000 : 0;
+	return ms < INT32_MAX ? (int)ms : INT32_MAX;
+}
+
 int stream_wait(const struct stream *s, bool out, uint32_t timeout_ms)
 {
 	struct pollfd pfd = {
 		.fd = s->fd,
 		.events = POLLIN | (out && !s->send_dead ? POLLOUT : 0),
 	};
-	int timeout = timeout_ms && timeout_ms <= INT32_MAX ? (int)timeout_ms : -1;
+	uint64_t end_ns = end_of_wait(timeout_ms), now = 0;
 	int ret;
 
-	ret = poll(&pfd, 1, timeout);
+	do {
+		if (end_ns)
+			now = clock_now_ns(CLOCK_MONOTONIC);
+		ret = poll(&pfd, 1, poll_time(now, end_ns));
+	} while (ret < 0 && errno == EINTR);
 	if (ret < 0)
-		return errno == EINTR ? 0 : -errno;
+		return -errno;
 	return ret ? 0 : -ETIMEDOUT;
 }

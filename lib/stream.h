@@ -20,6 +20,7 @@
 /**
  * struct stream
  * @fd: the socket, -1 when closed
+ * @timeout_ms: of each wait, 0 = none
  * @send_dead: the peer reads no more
  * @in: received bytes, from @in_head to @in_tail
  * @out: bytes to send, from @out_head to @out_tail
@@ -30,6 +31,7 @@
  */
 struct stream {
 	int fd;
+	uint32_t timeout_ms;
 	bool send_dead;
 	unsigned char *in;
 	uint32_t in_head;
@@ -92,8 +94,8 @@ static inline void stream_skip(struct stream *s, uint32_t nr)
 	s->in_head += nr * sizeof(struct expiry_record);
 }
 
-/* Receives into the buffer. 1: something came; 0: nothing came, or, with @wait,
- * a signal did; -ETIMEDOUT, -ECONNRESET or another -errno.
+/* Receives into the buffer. 1: something came; 0: nothing came; -ETIMEDOUT, -ECONNRESET
+ * or another -errno. With @wait, the first signal that comes begins the time anew.
  */
 int stream_fill(struct stream *s, bool wait);
 
@@ -103,7 +105,7 @@ int stream_fill(struct stream *s, bool wait);
 int stream_receive(struct stream *s, struct expiry_record *units, uint32_t nr);
 
 /* Waits until the socket can be read, or written as well if @out. 0 or
- * -ETIMEDOUT or another -errno; a signal counts as 0.
+ * -ETIMEDOUT or another -errno. A signal does not end it.
  */
 int stream_wait(const struct stream *s, bool out, uint32_t timeout_ms);
 

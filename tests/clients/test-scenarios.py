@@ -10,6 +10,7 @@ skipped. EXPIRY_TEST_DRAIN is the number of timers to be drained.
 import contextlib
 import os
 import random
+import signal
 import sys
 import threading
 import time
@@ -192,6 +193,37 @@ def test_close_ends_calls_in_flight(agent, daemon):
         agent.ok("close")
         agent.refused("wait a", "ESHUTDOWN", "ECANCELED")
         agent.refused("wait b", "ESHUTDOWN", "ECANCELED")
+
+
+@contextlib.contextmanager
+def stopped_by_turns(process):
+    """Stops and continues it each 30 ms, for ten seconds at most. That interrupts its
+    system calls, as signals do."""
+    ended = threading.Event()
+
+    def stop():
+        for _ in range(333):
+            process.send_signal(signal.SIGSTOP)
+            time.sleep(0.005)
+            process.send_signal(signal.SIGCONT)
+            if ended.wait(0.025):
+                break
+    thread = threading.Thread(target=stop)
+    thread.start()
+    try:
+        yield
+    finally:
+        ended.set()
+        thread.join()
+
+
+def test_a_call_that_is_interrupted_times_out(agent, daemon):
+    """Its time does not begin anew with each interruption."""
+    open_queue(agent, daemon, "keyed", more="timeout_ms=200")
+    begun = time.monotonic()
+    with daemon.halted(), stopped_by_turns(agent.process):
+        agent.refused("query id=1", "ETIMEDOUT")
+        assert time.monotonic() - begun < 5
 
 
 def test_an_idle_consumer_closes(agent, daemon):

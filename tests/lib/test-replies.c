@@ -4,8 +4,11 @@
  * from a server that sends what no daemon would.
  */
 #include <errno.h>
+#include <signal.h>
 #include <stdlib.h>
 #include <string.h>
+#include <sys/time.h>
+#include <unistd.h>
 
 #include "support-fake.h"
 
@@ -397,6 +400,46 @@ static void server_falls_silent(void **state)
 	fake_end(&server, h);
 }
 
+static volatile sig_atomic_t ticks_left;
+
+/* Signals end, so that a call that begins its wait anew with each ends as well. */
+static void tick(int number)
+{
+	const struct itimerval none = { 0 };
+
+	(void)number;
+	if (!--ticks_left)
+		setitimer(ITIMER_REAL, &none, NULL);
+}
+
+static void signals_do_not_prolong_a_wait(void **state)
+{
+	const struct itimerval each = { { 0, 20000 }, { 0, 20000 } };
+	const struct sigaction action = { .sa_handler = tick, .sa_flags = SA_RESTART };
+	struct expiry_options options = {
+		.size = sizeof(options),
+		.timeout_ms = 100,
+	};
+	struct sigaction before;
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	fake_start(&server, stay_silent);
+	assert_int_equal(expiry_open(&h, server.address, &options), 0);
+	assert_int_equal(sigaction(SIGALRM, &action, &before), 0);
+	/* Ten seconds of them. */
+	ticks_left = 500;
+	assert_int_equal(setitimer(ITIMER_REAL, &each, NULL), 0);
+	assert_int_equal(expiry_cancel(h, 1, NULL), -ETIMEDOUT);
+	assert_true(ticks_left > 0);
+	ticks_left = 1;
+	while (ticks_left > 0)
+		pause();
+	assert_int_equal(sigaction(SIGALRM, &before, NULL), 0);
+	fake_end(&server, h);
+}
+
 /* ------------------------------------------------------------------------
  * Replies of more than one record
  */
@@ -591,6 +634,7 @@ int main(void)
 		cmocka_unit_test(protocol_broken),
 		cmocka_unit_test(nothing_is_lost_at_the_end),
 		cmocka_unit_test(server_falls_silent),
+		cmocka_unit_test(signals_do_not_prolong_a_wait),
 		cmocka_unit_test(stat_of_another_version),
 		cmocka_unit_test(queues_of_another_version),
 		cmocka_unit_test(scans),

@@ -9,7 +9,7 @@ use crate::inbox::Inbox;
 use crate::listing::{Listing, QueueRow, Scan, Stat};
 use crate::options::{nanoseconds, Arm, Options, KEYED};
 use crate::record::{are_requests, armed, flag, op, Record};
-use std::io::{Read, Write};
+use std::io::{ErrorKind, Read, Write};
 use std::os::unix::net::UnixStream;
 use std::thread;
 use std::time::{Duration, Instant};
@@ -441,6 +441,7 @@ impl Queue {
     /// Reads once.
     fn fill(&mut self) -> Result<()> {
         let stream = self.stream.as_mut().ok_or(Error::Closed)?;
+        let mut interrupted = None;
         loop {
             match stream.read(self.input.room()) {
                 Ok(0) => return Err(Error::Io(errno::ECONNRESET)),
@@ -450,7 +451,13 @@ impl Queue {
                         return Ok(());
                     }
                 }
-                Err(e) if e.kind() == std::io::ErrorKind::Interrupted => {}
+                // The next read has the whole time again: signals may come more often.
+                Err(e) if e.kind() == ErrorKind::Interrupted => {
+                    let first: &mut Instant = interrupted.get_or_insert_with(Instant::now);
+                    if matches!(self.limits.read, Some(limit) if first.elapsed() >= limit) {
+                        return Err(Error::TimedOut);
+                    }
+                }
                 Err(e) => return Err(Error::io(&e)),
             }
         }

@@ -246,8 +246,12 @@ class Queue(Handle):
         if not session.begin_alone():
             return reply_of(self._call(Single(*asked)))
         assert self._socket
+        timeout = self._options.timeout
         try:
             self._socket.sendall(data)
+            # SO_RCVTIMEO would not do: recv() begins anew with each signal that comes.
+            if timeout is not None and not self._readable(timeout):
+                raise TimeoutError
             size = self._socket.recv_into(self._buffer)
         except OSError:
             # _wait() meets it, too, behind what the server had sent before.
@@ -362,9 +366,6 @@ class Queue(Handle):
         assert self._socket
         try:
             size = self._socket.recv_into(self._buffer)
-        except BlockingIOError:
-            self._check_silence()
-            return
         except OSError as error:
             self._fail(error.errno or errno.ECONNRESET)
             return
@@ -397,8 +398,6 @@ class Queue(Handle):
             if timeout is not None:
                 value = struct.pack("@ll", int(timeout), max(int(timeout % 1 * 1e6), 1))
                 self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)
-                # A call that is alone reads without a poll before.
-                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_RCVTIMEO, value)
             self._socket.connect(self._path)
             # A server at its limit of connections answers before it reads.
             try:
