@@ -161,11 +161,15 @@ static void program_locked(struct expiry_queue *queue)
  */
 void expiry_fire_update_locked(struct expiry_queue *queue)
 {
+	int ret = -EAGAIN;
+
 	lockdep_assert_held(&queue->lock);
 
 	queue->memory.nowait = true;
-	if (!queue->memory.wanted &&
-	    timers_drop_stale(&queue->timers, DROP_STEPS) == 1) {
+	if (!queue->memory.wanted)
+		ret = timers_drop_stale(&queue->timers, DROP_STEPS);
+	WRITE_ONCE(queue->may_be_due, !ret && is_due(queue));
+	if (ret == 1) {
 		program_locked(queue);
 		return;
 	}

@@ -49,6 +49,8 @@
  *
  * Written under @lock and by @timer's interrupt, read without:
  * @due: an expiration can be read now
+ * @may_be_due: what is first is not known yet, and none of it is later than now: a
+ *	reader that may take its time finds it
  *
  * Increased by the shrinker, decreased under @lock:
  * @reclaim_wanted: memory is short: tables to visit at unlock
@@ -86,6 +88,7 @@ struct expiry_queue {
 	u64 clock_sets;
 
 	bool due ____cacheline_aligned;
+	bool may_be_due;
 	atomic_t reclaim_wanted;
 	wait_queue_head_t wait;
 	union {

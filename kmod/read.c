@@ -167,9 +167,10 @@ static int read_chunk(struct expiry_queue *queue, struct iov_iter *to,
 		}
 		expiry_queue_unlock(queue, &use);
 	} while (nr == -EAGAIN && expiry_use_fetch(queue, &use));
-	/* A timer is due, but too many stale nodes were above it. */
+	/* A timer is due, but too many steps would have led to it. */
 	if (!nr)
-		return READ_ONCE(queue->due) ? 0 : -EAGAIN;
+		return READ_ONCE(queue->due) ||
+		       (READ_ONCE(queue->may_be_due) && !nowait) ? 0 : -EAGAIN;
 	if (nr < 0)
 		return nr == -EAGAIN && !nowait ? -EINTR : nr;
 	return given ?: -EFAULT;

@@ -2,7 +2,7 @@
 /* A queue behaves the same with any layout of its heap. */
 #include "device.h"
 
-enum { COUNT = 6000 };
+enum { COUNT = 6000, MANY = 60000 };
 
 FIXTURE(layout) {
 	int fd;
@@ -124,6 +124,34 @@ TEST_F(layout, timers_come_in_order_after_changes)
 	ASSERT_EQ(0, queue_stat(self->fd, &stat));
 	EXPECT_EQ(0, stat.armed);
 	EXPECT_EQ(0, stat.pages_heap);
+}
+
+/* -EAGAIN means that nothing is due, not that the next one takes steps to find. */
+TEST_F(layout, all_that_is_due_is_read_without_a_pause)
+{
+	struct expiry_record *records = self->records;
+	unsigned int i, n, got;
+	int ret;
+
+	ASSERT_EQ(0, queue_config(self->fd, CLOCK_MONOTONIC, EXPIRY_MODE_ACK, 0));
+	for (n = 0; n < MANY; n += i) {
+		for (i = 0; i < COUNT && n + i < MANY; i++)
+			records[i] = arm_in(n + i, n + i);
+		ASSERT_EQ(i, submit(self->fd, records, i));
+	}
+	for (n = 0; n < 6; n++) {
+		/* Timers that were read are armed behind the others. */
+		for (got = 0; got < n * MANY / 8; got += ret) {
+			ret = receive(self->fd, records, COUNT);
+			ASSERT_LT(0, ret);
+		}
+		ASSERT_EQ(0, ioctl(self->fd, EXPIRY_IOC_REWIND));
+		for (got = 0; (ret = receive(self->fd, records, COUNT)) > 0; got += ret)
+			;
+		EXPECT_EQ(-EAGAIN, ret);
+		EXPECT_EQ(MANY, got);
+		ASSERT_EQ(0, ioctl(self->fd, EXPIRY_IOC_REWIND));
+	}
 }
 
 TEST_HARNESS_MAIN
