@@ -89,7 +89,7 @@ struct expiry_queue *expiry_queue_new(void)
 		goto out_free;
 	queue->serial = atomic_inc_return(&serials);
 	queue->memcg = compat_memcg_get_current();
-	queue->layout = &bheap_radix;
+	queue->layout = &bheap_sorted;
 	mutex_init(&queue->lock);
 	expiry_fire_open(queue);
 	expiry_registry_add(queue);

@@ -215,7 +215,7 @@ def daemon(aims, rows, base):
 
 
 def of_layout(results, layout, sizes, base):
-    """@results: by bench, Results. The daemon has the default layout, which is radix."""
+    """@results: by bench, Results. The daemon has the layout of its own engine, which is radix."""
     aims, own = Aims(), f"{layout}-plain"
     peers(aims, results["timers"], own, sizes)
     wheels(aims, results["timers"], own, sizes)

@@ -10,7 +10,7 @@ OPS = "arm", "refresh", "cancel"
 PAGES = "plain", "pageable"
 HOLD = "expire", "arm", "both"
 RING = "expiry, uring_cmd of 512"
-BINARY, DEFAULT = "binary", "radix"
+BINARY, DEFAULT = "binary", "sorted"
 PAGEABLE_MOST = 1.25
 
 FLOOR, ENGINES = "floor", ("embedded", "kernel")

@@ -89,7 +89,8 @@ struct engine_io {
  * @turn: called once a turn after all work is done, before the submission.
  *	Returns true if it needs another turn at once. NULL: nothing to do.
  *
- * @queue_new: makes a queue with the heap layout @layout, EXPIRY_LAYOUT_*.
+ * @queue_new: makes a queue with the heap layout @layout, EXPIRY_LAYOUT_*; 0 = the
+ *	engine's own.
  *	-EINVAL, -ENOMEM, -EMFILE, ... Sets @config->limit to the one in force.
  * @queue_adopt: makes a queue of @fd, a queue of this engine whose maker has
  *	ended, and describes it in @stat. Takes @fd unless it fails.

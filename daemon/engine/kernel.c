@@ -121,7 +121,7 @@ static int kernel_queue_new(struct engine *base, struct expiry_config *config,
 		r = -errno;
 		goto err_queue;
 	}
-	if (ioctl(queue->fd, EXPIRY_IOC_LAYOUT, layout) < 0) {
+	if (layout && ioctl(queue->fd, EXPIRY_IOC_LAYOUT, layout) < 0) {
 		r = -errno;
 		goto err_fd;
 	}

@@ -132,7 +132,7 @@ void queues_deinit(struct queues *queues);
  * @in_directory: its entry there; the queue takes a reference of its own
  * @user: the owner
  * @config: clock, mode, limit, slack
- * @layout: EXPIRY_LAYOUT_*
+ * @layout: EXPIRY_LAYOUT_*, 0 = the engine's own
  * @is_restored: it was made before: the limits of queues do not count
  */
 struct queue_plan {

@@ -71,7 +71,7 @@ static const struct config_key config_keys[] = {
 	TEXT(device, "/dev/expiry", true),
 	TEXT(engine, "auto", true),
 	TEXT(loop, "auto", true),
-	TEXT(layout, "radix", false),
+	TEXT(layout, "auto", false),
 	TEXT(log_level, "info", false),
 	TEXT(journal, "none", true),
 	TEXT(commit, "flushed", true),
@@ -150,7 +150,9 @@ uint32_t config_layout(const struct config *config)
 		return EXPIRY_LAYOUT_SUBTREE;
 	if (!strcmp(config->layout, "sorted"))
 		return EXPIRY_LAYOUT_SORTED;
-	return EXPIRY_LAYOUT_RADIX;
+	if (!strcmp(config->layout, "radix"))
+		return EXPIRY_LAYOUT_RADIX;
+	return 0;
 }
 
 /* Returns the milliseconds of a setting `commit`, 0 = it is none. */
@@ -215,9 +217,10 @@ const char *config_set(struct config *config, const char *name,
 		if (!strcmp(name, "loop") && strcmp(value, "auto") &&
 		    strcmp(value, "io_uring") && strcmp(value, "epoll"))
 			return "is not auto, io_uring or epoll";
-		if (!strcmp(name, "layout") && strcmp(value, "radix") &&
-		    strcmp(value, "sorted") && strcmp(value, "subtree"))
-			return "is not radix, sorted or subtree";
+		if (!strcmp(name, "layout") && strcmp(value, "auto") &&
+		    strcmp(value, "radix") && strcmp(value, "sorted") &&
+		    strcmp(value, "subtree"))
+			return "is not auto, radix, sorted or subtree";
 		if (!strcmp(name, "log_level") && strcmp(value, "err") &&
 		    strcmp(value, "warning") && strcmp(value, "info"))
 			return "is not err, warning or info";

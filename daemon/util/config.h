@@ -62,7 +62,7 @@ struct config {
 				"/usr/local/lib/expiry/queues.d:" \
 				"/usr/lib/expiry/queues.d"
 
-/* Returns the EXPIRY_LAYOUT_* of queues made from now on. */
+/* Returns the EXPIRY_LAYOUT_* of queues made from now on, 0 = the engine's own. */
 uint32_t config_layout(const struct config *config);
 
 /* Returns the time between flushes of the journal, 0 = one with each commit. */

@@ -91,7 +91,7 @@ TEST_F(seen, list_of_all_queues_has_it_as_long_as_it_is_open)
 	rest = find_line(QUEUES, start);
 	ASSERT_NE(NULL, rest);
 	snprintf(line, sizeof(line), "%s", rest);
-	EXPECT_EQ(0, strncmp(line, "monotonic plain,ack radix 1 0 1 ", 32))
+	EXPECT_EQ(0, strncmp(line, "monotonic plain,ack sorted 1 0 1 ", 33))
 		TH_LOG("%s", line);
 
 	close(self->fd);

@@ -330,7 +330,7 @@ struct expiry_stat {
  */
 #define EXPIRY_IOC_REWIND	_IO(EXPIRY_IOC_MAGIC, 5)
 /* How the queue's heap is laid out, EXPIRY_LAYOUT_*, as the argument itself;
- * before CONFIG, which takes EXPIRY_LAYOUT_RADIX if nothing was said. Speed
+ * before CONFIG, which takes EXPIRY_LAYOUT_SORTED if nothing was said. Speed
  * and memory traffic differ, nothing else does. Returns 0.
  * -EINVAL: no such layout; -EBUSY: already configured; -EINTR: killed.
  */
