@@ -112,8 +112,9 @@ typedef int expiry_restore_fn(void *arg, uint64_t *cursor,
  * @window: most requests in flight; 0 = as many as the server takes, at most
  *	EXPIRY_WINDOW_MAX
  * @timeout_ms: longest time a call waits for the server without hearing from
- *	it, connecting included; 0 = for ever. A call that timed out breaks the
- *	connection.
+ *	it, connecting included; 0 = for ever. The first signal that interrupts a
+ *	wait begins its time anew, later ones do not. A call that timed out breaks
+ *	the connection.
  * @slack_ns: device only, as in struct expiry_config
  * @limit: device only, as in struct expiry_config
  * @restore: yields the timers of an empty or lost queue, see below; NULL = none
