@@ -657,9 +657,12 @@ void engine_check_idle(void)
 				 consumer->number);
 		if (consumer->given <= consumer->collected)
 			continue;
-		/* They come behind rows that wait for a checkpoint. */
+		/* They come behind rows that wait for a checkpoint, or behind the reply
+		 * to HELLO, which has not said yet that the queue is durable.
+		 */
 		if (inside_journal_fails() &&
-		    (consumer->is_durable || inside_lacks_buffers()))
+		    (inside_is_durable(twin->queue->owner) ||
+		     inside_lacks_buffers()))
 			continue;
 		if (next_ns <= sim_now(twin->clock_id))
 			sim_fail("queue %.24s: a timer is due since %llu ns, client %u has credit for %llu, and the daemon sleeps",
