@@ -188,10 +188,11 @@ static u32 run_all(u32 faults_in)
 {
 	static const u32 eighths[] = { 0, 4, 8, 10, 32 }, within[] = { 1, 10, 20, 36 },
 			 apart[] = { 20, 36, 42 };
+	const u32 all = 5 * 4 * 3, step = all / TEST_ROUNDS(all);
 	struct lots lots;
 	u32 i, k, stopped = 0, bytes = 0;
 
-	for (i = 0; i < 5 * 4 * 3; i++)
+	for (i = 0; i < all; i += step)
 		for (k = 0; k < 4; k++) {
 			lots = (struct lots) {
 				.eighths = eighths[i % 5],
