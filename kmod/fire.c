@@ -161,6 +161,7 @@ static void program_locked(struct expiry_queue *queue)
  */
 void expiry_fire_update_locked(struct expiry_queue *queue)
 {
+	bool may_be_due;
 	int ret = -EAGAIN;
 
 	lockdep_assert_held(&queue->lock);
@@ -168,7 +169,10 @@ void expiry_fire_update_locked(struct expiry_queue *queue)
 	queue->memory.nowait = true;
 	if (!queue->memory.wanted)
 		ret = timers_drop_stale(&queue->timers, DROP_STEPS);
-	WRITE_ONCE(queue->may_be_due, !ret && is_due(queue));
+	/* Pollers read its line: it is written when it changes. */
+	may_be_due = !ret && is_due(queue);
+	if (unlikely(queue->may_be_due != may_be_due))
+		WRITE_ONCE(queue->may_be_due, may_be_due);
 	if (ret == 1) {
 		program_locked(queue);
 		return;

@@ -393,14 +393,10 @@ bool link_step(struct expiry *h)
 static int wait_until(const struct expiry *h, uint64_t end_ns)
 {
 	struct pollfd pfd = { .fd = h->fd, .events = POLLIN };
-	uint64_t now = clock_now_ns(CLOCK_MONOTONIC);
-	int ms = -1;
+	int ms = clock_poll_ms(end_ns);
 
-	if (end_ns) {
-		if (now >= end_ns)
-			return -ETIMEDOUT;
-		ms = (end_ns - now + 999999) / 1000000;
-	}
+	if (!ms)
+		return -ETIMEDOUT;
 	return poll(&pfd, 1, ms) < 0 && errno != EINTR ? -errno : 0;
 }
 

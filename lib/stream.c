@@ -281,31 +281,18 @@ int stream_receive(struct stream *s, struct expiry_record *units, uint32_t nr)
 	return ret / UNIT;
 }
 
-/* Returns the milliseconds from @now to @end_ns, rounded up; -1 = for ever. */
-static int poll_time(uint64_t now, uint64_t end_ns)
-{
-	uint64_t ms;
-
-	if (!end_ns)
-		return -1;
-	ms = now < end_ns ? (end_ns - now + 999999) / 1000000 : 0;
-	return ms < INT32_MAX ? (int)ms : INT32_MAX;
-}
-
 int stream_wait(const struct stream *s, bool out, uint32_t timeout_ms)
 {
 	struct pollfd pfd = {
 		.fd = s->fd,
 		.events = POLLIN | (out && !s->send_dead ? POLLOUT : 0),
 	};
-	uint64_t end_ns = end_of_wait(timeout_ms), now = 0;
+	uint64_t end_ns = end_of_wait(timeout_ms);
 	int ret;
 
-	do {
-		if (end_ns)
-			now = clock_now_ns(CLOCK_MONOTONIC);
-		ret = poll(&pfd, 1, poll_time(now, end_ns));
-	} while (ret < 0 && errno == EINTR);
+	do
+		ret = poll(&pfd, 1, clock_poll_ms(end_ns));
+	while (ret < 0 && errno == EINTR);
 	if (ret < 0)
 		return -errno;
 	return ret ? 0 : -ETIMEDOUT;

@@ -301,7 +301,7 @@ def test_wrong_configuration_is_refused_by_line():
 
 def test_layout_of_heaps_is_as_configured():
     pages = {}
-    for layout in ("subtree", "sorted"):
+    for layout in ("subtree", "sorted", "radix", "auto"):
         with Daemon("layout = %s\n" % layout) as daemon:
             with attach(daemon.path) as queue:
                 replies = queue.batch([arm(HOUR - i * 7919 % 600, i)
@@ -309,7 +309,9 @@ def test_layout_of_heaps_is_as_configured():
                 assert all(r.status == 0 for r in replies)
                 pages[layout] = queue.stat().pages_heap
     # Of sorted pages one is for what was armed last, one for the sweep.
-    assert pages["sorted"] > pages["subtree"] > 1, pages
+    assert pages["radix"] > pages["sorted"] > pages["subtree"] > 1, pages
+    # Each engine has its own.
+    assert pages["auto"] == pages["sorted" if ENGINE == "kernel" else "radix"], pages
 
 
 def test_missing_configuration_is_refused():
