@@ -102,7 +102,8 @@ enum bheap_radix_spread {
  * @hand: deadline where the sweep is
  * @hand_level: level of its bucket
  * @hand_page: its page; 0 = the bucket's first
- * @hand_nr: nodes of it whose timers are prefetched
+ * @hand_nr: nodes of what is checked next whose timers are prefetched
+ * @hand_half: the second half of its page is checked
  * @hand_phase: RADIX_SWEEP_*
  * @table: the finger: table of each level on the way to the front, as
  *	radix_table_at() has it; 0 = none
@@ -138,6 +139,7 @@ struct bheap_radix_state {
 	u64 hand;
 	u32 hand_page;
 	u32 hand_nr;
+	bool hand_half;
 	u32 hand_phase;
 	u32 table[BHEAP_RADIX_LEVELS];
 	u16 used[BHEAP_RADIX_LEVELS];

@@ -59,7 +59,7 @@ void radix_release(struct bheap *heap)
 	s->free = 0;
 	s->free_nr = 0;
 	s->hints = 0;
-	s->hand_page = 0;
+	radix_hand_to_page(s, 0);
 	radix_set_pages(heap);
 }
 

@@ -236,6 +236,14 @@ static inline void radix_unmark(struct bheap_radix_state *s, u32 level,
 /* In hand_page: the chain that the sweep was at is gone. */
 #define RADIX_HAND_LOST	(~0U)
 
+/* Moves the hand to a page of its bucket's chain; 0 = the first. */
+static inline void radix_hand_to_page(struct bheap_radix_state *s, u32 page)
+{
+	s->hand_page = page;
+	s->hand_nr = 0;
+	s->hand_half = false;
+}
+
 /* Notes that the chain of a bucket of @level goes: the sweep continues after it. */
 static inline void radix_lose_hand(struct bheap_radix_state *s,
 				   const struct radix_bucket *bucket, u32 level)

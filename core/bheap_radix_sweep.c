@@ -4,8 +4,9 @@
  *
  * The sweep first spreads what is detached. Then it checks bucket after bucket in
  * the order of deadlines, each before the tables below it, and last the near
- * part, to which nodes of the first buckets may have come. It prefetches a
- * page's timers a few nodes a call, then checks the page as a whole. What is
+ * part, to which nodes of the first buckets may have come. It prefetches the
+ * timers of half a page a few nodes a call, then checks that half: the second
+ * one first, behind which the page can end. What is
  * left of a page that was not half full fills the chain's last page, and becomes
  * the last page itself. A table whose buckets have together not half a page of
  * nodes is given back; they go to the bucket above it.
@@ -141,8 +142,7 @@ static int find_hand(struct bheap *heap, struct hand *hand)
 	if (s->hand < s->front) {
 		s->hand = s->front;
 		s->hand_level = s->level;
-		s->hand_page = 0;
-		s->hand_nr = 0;
+		radix_hand_to_page(s, 0);
 	}
 	for (;;) {
 		hand->level = radix_level(s, s->hand);
@@ -154,8 +154,7 @@ static int find_hand(struct bheap *heap, struct hand *hand)
 		s->hand = radix_floor(s->hand, hand->level + 1) +
 			  (1ULL << (hand->level + 1) * BITS);
 		s->hand_level = radix_level_at(s->hand);
-		s->hand_page = 0;
-		s->hand_nr = 0;
+		radix_hand_to_page(s, 0);
 		if (!s->hand)
 			return SWEPT;
 	}
@@ -246,13 +245,13 @@ static void merge_page(struct bheap *heap, struct radix_bucket *bucket, u32 page
 	bucket->pos -= NODES - kept;
 }
 
-/* Checks the page of a chain where the hand is. */
+/* Checks half of the page of a chain where the hand is. */
 static int sweep_page(struct bheap *heap, const struct hand *hand,
 		      struct sweep *sweep)
 {
 	struct bheap_radix_state *s = &heap->radix;
 	struct radix_bucket *bucket = hand->bucket;
-	u32 page = s->hand_page, nr, kept, next;
+	u32 page = s->hand_page, nr, from, to, kept, next;
 	struct radix_page *record = radix_page(heap, page);
 	struct bheap_node *nodes;
 	bool is_tail = page == bucket->tail;
@@ -264,7 +263,9 @@ static int sweep_page(struct bheap *heap, const struct hand *hand,
 	if (unlikely(!nodes))
 		return heap->pages->error;
 	nr = is_tail ? radix_fill(bucket) : record->nr;
-	if (!prefetch_page(s, sweep, nodes, nr))
+	from = s->hand_half || nr <= NODES / 2 ? 0 : NODES / 2;
+	to = from || nr <= NODES / 2 ? nr : NODES / 2;
+	if (!prefetch_page(s, sweep, nodes + from, to - from))
 		return 0;
 	/* All that may change. */
 	err = radix_prepare_put(heap);
@@ -277,8 +278,10 @@ static int sweep_page(struct bheap *heap, const struct hand *hand,
 		return heap->pages->error;
 
 	next = is_tail ? 0 : record->next;
-	kept = filter(heap, sweep, nodes, nr);
-	if (kept < nr) {
+	kept = from + filter(heap, sweep, nodes + from, to - from);
+	if (kept < to) {
+		memmove(nodes + kept, nodes + to, (nr - to) * sizeof(*nodes));
+		kept += nr - to;
 		if (is_tail)
 			shorten_tail(heap, bucket, record, kept);
 		else if (kept >= NODES / 2)
@@ -287,7 +290,10 @@ static int sweep_page(struct bheap *heap, const struct hand *hand,
 			merge_page(heap, bucket, page, record, kept);
 		unmark_if_empty(s, hand);
 	}
-	s->hand_page = next ?: RADIX_HAND_LOST;
+	if (from)
+		s->hand_half = true;
+	else
+		radix_hand_to_page(s, next ?: RADIX_HAND_LOST);
 	return 0;
 }
 
@@ -323,8 +329,7 @@ static int next_bucket(struct bheap *heap, const struct hand *hand)
 	u32 level = hand->level;
 	int err;
 
-	s->hand_page = 0;
-	s->hand_nr = 0;
+	radix_hand_to_page(s, 0);
 	if (hand->bucket->sub) {
 		s->hand = radix_floor(s->hand, level);
 		if (s->hand < s->front)
@@ -384,8 +389,7 @@ static int sweep_detached(struct bheap *heap, struct sweep *sweep)
 	s->hand_phase = RADIX_SWEEP_FAR;
 	s->hand = s->front;
 	s->hand_level = s->level;
-	s->hand_page = 0;
-	s->hand_nr = 0;
+	radix_hand_to_page(s, 0);
 	return 0;
 }
 

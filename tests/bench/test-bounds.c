@@ -150,6 +150,35 @@ static void a_call_drops_few_pages_of_stale_nodes(void **state)
 	}
 }
 
+/* A request checks half a page of nodes for stale ones at most, and moves some slots: so
+ * the longest of a queue that is emptied at random touches at most 500 lines.
+ */
+static void a_request_checks_few_nodes(void **state)
+{
+	const uint32_t nr = 400000, left = nr / 100;
+	uint64_t *ids = calloc(nr, sizeof(*ids)), random = 1;
+	uint32_t i, at, most = 0;
+	struct subject subject;
+
+	(void)state;
+	assert_non_null(ids);
+	start(&subject, nr);
+	for (i = 0; i < nr; i++)
+		ids[i] = arm(&subject, NOW + 1 + bench_below(&random, NOW));
+	for (i = nr; i > left; i--) {
+		at = bench_below(&random, i);
+		work_begin(&subject);
+		cancel(&subject, ids[at]);
+		work_end();
+		most = work.lines > most ? work.lines : most;
+		ids[at] = ids[i - 1];
+	}
+	/* The test's own test: it checked half a page at least. */
+	assert_in_range(most, NODES / 2, 500);
+	finish(&subject);
+	free(ids);
+}
+
 /* Nodes that the places of a bucket do not tell apart, in descending order, are the
  * worst for the insertion that follows: it would move each past all others. It has a
  * budget of some moves a node, and leaves them to a merge that reads and writes each
@@ -191,6 +220,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_call_drops_few_pages_of_stale_nodes),
+		cmocka_unit_test(a_request_checks_few_nodes),
 		cmocka_unit_test(a_bucket_is_sorted_within_a_budget),
 	};
 

@@ -19,27 +19,16 @@ FLAGS = ["-std=gnu11", "-O1", "-fPIC", "-w", "-fno-strict-aliasing",
 SANITIZE = ["-fsanitize=address,undefined", "-fno-sanitize-recover=all"]
 CPU_SECONDS = 2         # least limit of a program
 CPU_TIMES = 4           # limit, as a multiple of the original's time
+START = 0.02            # seconds that each program takes to begin and end
 MEMORY = 4 << 30
 SHIFT, SHIFT_HEAP = 6, 10
 
 # Arguments that make the programs quick and still thorough.
 ARGUMENTS = {"test-model": ["1", "60"]}
 
-# Programs that are likely to notice, by a part of the file's name, the first that fits;
-# the others run afterwards.
-HEAP = ["test-bheap-fold", "test-bheap-order", "test-bheap-take", "test-bheap-steps", "test-bheap-scales",
-        "test-bheap-sweep", "test-bheap"]
-FIRST = {
-    "index": ["test-index", "test-index-faults"],
-    "siphash": ["test-siphash"],
-    "slots": ["test-slots", "test-timers-kept", "test-model"],
-    "lifecycle": ["test-timers-kept", "test-model"],
-    "redeliver": ["test-timers-redelivery", "test-timers-held", "test-model"],
-    "deliver": ["test-timers-deliver", "test-timers-batch",
-                "test-timers-lateness", "test-timers-held", "test-model"],
-    "requests": ["test-timers-requests", "test-model"],
-    "": ["test-model", "test-timers-deliver", "test-timers-requests"],
-}
+# Programs of the heap alone, which also run with pages of SHIFT_HEAP.
+HEAP = ["test-bheap", "test-bheap-fold", "test-bheap-order", "test-bheap-scales",
+        "test-bheap-steps", "test-bheap-sweep", "test-bheap-take"]
 
 
 def run(command, seconds=None, memory=MEMORY):
@@ -87,7 +76,7 @@ class Build:
             support.append(self.object(path, "base"))
             must(["gcc", *self.flags, "-Itests/core", "-c", "-o", support[-1],
                   path])
-        self.seconds = {}
+        self.used, self.seconds = {}, {}
         for name in names:
             must(["gcc", *self.flags, "-Itests/core", "-o",
                   f"{self.where}/{name}", f"tests/core/{name}.c", *support,
@@ -98,6 +87,7 @@ class Build:
                 print(f"{name} fails without a mutation", file=sys.stderr)
                 sys.exit(2)
             used = resource.getrusage(resource.RUSAGE_CHILDREN).ru_utime - before
+            self.used[name] = used
             self.seconds[name] = max(CPU_SECONDS, int(CPU_TIMES * used) + 1)
 
     def object(self, path, kind):
@@ -155,20 +145,18 @@ class Bench:
         self.small = Build(SHIFT, sources, self.names)
         self.heap = Build(SHIFT_HEAP, sources, HEAP) if with_heap else None
         self.watched = None
+        self.noticed = {}
         self.sources = sources
 
     def order(self, path):
-        """Returns the order of trials: pairs of a build and a program."""
+        """Returns the order of trials: pairs of a build and a program. Quick programs
+        are first, and those that noticed many mutants of this file: most mutants cost
+        less than a second so, and only survivors cost all programs."""
+        pairs = [(self.small, name) for name in self.names]
         if is_heap(path):
-            first = HEAP
-        else:
-            first = next(names for part, names in FIRST.items()
-                         if part in os.path.basename(path))
-        order = [(self.small, name) for name in first]
-        if is_heap(path):
-            order += [(self.heap, name) for name in HEAP]
-        return order + [(self.small, name) for name in self.names
-                        if name not in first]
+            pairs += [(self.heap, name) for name in HEAP]
+        return sorted(pairs, key=lambda pair: (pair[0].used[pair[1]] + START) /
+                      (1 + self.noticed.get((path, *pair), 0)))
 
     def watch(self, mutant, paths):
         """Runs a survivor under the sanitizers, which find wrong memory
@@ -182,7 +170,7 @@ class Bench:
             self.mutate(mutant)
         for build in self.watched[:2 if is_heap(mutant.path) else 1]:
             verdict = build.prepare(paths)
-            for name in [] if verdict else build.seconds:
+            for name in [] if verdict else sorted(build.used, key=build.used.get):
                 verdict = verdict or build.test(name)
             if verdict not in ("", "the same"):
                 return verdict
@@ -203,6 +191,8 @@ class Bench:
                     prepared[build] = build.prepare(paths)
                 verdict = prepared[build] or build.test(name)
                 if verdict not in ("", "the same"):
+                    which = (mutant.path, build, name)
+                    self.noticed[which] = self.noticed.get(which, 0) + 1
                     return verdict
             if set(prepared.values()) == {"the same"}:
                 return "the same"
