@@ -290,16 +290,14 @@ static int deliver_periodic(const struct delivery *delivery,
 	struct bheap_node node = timers->heap.first;
 	bool past = slot->tag & SLOT_PAST;
 	u64 due = node.deadline;
-	u32 count = 0;
+	u32 count = 1;
 	int err = 0;
 
-	if (slot_is_behind(slot)) {
+	if (slot_is_behind(slot))
 		node.deadline = slot->deadline;
-		count = 1;
-	} else {
+	else
 		node.deadline = next_time(slot->deadline, slot_period_ns(slot),
 					  delivery->now_ns, &count);
-	}
 	if (delivery->keep && needs_index(timers))
 		err = timer_prepare_end(timers, node.slot, slot);
 	if (!err)
@@ -316,7 +314,7 @@ static int deliver_periodic(const struct delivery *delivery,
 		timers->unacked++;
 	}
 	/* A periodic timer catches up with the present. */
-	if (unlikely(past) && count && slot->deadline >= delivery->now_ns)
+	if (unlikely(past) && slot->deadline >= delivery->now_ns)
 		slot->tag &= ~SLOT_PAST;
 	timers->heap.layout->top(&timers->heap, timer_ahead, timers);
 	return 1;
