@@ -100,7 +100,8 @@ void expiry_clock_start(struct expiry_queue *queue)
  *
  * The kernel moves hrtimers itself when the clock is set. So checking at each
  * read is enough, unless a reader wants to be woken (step.c). Sets
- * queue->clock_set if the clock was stepped since the last check.
+ * queue->clock_set if the clock was stepped since the last check. What is due by
+ * now then counts as held, not as late.
  */
 void expiry_clock_check_locked(struct expiry_queue *queue)
 {
@@ -116,6 +117,8 @@ void expiry_clock_check_locked(struct expiry_queue *queue)
 	WRITE_ONCE(queue->clock_offset_ns, offset_ns);
 	WRITE_ONCE(queue->clock_set, true);
 	queue->clock_sets++;
+	/* A timer that the step made due is not late. */
+	queue->timers.taken_ns = expiry_clock_now(queue);
 }
 
 /**

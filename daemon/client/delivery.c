@@ -296,8 +296,11 @@ void deliveries_clock_set(struct context *context)
 			    !queue->consumer)
 				continue;
 			queue->clock_set = true;
-			/* Timers that became due by the step are not late. */
-			queue->takes = false;
+			/* Timers that became due by the step are not late,
+			 * those of a read in progress neither.
+			 */
+			queue->engine_queue->taken_ns =
+				loop_now(&context->loop, CLOCK_REALTIME);
 			delivery_kick(queue);
 		}
 	}

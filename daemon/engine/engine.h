@@ -38,7 +38,8 @@ struct engine {
  * @engine: the queue's engine
  * @owner: the daemon's pointer
  * @due: the daemon's; called once after wait()
- * @taken_ns: since when the consumer takes due timers; the daemon's
+ * @taken_ns: since when the consumer takes due timers; the daemon's, and of an engine
+ *	that sees a step of the clock before it
  * @timers: number of timers; never too low
  *
  * @due should only record the event: collect() may have expirations then.

@@ -16,6 +16,7 @@
 #include <unistd.h>
 
 #include "daemon/engine/engine.h"
+#include "daemon/loop/clock-watch.h"
 #include "daemon/util/list.h"
 #include "daemon/util/util.h"
 
@@ -302,6 +303,7 @@ static uint64_t lateness(struct kernel_queue *queue,
 {
 	uint64_t from_ns = queue->base.taken_ns;
 	uint64_t now_ns = loop_now(queue->base.engine->loop, queue->clock_id);
+	uint64_t late_ns;
 	int i;
 
 	/* The clock was set back. */
@@ -314,8 +316,16 @@ static uint64_t lateness(struct kernel_queue *queue,
 		    records[i].deadline_ns >= from_ns)
 			break;
 	/* Not late if it became due in this turn. */
-	return i < count && records[i].deadline_ns < now_ns ?
-	       now_ns - records[i].deadline_ns : 0;
+	if (i == count || records[i].deadline_ns >= now_ns)
+		return 0;
+	late_ns = now_ns - records[i].deadline_ns;
+	/* Nor if it became due by a step. */
+	if (queue->clock_id == CLOCK_REALTIME && late_ns > CLOCK_STEP_NS &&
+	    clock_is_ahead_of_watch(queue->base.engine->loop)) {
+		queue->base.taken_ns = now_ns;
+		return 0;
+	}
+	return late_ns;
 }
 
 static void collect_done(struct loop_op *op, int result, uint32_t flags)

@@ -4,6 +4,7 @@
 #include <poll.h>
 #include <stdint.h>
 #include <sys/timerfd.h>
+#include <time.h>
 #include <unistd.h>
 
 #include "daemon/loop/clock-watch.h"
@@ -12,11 +13,34 @@
 /* Later than any clock (the year 2262), yet a time the kernel can store. */
 #define CLOCK_FAR	(INT64_MAX / 1000000000 - 1)
 
+/* Measures how far CLOCK_REALTIME is ahead of CLOCK_BOOTTIME. Only a step changes it: a
+ * slew moves both, and both count suspend. The clocks are not read at once, so that it
+ * lies between two bounds.
+ */
+static void measure(int64_t *least_ns, int64_t *most_ns)
+{
+	uint64_t before_ns = loop_now_exactly(CLOCK_BOOTTIME);
+	uint64_t real_ns = loop_now_exactly(CLOCK_REALTIME);
+
+	*most_ns = real_ns - before_ns;
+	*least_ns = real_ns - loop_now_exactly(CLOCK_BOOTTIME);
+}
+
+bool clock_is_ahead_of_watch(const struct loop *loop)
+{
+	int64_t least_ns, most_ns;
+
+	measure(&least_ns, &most_ns);
+	return least_ns > loop->real_most_ns || most_ns < loop->real_least_ns;
+}
+
 static int clock_watch(struct clock_watch *clock)
 {
 	struct itimerspec far = { .it_value.tv_sec = CLOCK_FAR };
 	struct io_uring_sqe *sqe;
 
+	/* Before the watch: what is set behind it is reported. */
+	measure(&clock->loop->real_least_ns, &clock->loop->real_most_ns);
 	/* -ECANCELED: the clock was set again meanwhile; the watch is active.
 	 */
 	if (timerfd_settime(clock->fd,

@@ -114,6 +114,8 @@ extern const struct loop_ops loop_epoll;	/* anywhere */
  * @turns: number of turns
  * @reaped: earlier requests are submitted, all completions handled
  * @ahead_ns: each clock's lead, see time-namespace.h (const after start)
+ * @real_least_ns: CLOCK_REALTIME is at least so far ahead of CLOCK_BOOTTIME, and at
+ *	most @real_most_ns: since the last step that the clock watch has reported
  * @has_offsets: some clock is not the host's (const after start)
  * @cancel: completes all requests that cancel another
  * @error: result of every further loop_turn(), 0 = none
@@ -131,6 +133,8 @@ struct loop {
 	bool reaped;
 	bool has_offsets;
 	int64_t ahead_ns[LOOP_CLOCKS];
+	int64_t real_least_ns;
+	int64_t real_most_ns;
 	struct loop_op cancel;
 	int error;
 };

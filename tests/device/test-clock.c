@@ -160,6 +160,9 @@ TEST_F(step, forward_makes_due_what_it_passes)
 	ASSERT_EQ(0, queue_stat(self->fd, &stat));
 	EXPECT_EQ(1, stat.clock_sets);
 	EXPECT_EQ(1, stat.armed);
+	/* The step was late, not the module. */
+	EXPECT_EQ(1, stat.held);
+	EXPECT_EQ(0, stat.lateness_max_ns);
 }
 
 TEST_F(step, is_told_to_who_reads_once)

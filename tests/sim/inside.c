@@ -29,6 +29,11 @@
 
 #define LIST_MOST	1000000
 
+/* Time goes on by 200 ms at most where a turn would be possible, and now and then a few
+ * times. CLOCK_REALTIME is set by up to 4 s: a timer that becomes due so is not late.
+ */
+#define LATE_MOST_NS	(2 * SIM_S)
+
 struct shared *inside_shared;
 
 static uint32_t list_length(const struct list *list)
@@ -278,6 +283,7 @@ void inside_check(struct io_uring *ring)
 	check_users(context);
 	check_buffers(context, &sum);
 	check_accounts();
+	check(counter_read(&context->stat.lateness_max_ns) < LATE_MOST_NS);
 }
 
 bool inside_has_buffer(const struct io_uring *ring)

@@ -38,6 +38,13 @@ def scaled(number, least=1):
     return max(number // SCALE, least)
 
 
+def scaled_beyond_socket(number):
+    """So many expirations, scaled, yet more than a socket takes of them."""
+    with socket.socket(socket.AF_UNIX) as one:
+        size = one.getsockopt(socket.SOL_SOCKET, socket.SO_SNDBUF)
+    return scaled(number, 2 * size // LAYOUT.size)
+
+
 LAYOUT = struct.Struct("=BBhIQQQ")
 
 

@@ -10,7 +10,8 @@ import time
 import tap
 from client import (ACK, ACKING, CANCEL, CONSUME, CREDIT, HOUR, NEVER, OBSERVE, QUERY,
                     REALTIME, REDELIVERED, REFRESH, RELATIVE, SECOND, SIZE,
-                    Connection, Record, arm, attach, hello, scaled, wait_for)
+                    Connection, Record, arm, attach, hello, scaled,
+                    scaled_beyond_socket, wait_for)
 
 MS = SECOND // 1000
 
@@ -28,7 +29,7 @@ def consume_anew(path, name, flags):
 def test_one_buffer_is_collected_before_the_socket_has_taken_the_last(daemon):
     """What a plain queue's consumer loses when it dies is that, and what it has
     not read."""
-    count = scaled(50000)
+    count = scaled_beyond_socket(50000)
     with attach(daemon.path, "dies", CONSUME) as queue, \
             attach(daemon.path, "dies") as watch:
         queue.batch([arm(0, i) for i in range(count)])

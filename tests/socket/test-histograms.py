@@ -8,7 +8,7 @@ import time
 
 import tap
 from client import (CONSUME, HOUR, MONOTONIC, REALTIME, REFRESH, SECOND, SIZE,
-                    STAT, STAT_BODY, Record, arm, attach, scaled)
+                    STAT, STAT_BODY, Record, arm, attach, scaled_beyond_socket)
 from daemon import ENGINE, SLOW_MS, Daemon
 from stalls import Stalls
 
@@ -104,7 +104,7 @@ def held_without_credit(path):
 
 def held_unread(path):
     """What its socket does not take; how much that is is the kernel's."""
-    count = scaled(30000)
+    count = scaled_beyond_socket(30000)
     with attach(path, "unread", CONSUME) as queue, \
             attach(path, "unread") as watch:
         queue.credit(count)

@@ -284,8 +284,9 @@ struct expiry_scan {
  * @lateness_max_ns: of the deliveries in @lateness
  * @past: deliveries of timers whose deadline had passed when it was set
  * @held: deliveries that were due before the daemon's consumer took any: there
- *	was no consumer, it had given no credit, or it did not read. The module
- *	does not know its readers' reasons and counts none.
+ *	was no consumer, it had given no credit, or it did not read. And those that
+ *	were due when a step of CLOCK_REALTIME was seen: the module does not know
+ *	its readers' reasons and counts these alone.
  * @lateness: bucket n counts the deliveries that were late by less than 2^n ns,
  *	and not less than 2^(n-1) ns. The last bucket counts all the rest.
  *	Redeliveries, @past and @held are not counted.
