@@ -146,11 +146,72 @@ static void each_page_of_a_retreat_is_missing_once(void **state)
 	assert_true(k > 3 || TABLES_PER_PAGE > 8);
 }
 
+/* Makes @nr pages and frees them: the last is the first of the free ones. */
+static void free_pages(struct far *far, u32 nr)
+{
+	struct radix_page *record, *last = NULL;
+	u32 first = 0, page, next;
+	struct bheap_node *nodes;
+
+	while (nr--) {
+		page = radix_page_get(&far->heap, &nodes, &record);
+		assert_true(page);
+		record->next = 0;
+		if (last)
+			last->next = page;
+		else
+			first = page;
+		last = record;
+	}
+	for (page = first; page; page = next) {
+		next = radix_page(&far->heap, page)->next;
+		radix_page_put(&far->heap, page);
+	}
+}
+
+/* A table of few nodes is folded, and each page that this asks for fails in turn: the
+ * first free one's record, too, in whose list the chains' pages go.
+ */
+static void each_page_of_a_fold_is_missing_once(void **state)
+{
+	struct radix_bucket *above;
+	struct far far;
+	u64 front;
+	int err = -EIO;
+	u32 i, k;
+
+	(void)state;
+	if (FAN < 16 || bheap_pages_max(&bheap_radix, MOST) < RADIX_BLOCKS + 4 * BLOCK)
+		skip();
+	for (k = 1; err; k++) {
+		far_init(&far, 1, 0);
+		front = far.heap.radix.front;
+		for (i = 0; i < NODES / 2 && i < FAN; i++)
+			far_push(&far, front + i);
+		assert_int_equal(radix_retreat(&far.heap, front - FAN, front), 0);
+		free_pages(&far, 3 * BLOCK);
+		far_check(&far);
+		test_pages_evict_all(&far.run);
+		above = radix_table(&far.heap, far.heap.radix.table[1]) +
+			radix_digit(front, 1);
+		assert_true(above->sub);
+		far.faults.fail_in = k;
+		err = radix_fold_table(&far.heap, above, 1);
+		far.faults.fail_in = 0;
+		assert_true(!err || err == -EIO);
+		assert_true(!above->sub == !err);
+		far_check(&far);
+		far_free(&far);
+	}
+	assert_true(k > 2);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(a_table_with_its_first_bucket_stays),
 		cmocka_unit_test(each_page_of_a_retreat_is_missing_once),
+		cmocka_unit_test(each_page_of_a_fold_is_missing_once),
 	};
 
 	test_arguments(argc, argv, 0);

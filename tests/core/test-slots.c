@@ -266,7 +266,10 @@ static void reset_forgets_all(void **state)
 		for (i = 0; i < LIMIT; i++)
 			take(&subject);
 		put(&subject, 1 + test_below(&subject.random, LIMIT));
+		if (round == 1)
+			slots_unlist(&subject.slots);
 		slots_reset(&subject.slots);
+		assert_false(slots_is_compacting(&subject.slots));
 		memset(subject.cookie, 0, sizeof(subject.cookie));
 		assert_int_equal(subject.slots.used, 0);
 		assert_int_equal(subject.run.pages.nr, 0);
