@@ -4,6 +4,8 @@
 import os
 import subprocess
 
+import guest
+
 KERNEL_REPORT = 2
 WHY = {1: "the command failed", 3: "the guest hung", 4: "no guest to test in"}
 
@@ -62,7 +64,8 @@ def check(table, kernel, suites, folder, run):
             os.unlink(os.path.join(folder, name))
     before = len(table.rows)
     status = subprocess.run(
-        [*run, "tests/vm/guest-suites", folder, *suites], check=False).returncode
+        [*run, "tests/vm/guest-suites", folder, *suites], check=False,
+        preexec_fn=guest.in_child).returncode
     for suite in suites:
         counts = read_counts(os.path.join(folder, suite))
         try:
