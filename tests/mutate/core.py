@@ -21,6 +21,7 @@ CPU_SECONDS = 2         # least limit of a program
 CPU_TIMES = 4           # limit, as a multiple of the original's time
 START = 0.02            # seconds that each program takes to begin and end
 MEMORY = 4 << 30
+WATCHED_S = 1           # longer programs do not run under the sanitizers
 SHIFT, SHIFT_HEAP = 6, 10
 
 # Arguments that make the programs quick and still thorough.
@@ -62,6 +63,7 @@ class Build:
 
     def __init__(self, shift, sources, names, sanitize=()):
         self.where = f"{BUILD}/p{shift}{'s' if sanitize else ''}"
+        self.shift = shift
         self.sanitize = list(sanitize)
         self.flags = [*FLAGS, f"-I{BUILD}/core", f"-DCORE_PAGE_SHIFT={shift}",
                       *sanitize]
@@ -158,15 +160,19 @@ class Bench:
         return sorted(pairs, key=lambda pair: (pair[0].used[pair[1]] + START) /
                       (1 + self.noticed.get((path, *pair), 0)))
 
+    def watched_build(self, build):
+        return Build(build.shift, self.sources,
+                     [name for name, used in build.used.items() if used < WATCHED_S],
+                     SANITIZE)
+
     def watch(self, mutant, paths):
         """Runs a survivor under the sanitizers, which find wrong memory
         accesses.
         """
         if not self.watched:
             shutil.copy(mutant.path, f"{BUILD}/core")
-            self.watched = [Build(SHIFT, self.sources, self.names, SANITIZE)]
-            if self.heap:
-                self.watched.append(Build(SHIFT_HEAP, self.sources, HEAP, SANITIZE))
+            self.watched = [self.watched_build(build)
+                            for build in (self.small, self.heap) if build]
             self.mutate(mutant)
         for build in self.watched[:2 if is_heap(mutant.path) else 1]:
             verdict = build.prepare(paths)
