@@ -150,6 +150,30 @@ static void a_long_chain_is_noted_once(void **state)
 	subject_free(&subject);
 }
 
+/* A queue whose periodic timers alone come is not behind with that. */
+static void replaced_nodes_pay_for_it(void **state)
+{
+	const u32 n = PAGES * NODES;
+	struct bheap_node node;
+	struct subject subject;
+	u32 i;
+
+	(void)state;
+	begin_far_part(&subject, n + 4 * NODES);
+	for (i = 0; !spreads(&subject); i++) {
+		assert_in_range(i, 0, n);
+		push_at(&subject, BEGIN + (i ^ 1));
+	}
+	for (i = 0; spreads(&subject); i++) {
+		assert_in_range(i, 0, n);
+		node = subject.heap.first;
+		node.deadline++;
+		assert_int_equal(bheap_replace(&subject.heap, &node), 0);
+		steps_to_first(&subject);
+	}
+	subject_free(&subject);
+}
+
 /* Counts the nodes whose turn comes, and those that were prefetched before. */
 struct looks {
 	u32 reviews;
@@ -484,6 +508,7 @@ int main(int argc, char **argv)
 		test_with_layout(small_buckets_are_opened_together, radix),
 		test_with_layout(a_long_chain_is_spread_ahead_of_time, radix),
 		test_with_layout(a_long_chain_is_noted_once, radix),
+		test_with_layout(replaced_nodes_pay_for_it, radix),
 		test_with_layout(each_node_is_prefetched_before_its_review, radix),
 		test_with_layout(a_dense_bucket_is_sorted, radix),
 		test_with_layout(moved_nodes_of_a_bucket_stay_before_the_front, radix),
