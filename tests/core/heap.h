@@ -52,6 +52,8 @@ static inline void subject_init(struct subject *subject, u32 max)
 	assert_non_null(subject->live);
 	test_pages_init(&subject->run, bheap_pages_max(test_layout, max),
 			&subject->faults, test_seed);
+	/* Nothing is expected of the memory. */
+	memset(&subject->heap, 0xa5, sizeof(subject->heap));
 	bheap_init(&subject->heap, test_layout, &subject->run.pages);
 }
 

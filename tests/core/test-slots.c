@@ -204,6 +204,12 @@ static void pages_as_many_as_needed(void **state)
 		assert_int_equal(subject.run.pages.nr, pages);
 		assert_true(slots_pages_max(i) >= pages);
 	}
+	slots_unlist(&subject.slots);
+	while (--i) {
+		slots_drop_last(&subject.slots);
+		pages = (i - 1 + SLOTS_PER_PAGE - 1) / SLOTS_PER_PAGE;
+		assert_int_equal(subject.run.pages.nr, pages);
+	}
 	test_pages_free(&subject.run);
 }
 
