@@ -173,6 +173,37 @@ static void a_fold_that_is_owed_comes_first(void **state)
 	far_free(&far);
 }
 
+/* The node of a table was the only one: with the table the bucket above it is empty. */
+static void the_bucket_of_empty_tables_is_not_in_use(void **state)
+{
+	struct radix_bucket *above, *bucket;
+	struct bheap_radix_state *s;
+	struct far far;
+	u64 front;
+
+	(void)state;
+	if (FAN < 16)
+		skip();
+	far_init(&far, 1, 0);
+	s = &far.heap.radix;
+	front = s->front;
+	far_push(&far, front);
+	assert_int_equal(radix_retreat(&far.heap, front - FAN, front), 0);
+	above = radix_table(&far.heap, s->table[1]) + radix_digit(front, 1);
+	bucket = radix_table(&far.heap, above->sub) + radix_digit(front, 0);
+	assert_int_equal(bucket->pos, 1);
+	radix_page_put(&far.heap, bucket->tail);
+	bucket->pos = 0;
+	far.heap.nr--;
+	far.sum -= front;
+	s->fold_level = 1;
+	s->fold = front;
+	assert_int_equal(radix_fold(&far.heap), 0);
+	assert_false(s->used[1] >> radix_digit(front, 1) & 1);
+	far_check(&far);
+	far_free(&far);
+}
+
 /* Makes @nr pages and frees them: the last is the first of the free ones. */
 static void free_pages(struct far *far, u32 nr)
 {
@@ -239,6 +270,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_table_with_its_first_bucket_stays),
 		cmocka_unit_test(each_page_of_a_retreat_is_missing_once),
 		cmocka_unit_test(a_fold_that_is_owed_comes_first),
+		cmocka_unit_test(the_bucket_of_empty_tables_is_not_in_use),
 		cmocka_unit_test(each_page_of_a_fold_is_missing_once),
 	};
 
