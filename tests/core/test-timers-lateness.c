@@ -126,6 +126,31 @@ static void lateness_of_one_delivery(void **state)
 	test_queue_free(&queue);
 }
 
+/* The latest may be behind one that does not count. */
+static void lateness_behind_one_of_the_past(void **state)
+{
+	struct expiry_record records[4] = {
+		{ .op = EXPIRY_OP_ARM, .deadline_ns = 5 },
+		{ .op = EXPIRY_OP_ARM, .deadline_ns = 20 },
+		{ .op = EXPIRY_OP_ARM, .deadline_ns = 30 },
+		{ .op = EXPIRY_OP_ARM, .deadline_ns = 40 },
+	};
+	struct expiry_stat stat;
+	struct test_queue queue;
+	u32 i;
+
+	(void)state;
+	test_queue_init(&queue, 0, 10, test_seed);
+	for (i = 0; i < ARRAY_SIZE(records); i++)
+		assert_int_equal(test_submit(&queue, &records[i], 10), 0);
+	assert_int_equal(timers_deliver(&queue.timers, records, 3, 60, false), 3);
+	assert_true(queue.timers.late_ns == 40);
+	memset(&stat, 0, sizeof(stat));
+	timers_stat(&queue.timers, &stat);
+	assert_true(stat.past == 1 && stat.lateness_max_ns == 40);
+	test_queue_free(&queue);
+}
+
 /* A periodic timer that was armed in the past is late again once it has caught
  * up.
  */
@@ -215,6 +240,7 @@ int main(int argc, char **argv)
 		test_with_layouts(lateness),
 		test_with_layouts(lateness_that_is_not_ours),
 		test_with_layouts(lateness_of_one_delivery),
+		test_with_layouts(lateness_behind_one_of_the_past),
 		test_with_layouts(lateness_behind_the_past),
 		test_with_layouts(lateness_after_a_late_ack),
 		test_with_layouts(lateness_after_a_redelivery),
