@@ -204,6 +204,37 @@ static void the_bucket_of_empty_tables_is_not_in_use(void **state)
 	far_free(&far);
 }
 
+/* A fold may come amid a sweep, which is at a chain that the fold moves: its page may be
+ * another chain's from then on.
+ */
+static void a_fold_takes_the_chain_from_the_sweep(void **state)
+{
+	struct radix_bucket *above, *bucket;
+	struct bheap_radix_state *s;
+	struct far far;
+	u64 front;
+
+	(void)state;
+	if (FAN < 16)
+		skip();
+	far_init(&far, 1, 0);
+	s = &far.heap.radix;
+	front = s->front;
+	far_push(&far, front);
+	assert_int_equal(radix_retreat(&far.heap, front - FAN, front), 0);
+	above = radix_table(&far.heap, s->table[1]) + radix_digit(front, 1);
+	bucket = radix_table(&far.heap, above->sub) + radix_digit(front, 0);
+	s->hand = front;
+	s->hand_level = 0;
+	radix_hand_to_page(s, bucket->head);
+	s->fold_level = 1;
+	s->fold = front;
+	assert_int_equal(radix_fold(&far.heap), 0);
+	assert_int_equal(s->hand_page, RADIX_HAND_LOST);
+	far_check(&far);
+	far_free(&far);
+}
+
 /* Makes @nr pages and frees them: the last is the first of the free ones. */
 static void free_pages(struct far *far, u32 nr)
 {
@@ -271,6 +302,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(each_page_of_a_retreat_is_missing_once),
 		cmocka_unit_test(a_fold_that_is_owed_comes_first),
 		cmocka_unit_test(the_bucket_of_empty_tables_is_not_in_use),
+		cmocka_unit_test(a_fold_takes_the_chain_from_the_sweep),
 		cmocka_unit_test(each_page_of_a_fold_is_missing_once),
 	};
 
