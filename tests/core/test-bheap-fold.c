@@ -235,6 +235,33 @@ static void a_fold_takes_the_chain_from_the_sweep(void **state)
 	far_free(&far);
 }
 
+/* Else a call would copy a page of nodes and more. */
+static void a_table_of_many_nodes_is_not_folded(void **state)
+{
+	struct radix_bucket *above;
+	struct far far;
+	u32 i, more;
+	u64 front;
+
+	(void)state;
+	if (FAN < 16)
+		skip();
+	for (more = 0; more < 2; more++) {
+		far_init(&far, 1, 0);
+		front = far.heap.radix.front;
+		for (i = 0; i < NODES / 2 + more; i++)
+			far_push(&far, front + i % FAN);
+		assert_int_equal(radix_retreat(&far.heap, front - FAN, front), 0);
+		above = radix_table(&far.heap, far.heap.radix.table[1]) +
+			radix_digit(front, 1);
+		assert_true(above->sub);
+		assert_int_equal(radix_fold_table(&far.heap, above, 1), 0);
+		assert_int_equal(!!above->sub, more);
+		far_check(&far);
+		far_free(&far);
+	}
+}
+
 /* Makes @nr pages and frees them: the last is the first of the free ones. */
 static void free_pages(struct far *far, u32 nr)
 {
@@ -303,6 +330,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_fold_that_is_owed_comes_first),
 		cmocka_unit_test(the_bucket_of_empty_tables_is_not_in_use),
 		cmocka_unit_test(a_fold_takes_the_chain_from_the_sweep),
+		cmocka_unit_test(a_table_of_many_nodes_is_not_folded),
 		cmocka_unit_test(each_page_of_a_fold_is_missing_once),
 	};
 
