@@ -235,6 +235,41 @@ static void a_fold_takes_the_chain_from_the_sweep(void **state)
 	far_free(&far);
 }
 
+static bool never_stale(void *context, const struct bheap_node *node)
+{
+	(void)context, (void)node;
+	return false;
+}
+
+static void ignore(void *context, const struct bheap_node *node,
+		   enum bheap_when when)
+{
+	(void)context, (void)node, (void)when;
+}
+
+/* The tables below where the sweep was may be gone when it goes on. It then is at the
+ * bucket above them, and so loses the chain when that is taken.
+ */
+static void the_sweep_knows_its_level(void **state)
+{
+	struct bheap_radix_state *s;
+	struct far far;
+
+	(void)state;
+	if (FAN < 16)
+		skip();
+	far_init(&far, 1, 1);
+	s = &far.heap.radix;
+	far_push(&far, bucket_at(&far, 1, 3));
+	bheap_radix.sweep(&far.heap, 1, never_stale, ignore, NULL);
+	s->hand = bucket_at(&far, 1, 3);
+	s->hand_level = 0;
+	radix_hand_to_page(s, 0);
+	bheap_radix.sweep(&far.heap, 1, never_stale, ignore, NULL);
+	assert_int_equal(s->hand_level, 1);
+	far_free(&far);
+}
+
 /* Else a call would copy a page of nodes and more. */
 static void a_table_of_many_nodes_is_not_folded(void **state)
 {
@@ -330,6 +365,7 @@ int main(int argc, char **argv)
 		cmocka_unit_test(a_fold_that_is_owed_comes_first),
 		cmocka_unit_test(the_bucket_of_empty_tables_is_not_in_use),
 		cmocka_unit_test(a_fold_takes_the_chain_from_the_sweep),
+		cmocka_unit_test(the_sweep_knows_its_level),
 		cmocka_unit_test(a_table_of_many_nodes_is_not_folded),
 		cmocka_unit_test(each_page_of_a_fold_is_missing_once),
 	};
