@@ -173,6 +173,22 @@ static void a_fold_that_is_owed_comes_first(void **state)
 	far_free(&far);
 }
 
+/* Begins with a table of @nr nodes that the front, once at *@leftp, has left. Returns the
+ * bucket above it.
+ */
+static struct radix_bucket *far_init_table(struct far *far, u32 nr, u64 *leftp)
+{
+	struct bheap_radix_state *s = &far->heap.radix;
+	u32 i;
+
+	far_init(far, 1, 0);
+	*leftp = s->front;
+	for (i = 0; i < nr; i++)
+		far_push(far, *leftp + i % FAN);
+	assert_int_equal(radix_retreat(&far->heap, *leftp - FAN, *leftp), 0);
+	return radix_table(&far->heap, s->table[1]) + radix_digit(*leftp, 1);
+}
+
 /* The node of a table was the only one: with the table the bucket above it is empty. */
 static void the_bucket_of_empty_tables_is_not_in_use(void **state)
 {
@@ -184,12 +200,8 @@ static void the_bucket_of_empty_tables_is_not_in_use(void **state)
 	(void)state;
 	if (FAN < 16)
 		skip();
-	far_init(&far, 1, 0);
+	above = far_init_table(&far, 1, &front);
 	s = &far.heap.radix;
-	front = s->front;
-	far_push(&far, front);
-	assert_int_equal(radix_retreat(&far.heap, front - FAN, front), 0);
-	above = radix_table(&far.heap, s->table[1]) + radix_digit(front, 1);
 	bucket = radix_table(&far.heap, above->sub) + radix_digit(front, 0);
 	assert_int_equal(bucket->pos, 1);
 	radix_page_put(&far.heap, bucket->tail);
@@ -217,12 +229,8 @@ static void a_fold_takes_the_chain_from_the_sweep(void **state)
 	(void)state;
 	if (FAN < 16)
 		skip();
-	far_init(&far, 1, 0);
+	above = far_init_table(&far, 1, &front);
 	s = &far.heap.radix;
-	front = s->front;
-	far_push(&far, front);
-	assert_int_equal(radix_retreat(&far.heap, front - FAN, front), 0);
-	above = radix_table(&far.heap, s->table[1]) + radix_digit(front, 1);
 	bucket = radix_table(&far.heap, above->sub) + radix_digit(front, 0);
 	s->hand = front;
 	s->hand_level = 0;
@@ -275,20 +283,14 @@ static void a_table_of_many_nodes_is_not_folded(void **state)
 {
 	struct radix_bucket *above;
 	struct far far;
-	u32 i, more;
 	u64 front;
+	u32 more;
 
 	(void)state;
 	if (FAN < 16)
 		skip();
 	for (more = 0; more < 2; more++) {
-		far_init(&far, 1, 0);
-		front = far.heap.radix.front;
-		for (i = 0; i < NODES / 2 + more; i++)
-			far_push(&far, front + i % FAN);
-		assert_int_equal(radix_retreat(&far.heap, front - FAN, front), 0);
-		above = radix_table(&far.heap, far.heap.radix.table[1]) +
-			radix_digit(front, 1);
+		above = far_init_table(&far, NODES / 2 + more, &front);
 		assert_true(above->sub);
 		assert_int_equal(radix_fold_table(&far.heap, above, 1), 0);
 		assert_int_equal(!!above->sub, more);
@@ -329,17 +331,13 @@ static void each_page_of_a_fold_is_missing_once(void **state)
 	struct far far;
 	u64 front;
 	int err = -EIO;
-	u32 i, k;
+	u32 k;
 
 	(void)state;
 	if (FAN < 16 || bheap_pages_max(&bheap_radix, MOST) < RADIX_BLOCKS + 4 * BLOCK)
 		skip();
 	for (k = 1; err; k++) {
-		far_init(&far, 1, 0);
-		front = far.heap.radix.front;
-		for (i = 0; i < NODES / 2 && i < FAN; i++)
-			far_push(&far, front + i);
-		assert_int_equal(radix_retreat(&far.heap, front - FAN, front), 0);
+		far_init_table(&far, NODES / 2 < FAN ? NODES / 2 : FAN, &front);
 		free_pages(&far, 3 * BLOCK);
 		far_check(&far);
 		test_pages_evict_all(&far.run);
