@@ -6,10 +6,10 @@
  * the order of deadlines, each before the tables below it, and last the near
  * part, to which nodes of the first buckets may have come. It prefetches the
  * timers of half a page a few nodes a call, then checks that half: the second
- * one first, behind which the page can end. What is
- * left of a page that was not half full fills the chain's last page, and becomes
- * the last page itself. A table whose buckets have together not half a page of
- * nodes is given back; they go to the bucket above it.
+ * one first, behind which the page can end. What is left of a page that was not
+ * half full fills the chain's last page, and becomes the last page itself. A
+ * table whose buckets have together not half a page of nodes is given back; they
+ * go to the bucket above it.
  */
 #include "bheap_radix_pages.h"
 #include "insert_heap.h"

@@ -189,6 +189,21 @@ static struct radix_bucket *far_init_table(struct far *far, u32 nr, u64 *leftp)
 	return radix_table(&far->heap, s->table[1]) + radix_digit(*leftp, 1);
 }
 
+/* Returns the bucket of that table where the front was. */
+static struct radix_bucket *bucket_below(struct far *far,
+					 const struct radix_bucket *above, u64 left)
+{
+	return radix_table(&far->heap, above->sub) + radix_digit(left, 0);
+}
+
+/* Does the fold of that table. */
+static void far_fold(struct far *far, u64 left)
+{
+	far->heap.radix.fold_level = 1;
+	far->heap.radix.fold = left;
+	assert_int_equal(radix_fold(&far->heap), 0);
+}
+
 /* The node of a table was the only one: with the table the bucket above it is empty. */
 static void the_bucket_of_empty_tables_is_not_in_use(void **state)
 {
@@ -202,15 +217,13 @@ static void the_bucket_of_empty_tables_is_not_in_use(void **state)
 		skip();
 	above = far_init_table(&far, 1, &front);
 	s = &far.heap.radix;
-	bucket = radix_table(&far.heap, above->sub) + radix_digit(front, 0);
+	bucket = bucket_below(&far, above, front);
 	assert_int_equal(bucket->pos, 1);
 	radix_page_put(&far.heap, bucket->tail);
 	bucket->pos = 0;
 	far.heap.nr--;
 	far.sum -= front;
-	s->fold_level = 1;
-	s->fold = front;
-	assert_int_equal(radix_fold(&far.heap), 0);
+	far_fold(&far, front);
 	assert_false(s->used[1] >> radix_digit(front, 1) & 1);
 	far_check(&far);
 	far_free(&far);
@@ -231,13 +244,11 @@ static void a_fold_takes_the_chain_from_the_sweep(void **state)
 		skip();
 	above = far_init_table(&far, 1, &front);
 	s = &far.heap.radix;
-	bucket = radix_table(&far.heap, above->sub) + radix_digit(front, 0);
+	bucket = bucket_below(&far, above, front);
 	s->hand = front;
 	s->hand_level = 0;
 	radix_hand_to_page(s, bucket->head);
-	s->fold_level = 1;
-	s->fold = front;
-	assert_int_equal(radix_fold(&far.heap), 0);
+	far_fold(&far, front);
 	assert_int_equal(s->hand_page, RADIX_HAND_LOST);
 	far_check(&far);
 	far_free(&far);

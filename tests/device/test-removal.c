@@ -44,16 +44,28 @@ static int unload(void)
 	return syscall(SYS_delete_module, "expiry", O_NONBLOCK) ? -errno : 0;
 }
 
-/* Unloads as soon as the last holder has released it. */
-static int unload_soon(void)
+/* Unloads as soon as the last holder has released it; while @lock is held, if that is a
+ * file.
+ */
+static int unload_soon_with(int lock)
 {
-	int ms, ret = unload();
+	int ms, ret = -EAGAIN;
 
 	for (ms = 0; ms < WAIT_MS && ret == -EAGAIN; ms++) {
-		sleep_ms(1);
+		if (ms)
+			sleep_ms(1);
+		if (lock >= 0)
+			MUST(lockf(lock, F_LOCK, 0) == 0);
 		ret = unload();
+		if (lock >= 0)
+			MUST(lockf(lock, F_ULOCK, 0) == 0);
 	}
 	return ret;
+}
+
+static int unload_soon(void)
+{
+	return unload_soon_with(-1);
 }
 
 static int load(const char *parameters)
@@ -348,20 +360,6 @@ static void read_list(int lock)
 	close(fd);
 }
 
-static int unload_with_lock(int lock)
-{
-	int ms, ret = -EAGAIN;
-
-	for (ms = 0; ms < WAIT_MS && ret == -EAGAIN; ms++) {
-		if (ms)
-			sleep_ms(1);
-		MUST(lockf(lock, F_LOCK, 0) == 0);
-		ret = unload();
-		MUST(lockf(lock, F_ULOCK, 0) == 0);
-	}
-	return ret;
-}
-
 TEST_F(removal, list_of_queues_is_read_or_gone)
 {
 	char line[4096];
@@ -393,7 +391,7 @@ TEST_F(removal, list_of_queues_is_read_or_gone)
 		}
 	}
 	for (round = 0; round < FEW_ROUNDS; round++) {
-		ASSERT_EQ(0, unload_with_lock(lock));
+		ASSERT_EQ(0, unload_soon_with(lock));
 		ASSERT_EQ(0, load(self->parameters));
 	}
 	EXPECT_EQ(0, kill(pid, SIGKILL));

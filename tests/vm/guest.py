@@ -102,8 +102,8 @@ def main(function, name):
 
 
 def in_child():
-    """The guest must not outlive a harness that is killed, nor leave a core. Neither
-    must the harness outlive who runs several."""
+    """A guest ends with a harness that is killed, and a harness with the program that
+    runs several. Neither leaves a core."""
     ctypes.CDLL(None).prctl(1, signal.SIGKILL)  # PR_SET_PDEATHSIG
     resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     _, most = resource.getrlimit(resource.RLIMIT_NOFILE)
