@@ -17,9 +17,9 @@
 
 /**
  * struct queue_head - a queue before the first call
- * @setup: bits: 0-1 clock, 2 acknowledging, 3 keyed, 4 the other layout,
+ * @setup: bits: 0-1 clock, 2 acknowledging, 3 keyed, 4 another layout,
  *	5 may block, 6 not configured, 7 not even open
- * @limit: one of limit_of()
+ * @limit: one of limit_of(); bit 4: the other layout is radix pages, not subtrees
  * @fill: timers armed beforehand, one of count_of()
  */
 struct queue_head {
@@ -31,10 +31,12 @@ struct queue_head {
 #define SETUP_CLOCK	0x03
 #define SETUP_ACK	0x04
 #define SETUP_KEYED	0x08
-#define SETUP_SUBTREE	0x10
+#define SETUP_LAYOUT	0x10
 #define SETUP_BLOCKS	0x20
 #define SETUP_RAW	0x40
 #define SETUP_CLOSED	0x80
+
+#define LIMIT_RADIX	0x10
 
 /**
  * struct program_head - the first bytes

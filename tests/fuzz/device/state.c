@@ -175,8 +175,10 @@ static void queue_begin(unsigned int queue, const struct queue_head *head)
 			       (head->setup & SETUP_BLOCKS ? 0 : O_NONBLOCK));
 	if (state.fd[queue] < 0 || head->setup & SETUP_RAW)
 		return;
-	if (head->setup & SETUP_SUBTREE)
-		ioctl(state.fd[queue], EXPIRY_IOC_LAYOUT, EXPIRY_LAYOUT_SUBTREE);
+	if (head->setup & SETUP_LAYOUT)
+		ioctl(state.fd[queue], EXPIRY_IOC_LAYOUT,
+		      head->limit & LIMIT_RADIX ? EXPIRY_LAYOUT_RADIX :
+		      EXPIRY_LAYOUT_SUBTREE);
 	if (ioctl(state.fd[queue], EXPIRY_IOC_CONFIG, &config))
 		return;
 	batch.count = count_of(head->fill) % (REGION / RECORD * 3 / 4);
