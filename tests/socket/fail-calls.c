@@ -1,8 +1,8 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Preloaded into the daemon by test-no-memory.py: lets one call for memory fail, by
- * two numbers in a file that both have mapped, EXPIRY_FAIL_CALLS: how many calls
- * there were, and which of them is refused, 0 = none.
+ * Preloaded into the daemon by test-no-memory.py: lets calls for memory fail, by
+ * numbers in a file that both have mapped, EXPIRY_FAIL_CALLS: how many calls there were,
+ * which of them is the first that is refused, 0 = none, and how many are.
  */
 #include <errno.h>
 #include <fcntl.h>
@@ -12,6 +12,7 @@
 #include <stdint.h>
 #include <stdlib.h>
 #include <sys/mman.h>
+#include <sys/syscall.h>
 #include <unistd.h>
 
 #include "tests/socket/shared-map.h"
@@ -24,13 +25,20 @@ void *__libc_memalign(size_t align, size_t size);
 
 static struct calls {
 	_Atomic uint64_t nr;
-	_Atomic uint64_t refused;
+	_Atomic uint64_t first;
+	_Atomic uint64_t count;
 } *calls;
 
 static bool is_refused(void)
 {
-	if (!calls || atomic_fetch_add(&calls->nr, 1) + 1 !=
-		      atomic_load(&calls->refused))
+	uint64_t number, first;
+
+	if (!calls)
+		return false;
+	number = atomic_fetch_add(&calls->nr, 1) + 1;
+	first = atomic_load(&calls->first);
+	if (!first || number < first ||
+	    number - first >= atomic_load(&calls->count))
 		return false;
 	errno = ENOMEM;
 	return true;
@@ -54,6 +62,14 @@ void *realloc(void *memory, size_t size)
 void *aligned_alloc(size_t align, size_t size)
 {
 	return is_refused() ? NULL : __libc_memalign(align, size);
+}
+
+/* The C library's own calls do not come here, nor those of liburing. */
+void *mmap(void *addr, size_t size, int prot, int flags, int fd, off_t offset)
+{
+	if (flags & MAP_ANONYMOUS && is_refused())
+		return MAP_FAILED;
+	return (void *)syscall(SYS_mmap, addr, size, prot, flags, fd, offset);
 }
 
 __attribute__((constructor))

@@ -12,19 +12,22 @@ import struct
 import tempfile
 
 import tap
-from client import (ACK, ACKING, CANCEL, CLEAR, CONSUME, DROP, HOUR, KEYED,
-                    QUERY, REFRESH, SCALE, SCAN, SIZE, STAT, WAIT, Closed,
+from client import (ACK, ACKING, CANCEL, CLEAR, CONSUME, DROP, EXPIRED, HOUR, KEYED,
+                    MISSED, OBSERVE, QUERY, REFRESH, SCALE, SIZE, STAT, WAIT, Closed,
                     Connection, Record, accepted, arm, attach, wait_for)
-from daemon import ROOT, SHADOW, Daemon
+from daemon import ENGINE, ROOT, SHADOW, Daemon
+from durable import FLAGS, Disk
 from listing import listing
 
 REFUSER = os.path.join(ROOT, "build", "tests", "socket", "fail-calls.so")
 # The number of calls that are tried, from the first to the last.
 TRIES = 60 if SCALE == 1 else 6
+IN_A_ROW = 1, 5, 2
 
 
 class Refuser:
-    """What a daemon's calls for memory are counted and refused by."""
+    """What a daemon's calls for memory are counted and refused by: one of them, or
+    some in a row, so that what is tried again fails again."""
 
     def __init__(self):
         if not os.path.exists(REFUSER):
@@ -33,21 +36,22 @@ class Refuser:
         if SHADOW:
             raise tap.Skip("malloc() is the sanitizer's")
         self.file = tempfile.NamedTemporaryFile()
-        self.file.truncate(16)
-        self.map = mmap.mmap(self.file.fileno(), 16)
+        self.file.truncate(24)
+        self.map = mmap.mmap(self.file.fileno(), 24)
 
-    def daemon(self, refused=0):
+    def daemon(self, make, refused=0):
         """A daemon whose call of that number is refused."""
-        struct.pack_into("2Q", self.map, 0, 0, refused)
-        return Daemon(environment={"LD_PRELOAD": REFUSER,
-                                   "EXPIRY_FAIL_CALLS": self.file.name})
+        struct.pack_into("3Q", self.map, 0, 0, refused, 1)
+        return make(environment={"LD_PRELOAD": REFUSER,
+                                 "EXPIRY_FAIL_CALLS": self.file.name})
 
     def calls(self):
         return struct.unpack_from("Q", self.map)[0]
 
-    def refuse(self, number):
-        """Let the call of that number from now on fail, 0 = none."""
-        struct.pack_into("Q", self.map, 8, number and self.calls() + number)
+    def refuse(self, number, in_a_row=1):
+        """Lets the call of that number from now on fail, 0 = none, and those
+        behind it."""
+        struct.pack_into("2Q", self.map, 8, number and self.calls() + number, in_a_row)
 
 
 def spread(most):
@@ -56,10 +60,14 @@ def spread(most):
 
 
 class Client:
-    """Sends every kind of request, and records refusals."""
+    """Sends every kind of request, and records refusals.
 
-    def __init__(self, daemon):
+    @kept: names and flags of durable queues
+    """
+
+    def __init__(self, daemon, kept):
         self.daemon = daemon
+        self.kept = kept
         self.refused = []
 
     def judge(self, records):
@@ -91,12 +99,25 @@ class Client:
         self.judge([queue.request(Record(DROP if name else CLEAR))])
 
     def expirations(self, queue):
+        self.queue("due", OBSERVE | ACKING, self.watched, queue)
+        self.judge([queue.request(Record(DROP))])
+
+    def watched(self, observer, queue):
         queue.credit(1000)
-        armed = self.judge(queue.batch([arm(0, i) for i in range(600)]))
+        armed = []
+        for first in range(0, 600, 200):
+            armed += self.judge(queue.batch([arm(0, first + i) for i in range(200)]))
         while len(queue.expired) < len(armed):
             queue.expired.append(queue.record())
         self.judge(queue.batch([Record(ACK, id=r.id) for r in queue.expired]))
-        self.judge([queue.request(Record(DROP))])
+        # Each is copied to the observer, or counted where there was no memory.
+        told = 0
+        while told < len(armed):
+            record = observer.record()
+            assert record.op in (EXPIRED, MISSED), record
+            told += record.cookie if record.op == MISSED else 1
+            self.refused += [MISSED] * (record.op == MISSED)
+        assert told == len(armed), (told, len(armed))
 
     def backlog(self, queue):
         """Has a backlog: a client that does not read for a while."""
@@ -120,7 +141,8 @@ class Client:
         """What was refused."""
         for name in ("", "one", "two"):
             self.queue(name, 0, self.timers, name, False)
-        self.queue("keyed", KEYED, self.timers, "keyed", True)
+        for name, flags in (("keyed", KEYED), *self.kept):
+            self.queue(name, flags, self.timers, name, True)
         self.queue("due", CONSUME | ACKING, self.expirations)
         self.queue("", 0, self.backlog)
         self.queue("looks", 0, self.look)
@@ -128,15 +150,15 @@ class Client:
         return self.refused
 
 
-def healthy(daemon, watch):
+def healthy(daemon, watch, kept):
     """Whether everything is done again, and nothing was left."""
     # What a client left as it was when it was ended.
     for name, flags in (("one", 0), ("two", 0), ("keyed", KEYED), ("due", ACKING),
-                        ("looks", 0), ("lists", 0)):
+                        ("looks", 0), *kept):
         with attach(daemon.path, name, flags) as queue:
             assert wait_for(lambda: queue.stat().producers == 1), name
             assert queue.request(Record(DROP)).status == 0, name
-    assert Client(daemon).all() == []
+    assert Client(daemon, kept).all() == []
     assert wait_for(lambda: watch.stat().connections == 1), watch.stat()
     assert wait_for(lambda: watch.stat().queues == 1), watch.stat()
     assert wait_for(lambda: not watch.stat().backlog), watch.stat()
@@ -145,22 +167,22 @@ def healthy(daemon, watch):
                   "timers_per_user = 10\n")
     other = wait_for(lambda: accepted(daemon.path), 5)
     assert other, "what was given back is still charged"
-    replies = other.batch([arm(HOUR)] * 10)
-    assert all(reply.status == 0 for reply in replies), replies
+    replies = other.batch([arm(HOUR)] * 11)
+    assert [reply.status for reply in replies] == [0] * 10 + [-errno.EDQUOT], replies
     other.close()
 
 
-def test_start_without_memory():
+def start(make, check):
+    """Refuses each call of a start. @check(path) looks at a daemon that runs."""
     refuser, ended = Refuser(), 0
-    with refuser.daemon():
+    with refuser.daemon(make):
         calls = refuser.calls()
     assert calls, "nothing is counted"
     for number in spread(calls):
-        daemon = refuser.daemon(number)
+        daemon = refuser.daemon(make, number)
         try:
             if daemon.wait_ready():
-                with attach(daemon.path) as queue:
-                    assert queue.request(arm(HOUR)).status == 0
+                check(daemon.path)
                 status = daemon.end()
                 assert status == 0, (number, status, daemon.log())
             else:
@@ -173,25 +195,65 @@ def test_start_without_memory():
     assert ended, "every start went well"
 
 
-def test_requests_without_memory():
+def requests(make, kept):
     refuser, refusals = Refuser(), 0
-    with refuser.daemon() as daemon, attach(daemon.path):
+    with refuser.daemon(make) as daemon, attach(daemon.path):
         before = refuser.calls()
-        assert Client(daemon).all() == []
+        assert Client(daemon, kept).all() == []
         calls = refuser.calls() - before
     assert calls, "nothing is counted"
-    for number in spread(calls):
+    for i, number in enumerate(spread(calls)):
         # Who stays there all the time is charged for what is forgotten.
-        with refuser.daemon() as daemon, attach(daemon.path) as watch:
-            refuser.refuse(number)
+        with refuser.daemon(make) as daemon, attach(daemon.path) as watch:
+            refuser.refuse(number, IN_A_ROW[i % len(IN_A_ROW)])
             try:
-                refusals += len(Client(daemon).all())
+                refusals += len(Client(daemon, kept).all())
                 refuser.refuse(0)
-                healthy(daemon, watch)
+                healthy(daemon, watch, kept)
             except Exception as problem:
                 raise AssertionError("call %d of %d: %r" % (
                     number, calls, problem)) from problem
     assert refusals, "nothing was refused"
+
+
+def configured(**more):
+    return Daemon("", **more)
+
+
+def needs_journal():
+    if ENGINE != "embedded":
+        raise tap.Skip("durable queues need the daemon's own engine")
+
+
+def test_start_without_memory():
+    def check(path):
+        with attach(path) as queue:
+            assert queue.request(arm(HOUR)).status == 0
+    start(configured, check)
+
+
+def test_start_from_a_journal_without_memory():
+    needs_journal()
+
+    def check(path):
+        with attach(path, "kept", FLAGS) as queue:
+            assert len(queue.scan(100)) == 20
+    with Disk("") as disk:
+        with disk.daemon() as daemon, attach(daemon.path, "kept", FLAGS) as queue:
+            queue.batch([arm(HOUR, i, id=i + 1) for i in range(20)])
+        start(disk.daemon, check)
+        with disk.daemon() as daemon:
+            check(daemon.path)
+
+
+def test_requests_without_memory():
+    requests(configured, ())
+
+
+def test_durable_requests_without_memory():
+    needs_journal()
+    with Disk("") as disk:
+        requests(disk.daemon, (("kept", FLAGS),))
 
 
 if __name__ == "__main__":
