@@ -32,8 +32,10 @@ QUICK_S = 6
 # A 1 s program runs before a 10 s program that notices five times as many mutants.
 LIKELY_TRIES = 4
 
-# Limits of one process. An address sanitizer needs more memory.
-LIMITS = ["prlimit", "--core=0", "--fsize=4294967296:"]
+# Limits of one process, which ends with the thread that tries it. An address
+# sanitizer needs more memory.
+LIMITS = ["setpriv", "--pdeathsig", "KILL", "prlimit", "--core=0",
+          "--fsize=4294967296:"]
 DATA = "--data=4294967296"
 
 # All processes that a program starts end with the program.

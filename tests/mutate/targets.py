@@ -152,6 +152,7 @@ class Target:
     """
     variables = PLAIN
     records = True          # which program reaches which line
+    jobs = 3 * os.cpu_count()   # most programs wait
 
     def __init__(self, name, goals, first, then):
         self.name, self.products = name, goals
@@ -242,6 +243,7 @@ class Module(Target):
     of tests/device/, and clients on the kernel engine."""
     variables = []
     records = False
+    jobs = os.cpu_count()
     device = ["config", "layout", "batch", "badinput", "keyed", "ack", "read",
               "poll", "uring", "lifetime", "holders", "namespaces", "compat",
               "periodic", "clock", "scan-stat", "limits", "trace", "killed",

@@ -64,6 +64,8 @@ def test_they_are_as_the_file_says():
         "layout = subtree\nslack = 10ms\n": (REALTIME, 0, limit),
         "layout = sorted\nslack = 0\nlimit = 1\n": (REALTIME, 0, 1),
         "layout = radix\n": (REALTIME, 0, limit),
+        "slack = 3600s\n": (REALTIME, 0, limit),
+        "slack = 3600000000000ns\n": (REALTIME, 0, limit),
     }
     with files() as at:
         for i, text in enumerate(table):
@@ -146,6 +148,7 @@ BAD = {
     "owner = 1\nslack = 10": "2: slack: '10' is not a time with its unit",
     "owner = 1\nslack = ms": "2: slack: 'ms' is not a time with its unit",
     "owner = 1\nslack = 3601s": "2: slack: '3601s' is not a time",
+    "owner = 1\nslack = 3600000000001ns": "2: slack: '3600000000001ns' is not a time",
     "owner = 1\nslack = 18446744073709551616ns": "2: slack: ",
     "owner = 1\nlayout = round": "2: layout: 'round' is not radix, sorted or subtree",
     "owner = 1\nname = x": "2: 'name' is not a key",
