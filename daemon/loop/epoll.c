@@ -13,6 +13,7 @@
  * requests would be of use to the callers, and they cannot fail here: they
  * complete without a completion.
  */
+#include <assert.h>
 #include <errno.h>
 #include <fcntl.h>
 #include <stdlib.h>
@@ -125,6 +126,7 @@ static void unwatch(struct epoll_loop *epoll, struct loop_op *op)
 /* Ends a pending request that epoll has not just disarmed. */
 static void end(struct epoll_loop *epoll, struct loop_op *op, int result)
 {
+	assert(op->request.pending);
 	unwatch(epoll, op);
 	timeouts_remove(timeouts_of(epoll, op), op);
 	complete(epoll, op, result, 0);
