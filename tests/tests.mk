@@ -138,6 +138,11 @@ $(B)/slow/expiryd: $(call objects,slow,daemon/engine/embedded.c) \
 	$(call say,LINK,$@)$(CC) $(CFLAGS) $(LDFLAGS) -o $@ $^ $(URING_LIBS) \
 		$(SYSTEMD_LIBS)
 
+$(B)/tests/daemon/test-loops: $(call objects,asan,tests/daemon/test-loops.c \
+		$(addprefix daemon/loop/,attempt.c epoll.c loop.c timeouts.c uring.c))
+	@mkdir -p $(@D)
+	$(call say,LINK,$@)$(CC) $(CFLAGS) $(SANITIZE) -o $@ $^ -lcmocka $(URING_LIBS)
+
 $(B)/tests/daemon/test-directory: $(call objects,tsan,\
 		tests/daemon/test-directory.c daemon/queue/directory.c daemon/util/pool.c)
 	@mkdir -p $(@D)

@@ -331,7 +331,6 @@ static void expire(struct epoll_loop *epoll, uint32_t clock)
 	uint64_t now_ns = loop_now_exactly(clocks[clock]);
 	struct loop_op *op;
 
-	timeouts->fired = true;
 	while ((op = timeouts_take(timeouts, now_ns)))
 		end(epoll, op, op->request.opcode == IORING_OP_TIMEOUT ?
 			       -ETIME : -ECANCELED);
