@@ -223,8 +223,6 @@ void call_look(struct worker *worker, const struct call *call,
 void call_machine(struct worker *worker, const struct call *call,
 		  unsigned int queue, int fd)
 {
-	struct timespec now;
-
 	(void)worker;
 	(void)queue;
 	(void)fd;
@@ -237,10 +235,8 @@ void call_machine(struct worker *worker, const struct call *call,
 	case 1:
 		if (__atomic_exchange_n(&state.time_set, true, __ATOMIC_RELAXED))
 			break;
-		clock_gettime(CLOCK_REALTIME, &now);
 		state.offset_ns = (int64_t)((int8_t)call->more * NSEC_PER_SEC);
-		now.tv_sec += (int8_t)call->more;
-		clock_settime(CLOCK_REALTIME, &now);
+		clock_move(state.offset_ns);
 		break;
 	case 2:
 	case 3:

@@ -173,6 +173,9 @@ void call_uring_read(struct worker *worker, const struct call *call,
 	sqe->off = call->more < 250 ? -1 : 0;
 	if (call->what % 8 == 7) {
 		sqe->opcode = IORING_OP_READ_FIXED;
+		/* io_uring refuses to choose from two sorts of buffers. */
+		if (sqe->flags & IOSQE_BUFFER_SELECT)
+			sqe->user_data = TAG_OTHER;
 	} else if (call->what % 8 >= 5) {
 		read_chosen(sqe, call);
 	} else if (sqe->opcode == IORING_OP_READV) {

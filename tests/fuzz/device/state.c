@@ -216,11 +216,7 @@ void state_begin(const struct program_head *head, unsigned int threads)
 
 static void time_restore(void)
 {
-	struct timespec now;
-
-	clock_gettime(CLOCK_REALTIME, &now);
-	now.tv_sec -= state.offset_ns / (int64_t)NSEC_PER_SEC;
-	clock_settime(CLOCK_REALTIME, &now);
+	clock_move(-state.offset_ns);
 	state.offset_ns = 0;
 	state.time_set = false;
 }

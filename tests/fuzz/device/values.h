@@ -37,6 +37,9 @@ void id_remember(unsigned int queue, uint64_t id);
 
 uint32_t clock_of(uint8_t choice);
 uint64_t clock_ns(int clock_id);
+
+/* Sets CLOCK_REALTIME forward, or back. */
+void clock_move(int64_t by_ns);
 uint32_t draw(uint32_t *prng);
 
 void records_fill(struct expiry_record *records, uint32_t count,
