@@ -196,11 +196,17 @@ static u32 copy_in(struct expiry_record *records,
 		   struct expiry_record __user *user, u32 count)
 {
 	size_t size = count * sizeof(*records), page;
+	u32 nr;
 
 	BUILD_BUG_ON(EXPIRY_CHUNK * sizeof(*records) > PAGE_SIZE);
 
 	size -= copy_from_user(records, user, size);
-	size = rounddown(size, sizeof(*records));
+	nr = size / sizeof(*records);
+	/* Some architectures end a copy well before the byte that is missing. */
+	while (unlikely(nr < count) &&
+	       !copy_from_user(&records[nr], &user[nr], sizeof(*records)))
+		nr++;
+	size = nr * sizeof(*records);
 	if (!size || !is_writable(user, records))
 		return 0;
 	if (!is_writable((void __user *)user + size - 1,
