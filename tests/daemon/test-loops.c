@@ -484,7 +484,7 @@ static void refused(struct loop_op *op, int result, uint32_t flags)
 	nr_refused++;
 }
 
-/* What waits for the next turn comes before the end that a cancellation makes. */
+/* Bytes that wait for the next turn come before the end by a cancellation. */
 static void bytes_come_before_the_cancellation(void **with)
 {
 	struct pair *pair = &state.pairs[0];

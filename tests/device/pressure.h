@@ -19,11 +19,15 @@
 
 #include "files.h"
 
-#define PRESSURE_PAGE	4096
 #define PRESSURE_ROOT	"/sys/fs/cgroup/"
 #define PRESSURE_GROUP	PRESSURE_ROOT "expiry-test/"
 #define PRESSURE_ZRAM	"/sys/block/zram0/"
 #define PRESSURE_SWAP	"/dev/zram0"
+
+static inline unsigned int pressure_page(void)
+{
+	return sysconf(_SC_PAGESIZE);
+}
 
 /* Reads a number from the group's file @name, e.g. ("memory.stat", "shmem "). */
 static inline long long group_read(const char *name, const char *key)
@@ -82,28 +86,26 @@ static inline void group_remove(void)
 /* Writes a swap header to @disk: a page with a signature at its end. */
 static inline int swap_make(const char *disk, __u32 pages)
 {
-	struct {
-		char boot[1024];
-		__u32 version;
-		__u32 last_page;
-		__u32 bad_pages;
-		char rest[PRESSURE_PAGE - 1024 - 12 - 10];
-		char magic[10];
-	} header = {
-		.version = 1,
-		.last_page = pages - 1,
-		.magic = { 'S', 'W', 'A', 'P', 'S', 'P', 'A', 'C', 'E', '2' },
-	};
-	int fd = open(disk, O_WRONLY | O_CLOEXEC);
-	ssize_t ret;
+	static const char magic[10] = "SWAPSPACE2";
+	__u32 version_and_last[2] = { 1, pages - 1 };
+	size_t size = pressure_page();
+	char *header = calloc(1, size);
+	int fd, err = -EIO;
 
-	if (fd < 0)
+	if (!header)
+		return -ENOMEM;
+	memcpy(header + 1024, version_and_last, sizeof(version_and_last));
+	memcpy(header + size - sizeof(magic), magic, sizeof(magic));
+	fd = open(disk, O_WRONLY | O_CLOEXEC);
+	if (fd < 0) {
+		free(header);
 		return -errno;
-	ret = write(fd, &header, sizeof(header));
-	if (!ret || fsync(fd))
-		ret = -1;
+	}
+	if (write(fd, header, size) == (ssize_t)size && !fsync(fd))
+		err = 0;
 	close(fd);
-	return ret == sizeof(header) ? 0 : -EIO;
+	free(header);
+	return err;
 }
 
 /* Returns NULL, or why no swap is available. */
@@ -117,7 +119,7 @@ static inline const char *swap_begin(unsigned int mib)
 		return "zram0 is in use";
 	snprintf(size, sizeof(size), "%uM", mib);
 	if (write_text(PRESSURE_ZRAM "disksize", size) ||
-	    swap_make(PRESSURE_SWAP, (mib << 20) / PRESSURE_PAGE) ||
+	    swap_make(PRESSURE_SWAP, (mib << 20) / pressure_page()) ||
 	    swapon(PRESSURE_SWAP, 0))
 		return "zram0 cannot be made swap";
 	return NULL;

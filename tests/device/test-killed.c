@@ -15,7 +15,7 @@
 #include <sys/syscall.h>
 #include <linux/userfaultfd.h>
 
-#define PAGE		4096U
+#define PAGE		65536U		/* of any machine: a multiple of its own */
 #define A_PAGE		(PAGE / (unsigned int)RECORD)	/* records */
 #define BATCH		EXPIRY_BATCH_MAX
 #define MOST		(2 * BATCH)

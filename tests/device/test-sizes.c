@@ -141,23 +141,24 @@ TEST(every_size_with_every_tail)
 
 TEST(tail_in_memory_that_is_not_there)
 {
-	char *pages = mmap(NULL, 8192, PROT_READ | PROT_WRITE,
+	size_t page = sysconf(_SC_PAGESIZE);
+	char *pages = mmap(NULL, 2 * page, PROT_READ | PROT_WRITE,
 			   MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
 	const struct command *command;
 	int fd = queue_new(0);
 
 	ASSERT_NE(MAP_FAILED, pages);
-	ASSERT_EQ(0, mprotect(pages + 4096, 4096, PROT_NONE));
+	ASSERT_EQ(0, mprotect(pages + page, page, PROT_NONE));
 	ASSERT_LE(0, fd);
 	for (command = commands; command < commands + ARRAY_SIZE(commands);
 	     command++) {
 		EXPECT_EQ(-1, ioctl(fd, with_size(command->cmd,
 						  command->size + 8),
-				    pages + 4096 - command->size));
+				    pages + page - command->size));
 		EXPECT_EQ(EFAULT, errno);
 	}
 	close(fd);
-	munmap(pages, 8192);
+	munmap(pages, 2 * page);
 }
 
 /* A batch in an SQE has 16 bytes, with SQE128 80. */

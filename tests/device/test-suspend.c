@@ -274,7 +274,7 @@ static int swap_to(const char *disk)
 	close(fd);
 	if (stat(disk, &stat_buf) || size <= 0)
 		return -ENODEV;
-	err = swap_make(disk, size / PRESSURE_PAGE);
+	err = swap_make(disk, size / pressure_page());
 	if (!err && swapon(disk, 0))
 		err = -errno;
 	snprintf(number, sizeof(number), "%u:%u", major(stat_buf.st_rdev),

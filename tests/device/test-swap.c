@@ -28,7 +28,7 @@ static __u64 timers_wanted(void)
 {
 	const char *timers = getenv("EXPIRY_TEST_TIMERS");
 	const char *scale = getenv("EXPIRY_TEST_SCALE");
-	__u64 most = (__u64)sysconf(_SC_PHYS_PAGES) * PRESSURE_PAGE /
+	__u64 most = (__u64)sysconf(_SC_PHYS_PAGES) * pressure_page() /
 		     TIMER_BYTES;
 	__u64 wanted = 4000000 / (scale && atoi(scale) > 0 ? atoi(scale) : 1);
 
@@ -204,7 +204,7 @@ static bool push_out(struct __test_metadata *_metadata, int fd)
 	return left <= pages / 10 &&
 	       group_read("memory.stat", "shmem ") <= shmem / 5 &&
 	       group_read("memory.swap.current", "") >=
-	       (long long)(pages - left) / 2 * PRESSURE_PAGE;
+	       (long long)(pages - left) / 2 * pressure_page();
 }
 
 /*
@@ -242,8 +242,8 @@ TEST_F(swap, timers_come_back_as_they_were)
 		return;	/* skipped */
 	ASSERT_EQ(0, each(self->fd, self->batch, self->timers, 1, self->timers,
 			  far));
-	EXPECT_LE((long long)resident(self->fd) * PRESSURE_PAGE,
-		  group_read("memory.stat", "shmem ") + 64 * PRESSURE_PAGE);
+	EXPECT_LE((long long)resident(self->fd) * pressure_page(),
+		  group_read("memory.stat", "shmem ") + 64 * pressure_page());
 	EXPECT_TRUE(push_out(_metadata, self->fd));
 
 	/* Each exists, by its id, in memory or not. */
@@ -315,7 +315,7 @@ TEST_F(swap, a_queue_larger_than_its_memory_is_read)
 	if (!self->on)
 		return;	/* skipped */
 	ASSERT_EQ(0, each(self->fd, self->batch, timers, 1, timers, far));
-	limit = resident(self->fd) * PRESSURE_PAGE / 4 + SLACK;
+	limit = resident(self->fd) * pressure_page() / 4 + SLACK;
 	ASSERT_EQ(0, group_limit("memory.max", limit));
 	pid = fork();
 	ASSERT_LE(0, pid);
@@ -324,9 +324,9 @@ TEST_F(swap, a_queue_larger_than_its_memory_is_read)
 
 	ASSERT_EQ(0, each(self->fd, self->batch, timers, 1, timers, past));
 	TH_LOG("%llu timers in %llu pages, of which %llu in memory: limit %llu kB",
-	       timers, 4 * (limit - SLACK) / PRESSURE_PAGE, resident(self->fd),
+	       timers, 4 * (limit - SLACK) / pressure_page(), resident(self->fd),
 	       limit >> 10);
-	EXPECT_GE(limit / PRESSURE_PAGE, resident(self->fd));
+	EXPECT_GE(limit / pressure_page(), resident(self->fd));
 	ASSERT_EQ(0, drain(self->fd, self->batch, timers, some, &last));
 
 	ASSERT_EQ(0, kill(pid, SIGKILL));
