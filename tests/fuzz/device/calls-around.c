@@ -73,8 +73,7 @@ void call_open(struct worker *worker, const struct call *call,
 {
 	static const int flags[] = { O_RDWR, O_RDWR | O_NONBLOCK, O_RDONLY,
 				     O_WRONLY | O_NONBLOCK };
-	int new = open(options.device, O_CLOEXEC |
-		       flags[call->what % ARRAY_SIZE(flags)]);
+	int new = queue_open(flags[call->what % ARRAY_SIZE(flags)]);
 
 	(void)worker;
 	oracle_call(RULE_OPEN, new);
@@ -103,7 +102,7 @@ void call_dup(struct worker *worker, const struct call *call,
 	      unsigned int queue, int fd)
 {
 	unsigned int other = call->what % QUEUES;
-	int new = fcntl(fd, F_DUPFD_CLOEXEC, 0);
+	int new = fcntl(fd, F_DUPFD_CLOEXEC, QUEUE_FD_MIN);
 
 	(void)worker;
 	if (new < 0)

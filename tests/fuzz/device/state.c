@@ -1,5 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 #define _GNU_SOURCE
+#include <errno.h>
 #include <fcntl.h>
 #include <poll.h>
 #include <stdio.h>
@@ -152,6 +153,24 @@ void state_init(void)
 	refcnt_before = module_refcnt();
 }
 
+/**
+ * queue_open - open the device, at QUEUE_FD_MIN or above
+ *
+ * Returns the descriptor, or -1 with errno set.
+ */
+int queue_open(int flags)
+{
+	int low = open(options.device, flags | O_CLOEXEC), fd, err;
+
+	if (low < 0)
+		return -1;
+	fd = fcntl(low, F_DUPFD_CLOEXEC, QUEUE_FD_MIN);
+	err = errno;
+	close(low);
+	errno = err;
+	return fd;
+}
+
 static void queue_begin(unsigned int queue, const struct queue_head *head)
 {
 	struct expiry_config config = {
@@ -171,8 +190,8 @@ static void queue_begin(unsigned int queue, const struct queue_head *head)
 	memset(state.ids[queue], 0, sizeof(state.ids[queue]));
 	if (head->setup & SETUP_CLOSED)
 		return;
-	state.fd[queue] = open(options.device, O_RDWR | O_CLOEXEC |
-			       (head->setup & SETUP_BLOCKS ? 0 : O_NONBLOCK));
+	state.fd[queue] = queue_open(O_RDWR | (head->setup & SETUP_BLOCKS ?
+					       0 : O_NONBLOCK));
 	if (state.fd[queue] < 0 || head->setup & SETUP_RAW)
 		return;
 	if (head->setup & SETUP_LAYOUT)

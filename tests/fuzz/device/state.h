@@ -112,6 +112,14 @@ struct options {
 
 extern struct options options;
 
+/*
+ * Queues' descriptors are these and above, all others below: the number of a
+ * queue that another thread has just closed never is a ring's. A ring that reads
+ * itself holds its own file, and io_uring frees it only with the process.
+ */
+#define QUEUE_FD_MIN	128
+
+int queue_open(int flags);
 void state_init(void);
 void state_begin(const struct program_head *head, unsigned int threads);
 void state_quiesce(void);
