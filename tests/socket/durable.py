@@ -8,17 +8,19 @@ import resource
 import select
 import shutil
 import signal
+import struct
 import subprocess
 import tempfile
 import time
 
-from client import (ACKING, ARM, CANCEL, DURABLE, HOUR, KEYED, QUERY, REFRESH, WAIT, Record, pack,
-                    unpack)
+from client import (ACKING, ARM, CANCEL, DURABLE, HOUR, KEYED, QUERY, REFRESH, SIZE, WAIT, Record,
+                    pack, unpack)
 from daemon import LOOP, PROGRAM, Daemon
 
 LATE = 16
 FLAGS = DURABLE | KEYED | ACKING
 MILLISECOND = 1_000_000
+JOURNAL_QUEUE = 133  # of daemon/journal/format.h: whose rows follow
 
 # What a request is answered with that the journal did not take, or lost: it may have
 # been carried out.
@@ -56,6 +58,18 @@ class Disk:
     def files(self, kind="journal"):
         return sorted(os.path.join(self.folder, name) for name in os.listdir(self.folder)
                       if name.startswith(kind + "-") and not name.endswith(".new"))
+
+
+def named_by(path):
+    """Yields which queues each block of a file says the rows behind are of."""
+    with open(path, "rb") as file:
+        data = file.read()
+    offset = 0
+    while data[offset:offset + 3] == b"EXJ":
+        size, count = struct.unpack_from("<II", data, offset + 8)
+        records = unpack(data[offset + SIZE:offset + SIZE * (1 + count)])
+        yield [record.id for record in records if record.op == JOURNAL_QUEUE]
+        offset += size
 
 
 def refused(disk, text, threads=1):

@@ -17,8 +17,8 @@ from client import (ACK, ACKING, ARM, CANCEL, CLEAR, CONSUME, DROP, DURABLE, EXI
                     SCAN, SIZE, STAT, Connection, Record, arm, attach, error, hello, pack,
                     wait_for)
 from daemon import PROGRAM, Daemon
-from durable import (FLAGS, MILLISECOND, Disk, kill, limit_writes, query, refused, rows,
-                     without_signal)
+from durable import (FLAGS, MILLISECOND, Disk, kill, limit_writes, named_by, query, refused,
+                     rows, without_signal)
 from listing import listing
 
 QUEUE_DURABLE = 0x4000
@@ -481,7 +481,8 @@ def test_a_failed_write():
                 while connection.request(arm(HOUR, 11, id=11)).status:
                     assert time.monotonic() < end, "it is not mended"
                     time.sleep(0.05)
-                assert disk.files("checkpoint")
+                for named in map(named_by, disk.files("checkpoint")):
+                    assert len(next(named)) == 1, "before its rows, once"
                 before = rows(connection)
                 assert {1, 11} <= set(before) <= set(range(1, 10)) | {11}, before
             kill(daemon)
