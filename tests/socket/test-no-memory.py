@@ -103,10 +103,13 @@ class Client:
         self.judge([queue.request(Record(DROP))])
 
     def watched(self, observer, queue):
-        queue.credit(1000)
+        queue.credit(600)
         armed = []
         for first in range(0, 600, 200):
             armed += self.judge(queue.batch([arm(0, first + i) for i in range(200)]))
+        # Those that have waited for credit are copied by several calls in a turn.
+        armed += self.judge(queue.batch([arm(0, i) for i in range(600, 2600)]))
+        queue.credit(2600 - 600)
         while len(queue.expired) < len(armed):
             queue.expired.append(queue.record())
         self.judge(queue.batch([Record(ACK, id=r.id) for r in queue.expired]))
