@@ -73,7 +73,7 @@ static int service_signals(struct service *service)
 
 /* ------------------------------------------------------------------- status */
 
-/* Prints when the next timer is due, to the second. */
+/* Prints when the next timer is due, to the second. strftime() would ask for memory. */
 static void print_next(char *text, size_t size, const struct summary *summary)
 {
 	time_t next_s = (summary->next_ns + 500000000) / 1000000000;
@@ -81,9 +81,12 @@ static void print_next(char *text, size_t size, const struct summary *summary)
 
 	if (!summary->next_ns)
 		*text = '\0';
-	else if (summary->next_ns == EXPIRY_NEVER || !gmtime_r(&next_s, &tm) ||
-		 !strftime(text, size, ", next %Y-%m-%dT%H:%M:%SZ", &tm))
+	else if (summary->next_ns == EXPIRY_NEVER || !gmtime_r(&next_s, &tm))
 		snprintf(text, size, ", none next");
+	else
+		snprintf(text, size, ", next %04d-%02d-%02dT%02d:%02d:%02dZ",
+			 tm.tm_year + 1900, tm.tm_mon + 1, tm.tm_mday,
+			 tm.tm_hour, tm.tm_min, tm.tm_sec);
 }
 
 static void print_lateness(char *text, size_t size, uint64_t ns)
@@ -156,7 +159,7 @@ static void service_tell(struct service *service, bool alive)
 	const char *watchdog = alive ? "WATCHDOG=1\n" : "";
 	const struct context *context = &service->worker->context;
 	int r;
-	char status[SERVICE_STATUS_MAX], next[40], late[24], kept[48];
+	char status[SERVICE_STATUS_MAX], next[80], late[24], kept[48];
 	char threads[24];
 	struct summary summary;
 
@@ -295,6 +298,8 @@ int service_init(struct service *service, struct worker *worker,
 	};
 	heartbeats->answered = service_answered;
 	heartbeats->data = service;
+	/* Else gmtime_r() does it with the first status, and asks for memory. */
+	tzset();
 	r = service_signals(service);
 	if (r < 0) {
 		log_err("signals: %s", strerror(-r));

@@ -341,6 +341,16 @@ def test_connections_in_turns_take_no_memory():
             one.connection.close()
 
 
+def test_a_status_takes_no_memory():
+    """It says when the next timer is due."""
+    calls = Calls()
+    with calls.daemon as daemon, attach(daemon.path) as connection:
+        assert connection.request(arm(HOUR)).status == 0
+        before = calls.counts()
+        time.sleep(STATUS_S + 1)
+        assert not calls.since(before), calls.since(before)
+
+
 def test_buffers_that_an_engine_had_are_used_again():
     """Many more batches than there are buffers, one after the other: none of them
     has to be copied because the engine has too many."""
