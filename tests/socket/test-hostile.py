@@ -194,13 +194,20 @@ def test_connections_that_come_and_go_leave_no_memory(daemon):
             if i % 2:
                 queue.reply()
             queue.close()
+            if i % 100 == 99:
+                settle()
+        settle()
+
+    def settle():
+        """So that no more are there at a time later than before."""
         assert wait_for(lambda: watch.stat().connections == 1), watch.stat()
-        assert watch.stat().queues == queues, watch.stat()
+        # One with a read in the engine lasts until that ends: a little longer.
+        assert wait_for(lambda: watch.stat().queues <= queues), (queues, watch.stat())
 
     with attach(daemon.path, "counts") as watch:
         assert wait_for(lambda: watch.stat().connections == 1), watch.stat()
         queues = watch.stat().queues
-        visit(scaled(2000, 100))
+        visit(scaled(4000, 100))
         files, resident = daemon.open_files(), daemon.resident()
         visit(scaled(8000, 200))
         assert daemon.open_files() <= files, (files, daemon.open_files())
