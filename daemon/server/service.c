@@ -298,7 +298,7 @@ int service_init(struct service *service, struct worker *worker,
 	};
 	heartbeats->answered = service_answered;
 	heartbeats->data = service;
-	/* Else gmtime_r() does it with the first status, and asks for memory. */
+	/* Else gmtime_r() reads the time zone with the first status: that takes memory. */
 	tzset();
 	r = service_signals(service);
 	if (r < 0) {

@@ -60,16 +60,25 @@ class Disk:
                       if name.startswith(kind + "-") and not name.endswith(".new"))
 
 
-def named_by(path):
-    """Yields which queues each block of a file says the rows behind are of."""
+def blocks(path):
+    """Yields offset and size of each block of a file."""
     with open(path, "rb") as file:
         data = file.read()
     offset = 0
     while data[offset:offset + 3] == b"EXJ":
-        size, count = struct.unpack_from("<II", data, offset + 8)
-        records = unpack(data[offset + SIZE:offset + SIZE * (1 + count)])
-        yield [record.id for record in records if record.op == JOURNAL_QUEUE]
+        size = struct.unpack_from("<I", data, offset + 8)[0]
+        yield offset, size
         offset += size
+
+
+def named_by(path):
+    """Returns which queues each block of a file says the rows behind are of."""
+    with open(path, "rb") as file:
+        data = file.read()
+    counts = [(offset, struct.unpack_from("<I", data, offset + 12)[0])
+              for offset, _ in blocks(path)]
+    return [[record.id for record in unpack(data[offset + SIZE:offset + SIZE * (1 + count)])
+             if record.op == JOURNAL_QUEUE] for offset, count in counts]
 
 
 def refused(disk, text, threads=1):

@@ -481,8 +481,10 @@ def test_a_failed_write():
                 while connection.request(arm(HOUR, 11, id=11)).status:
                     assert time.monotonic() < end, "it is not mended"
                     time.sleep(0.05)
-                for named in map(named_by, disk.files("checkpoint")):
-                    assert len(next(named)) == 1, "before its rows, once"
+                checkpoints = disk.files("checkpoint")
+                assert checkpoints
+                for named in map(named_by, checkpoints):
+                    assert len(named[0]) == 1, ("before its rows, once", named)
                 before = rows(connection)
                 assert {1, 11} <= set(before) <= set(range(1, 10)) | {11}, before
             kill(daemon)

@@ -19,7 +19,7 @@ sys.path.insert(0, os.path.join(ROOT, "tests", "socket"))
 import tap
 from client import (ACK, ARM, CANCEL, CONSUME, DROP, EXISTING, HOUR, REFRESH, RELATIVE,
                     Connection, Record, arm, attach, wait_for)
-from durable import FLAGS, LATE, Disk, kill, refused
+from durable import FLAGS, JOURNAL_QUEUE, LATE, Disk, blocks, kill, refused
 
 EXPIRYCTL = os.environ.get("EXPIRYCTL", os.path.join(ROOT, "build/expiryctl"))
 SEED = int(os.environ.get("EXPIRY_TEST_SEED", "1"))
@@ -336,17 +336,6 @@ def crc32c(data):
     return crc ^ 0xffffffff
 
 
-def blocks(path):
-    """Yields offset and size of each block of a file."""
-    with open(path, "rb") as file:
-        data = file.read()
-    offset = 0
-    while data[offset:offset + 3] == b"EXJ":
-        size = struct.unpack_from("<I", data, offset + 8)[0]
-        yield offset, size
-        offset += size
-
-
 def check_place(folder, path, offset, place, words):
     """Breaks a byte, and looks for the place in what check, dump and export say."""
     with open(path, "r+b") as file:
@@ -433,7 +422,7 @@ def make(name, uid, clock=1, mode=0x0a):
 
 
 def about(number, rows=0):
-    return bytes(Record(133, id=number, cookie=rows))
+    return bytes(Record(JOURNAL_QUEUE, id=number, cookie=rows))
 
 
 def mark(op, lsn, number, count):
