@@ -17,7 +17,8 @@
 	__print_symbolic(id,				\
 			 { CLOCK_REALTIME, "realtime" },	\
 			 { CLOCK_MONOTONIC, "monotonic" },	\
-			 { CLOCK_BOOTTIME, "boottime" })
+			 { CLOCK_BOOTTIME, "boottime" },	\
+			 { CLOCK_BOOTTIME_ALARM, "boottime-alarm" })
 
 #define expiry_show_mode(mode)				\
 	__print_flags(mode, "|",			\

@@ -98,6 +98,46 @@ TEST_F(seen, list_of_all_queues_has_it_as_long_as_it_is_open)
 	EXPECT_EQ(NULL, find_line(QUEUES, start));
 }
 
+/* Of each clock that this kernel and this caller can have. */
+TEST_F(seen, clocks_have_their_names)
+{
+	static const struct {
+		clockid_t clock;
+		const char *name;
+	} clocks[] = {
+		{ CLOCK_REALTIME, "realtime" },
+		{ CLOCK_MONOTONIC, "monotonic" },
+		{ CLOCK_BOOTTIME, "boottime" },
+		{ CLOCK_BOOTTIME_ALARM, "boottime-alarm" },
+	};
+	char what[64], wanted[64];
+	const char *rest;
+	unsigned int i;
+	int fd;
+
+	if (write_file(TRACING "events/expiry/expiry_config/enable", "1"))
+		SKIP(return, "no " TRACING);
+	EXPECT_EQ(0, write_file(TRACING "trace", ""));
+	for (i = 0; i < ARRAY_SIZE(clocks); i++) {
+		fd = queue_open(O_NONBLOCK);
+		ASSERT_LE(0, fd);
+		if (queue_config(fd, clocks[i].clock, 0, 0)) {
+			EXPECT_EQ(CLOCK_BOOTTIME_ALARM, clocks[i].clock);
+			close(fd);
+			continue;
+		}
+		snprintf(what, sizeof(what), "expiry_config: queue=%lld ",
+			 fdinfo_number(fd, "expiry-queue:"));
+		snprintf(wanted, sizeof(wanted), "clock=%s ", clocks[i].name);
+		rest = find_line(TRACING "trace", what);
+		ASSERT_NE(NULL, rest);
+		EXPECT_NE(NULL, strstr(rest, wanted))
+			TH_LOG("%s", rest);
+		close(fd);
+	}
+	EXPECT_EQ(0, write_file(TRACING "events/expiry/expiry_config/enable", "0"));
+}
+
 TEST_F(seen, tracepoints_follow_a_timer)
 {
 	static const char *const events[] = {
