@@ -17,7 +17,8 @@
  * Two kinds of timers do not move. While a periodic timer's delivery is to be
  * repeated, only its node has that delivery's deadline. If such a timer is the
  * last, compaction gives up until half of the timers are gone. And nothing moves
- * while a SCAN or a REWIND walks over the slots.
+ * while a SCAN or a REWIND walks over the slots. One that is not continued is given
+ * up after many records, or when the owner of an idle queue says so.
  */
 #include "lifecycle.h"
 
@@ -124,33 +125,56 @@ static int step(struct timers *timers)
 	return err ?: (int)MOVE_STEPS;
 }
 
-/* Begins a compaction if it is due. Returns whether one is in progress. */
-static bool begin(struct timers *timers)
+bool timers_is_sparse(const struct timers *timers)
 {
-	struct slots *slots = &timers->slots;
+	const struct slots *slots = &timers->slots;
 
 	if (slots_is_compacting(slots))
 		return true;
-	if (slots->nr < SLOTS_MIN ||
-	    slots->used >= slots->nr / COMPACT_SPARSE ||
-	    (slots->nr == timers->stuck_nr &&
-	     slots->used > timers->stuck_used / 2))
-		return false;
+	return slots->nr >= SLOTS_MIN &&
+	       slots->used < slots->nr / COMPACT_SPARSE &&
+	       (slots->nr != timers->stuck_nr ||
+		slots->used <= timers->stuck_used / 2);
+}
+
+static void begin(struct timers *timers)
+{
 	timers->stuck_nr = 0;
 	/* A plain queue's, if no timer that has moved is left. */
 	if (!timers->index.nr)
 		index_reset(&timers->index);
-	slots_unlist(slots);
-	return true;
+	slots_unlist(&timers->slots);
 }
 
-void timers_compact_some(struct timers *timers, u32 work)
+/* Takes the steps that @work records pay for. Returns 1 if there is more to do, 0, or a page
+ * error.
+ */
+static int compact(struct timers *timers, u32 work)
 {
 	struct slots *slots = &timers->slots;
 	s64 steps = (s64)work * STEPS;
 	u32 moves = timers->moves;
 	int ret = 0;
 
+	if (!timers_is_sparse(timers))
+		return 0;
+	if (!slots_is_compacting(slots))
+		begin(timers);
+	while (ret >= 0 && steps > 0 && slots->known < slots->nr) {
+		ret = step(timers);
+		steps -= ret;
+	}
+	/* Each move left a stale node, as a refresh to earlier does. */
+	timers_sweep(timers, timers->moves - moves);
+	if (ret < 0)
+		return ret;
+	if (slots->known >= slots->nr)
+		slots_end(slots);
+	return slots_is_compacting(slots);
+}
+
+void timers_compact_some(struct timers *timers, u32 work)
+{
 	if (unlikely(timers->walks)) {
 		timers->walk_hold -= work < timers->walk_hold ?
 				     work : timers->walk_hold;
@@ -158,17 +182,22 @@ void timers_compact_some(struct timers *timers, u32 work)
 			return;
 		timers->walks = 0;
 	}
-	if (!begin(timers))
-		return;
 	/* A missing page only delays it. */
-	while (ret >= 0 && steps > 0 && slots->known < slots->nr) {
-		ret = step(timers);
-		steps -= ret;
-	}
-	/* Each move left a stale node, as a refresh to earlier does. */
-	timers_sweep(timers, timers->moves - moves);
-	if (ret >= 0 && slots->known >= slots->nr)
-		slots_end(slots);
+	(void)compact(timers, work);
+}
+
+int timers_tidy(struct timers *timers, u32 work, bool gives_up)
+{
+	if (gives_up)
+		timers->walks = 0;
+	return timers->walks ? 0 : compact(timers, work);
+}
+
+void timers_walk_stop(struct timers *timers, u64 *cursorp)
+{
+	if (*cursorp && timers->walks)
+		timers->walks--;
+	*cursorp = 0;
 }
 
 bool timers_walk(const struct timers *timers, u64 cursor, u32 *posp)

@@ -255,13 +255,13 @@ void timers_sweep(struct timers *timers, u32 work);
 
 void timers_compact_some(struct timers *timers, u32 work);
 
-/* Compacts the slots in proportion to @work just done. */
+/* Compacts the slots in proportion to @work just done, and counts it for walks. */
 static inline void timers_compact(struct timers *timers, u32 work)
 {
 	const struct slots *slots = &timers->slots;
 
 	if (unlikely(slots->used < slots->nr / COMPACT_SPARSE ||
-		     slots_is_compacting(slots)))
+		     slots_is_compacting(slots) || timers->walks))
 		timers_compact_some(timers, work);
 }
 

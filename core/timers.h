@@ -220,10 +220,31 @@ int timers_rewind(struct timers *timers, u64 *cursor, u64 now_ns);
  *
  * A timer that is there all the time is listed once. So timers do not move while
  * the scan goes on, unless TIMERS_WALK_HOLD records were submitted since its last
- * call. If any has moved then, returns -ECANCELED: only a new scan lists all.
+ * call, or timers_tidy() gave it up. If any has moved then, returns -ECANCELED: only a
+ * new scan lists all.
  */
 int timers_scan(struct timers *timers, struct expiry_record *records,
 		u32 count, u64 *cursor);
+
+/**
+ * timers_walk_stop - end a SCAN or REWIND that will not go on
+ * @cursorp: where it would have gone on; 0 = it had not begun. 0 afterwards.
+ */
+void timers_walk_stop(struct timers *timers, u64 *cursorp);
+
+/* Returns whether timers_tidy() has work, now or when no walk is in progress. */
+bool timers_is_sparse(const struct timers *timers);
+
+/**
+ * timers_tidy - compact the slots of a queue that nobody uses
+ * @work: do as much as that number of records pays for
+ * @gives_up: SCANs and REWINDs in progress are given up; else nothing is done
+ *	while there are any
+ *
+ * For an owner whose queue gets no records. Returns 1: call again, 0: done, or a
+ * page error (nothing is lost, call again).
+ */
+int timers_tidy(struct timers *timers, u32 work, bool gives_up);
 
 /**
  * timers_drop_stale - drop stale nodes from the top of the heap

@@ -24,6 +24,9 @@
 /* Stale nodes dropped from the top of the heap in one critical section. */
 #define DROP_STEPS	64U
 
+/* Records whose work one critical section of compaction does. */
+#define TIDY_WORK	32U
+
 static struct workqueue_struct *fire_wq;
 
 /**
@@ -232,6 +235,41 @@ static unsigned long trim_idle_delay(void)
 	return max(msecs_to_jiffies(READ_ONCE(expiry_param_unpin_ms)), 1UL);
 }
 
+static bool is_since(unsigned long begin, unsigned long delay)
+{
+	return !time_before(jiffies, begin + delay);
+}
+
+static bool are_walks_late(const struct expiry_queue *queue)
+{
+	return is_since(queue->walked,
+			msecs_to_jiffies(READ_ONCE(expiry_param_scan_ms)));
+}
+
+/* Returns whether timers may move as soon as walks are given up. */
+static bool waits_for_walks(const struct expiry_queue *queue)
+{
+	return queue->timers.walks && timers_is_sparse(&queue->timers);
+}
+
+/*
+ * Moves timers of an idle queue to the first slots, as far as its pages are in
+ * memory: those that are not need no memory. Returns whether there is more to do.
+ */
+static bool tidy_locked(struct expiry_queue *queue)
+{
+	struct expiry_use use = { .nowait = true };
+	int ret;
+
+	if (!timers_is_sparse(&queue->timers))
+		return false;
+	expiry_use_begin_locked(queue, &use);
+	ret = timers_tidy(&queue->timers, TIDY_WORK, are_walks_late(queue));
+	expiry_use_forget_locked(queue, &use);
+	expiry_fire_update_locked(queue);
+	return ret > 0;
+}
+
 /*
  * Frees or unpins a bounded amount: all of an idle queue; of another one, in one
  * round, the tables that were not used since the last. Returns whether there is
@@ -243,8 +281,8 @@ static bool trim_idle_locked(struct expiry_queue *queue, bool *round)
 
 	if (expiry_memory_trim(&queue->memory))
 		return true;
-	if (!time_before(jiffies, queue->used + trim_idle_delay()))
-		return expiry_memory_unpin(&queue->memory);
+	if (is_since(queue->used, trim_idle_delay()))
+		return tidy_locked(queue) || expiry_memory_unpin(&queue->memory);
 	if (*round)
 		*round = expiry_memory_age(&queue->memory, &unpinned);
 	return *round;
@@ -260,7 +298,8 @@ static void trim_idle_work(struct work_struct *work)
 	do {
 		mutex_lock(&queue->lock);
 		more = trim_idle_locked(queue, &round);
-		idle = expiry_memory_idle(&queue->memory);
+		idle = expiry_memory_idle(&queue->memory) &&
+		       !waits_for_walks(queue);
 		mutex_unlock(&queue->lock);
 		cond_resched();
 	} while (more);
@@ -278,7 +317,8 @@ void expiry_fire_trim_idle_locked(struct expiry_queue *queue)
 	lockdep_assert_held(&queue->lock);
 
 	if (!delayed_work_pending(&queue->trim_idle) &&
-	    !expiry_memory_idle(&queue->memory))
+	    (!expiry_memory_idle(&queue->memory) ||
+	     timers_is_sparse(&queue->timers)))
 		queue_delayed_work(fire_wq, &queue->trim_idle,
 				   trim_idle_delay());
 }

@@ -15,6 +15,11 @@ module_param_named(unpin_ms, expiry_param_unpin_ms, uint, 0644);
 MODULE_PARM_DESC(unpin_ms,
 		 "Milliseconds of no use after which pages of a queue can be paged out (default: 1000)");
 
+uint expiry_param_scan_ms = 60000;
+module_param_named(scan_ms, expiry_param_scan_ms, uint, 0644);
+MODULE_PARM_DESC(scan_ms,
+		 "Milliseconds after which a scan or rewind that is not continued is given up in an idle queue (default: 60000)");
+
 uint expiry_param_pin_max = 65536;
 module_param_named(pin_max, expiry_param_pin_max, uint, 0644);
 MODULE_PARM_DESC(pin_max,

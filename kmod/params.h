@@ -7,6 +7,7 @@
 
 extern bool expiry_param_pageable;
 extern uint expiry_param_unpin_ms;
+extern uint expiry_param_scan_ms;
 extern uint expiry_param_pin_max;
 extern ulong expiry_param_timers_default;
 extern ulong expiry_param_timers_max;

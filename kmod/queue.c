@@ -350,6 +350,7 @@ int expiry_queue_scan_locked(struct expiry_queue *queue,
 
 	lockdep_assert_held(&queue->lock);
 
+	queue->walked = jiffies;
 	do {
 		ret = timers_scan(&queue->timers, records, count, cursor);
 	} while (ret == -EAGAIN && expiry_memory_reclaim(&queue->memory));
@@ -369,6 +370,7 @@ int expiry_queue_rewind_locked(struct expiry_queue *queue, u64 *cursor)
 
 	lockdep_assert_held(&queue->lock);
 
+	queue->walked = jiffies;
 	do {
 		ret = timers_rewind(&queue->timers, cursor,
 				    expiry_clock_now(queue));
@@ -396,13 +398,15 @@ int expiry_queue_rewind(struct expiry_queue *queue)
 		if (ret)
 			return ret;
 		ret = expiry_queue_rewind_locked(queue, &cursor);
+		if (ret > 0 && fatal_signal_pending(current))
+			ret = -EINTR;
+		if (ret < 0 && ret != -EAGAIN)
+			timers_walk_stop(&queue->timers, &cursor);
 		expiry_queue_unlock(queue, &use);
 		if (ret > 0)
 			use.tries = 0;
 		else if (ret == -EAGAIN && expiry_use_fetch(queue, &use))
 			ret = 1;
-		if (ret > 0 && fatal_signal_pending(current))
-			ret = -EINTR;
 		cond_resched();
 	} while (ret > 0);
 	return ret == -EAGAIN ? -EINTR : ret;

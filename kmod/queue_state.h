@@ -43,6 +43,7 @@
  * @rewind: the next reader must restore some timers, from @rewind_cursor on
  * @swept: stale nodes swept, as far as traced
  * @used: jiffies of the last use of the queue
+ * @walked: jiffies of the last part of a SCAN or REWIND
  * @clock_offset_ns: of REALTIME against BOOTTIME when last checked
  * @clock_set: the reader's next record is CLOCK_SET
  * @clock_sets: steps of the clock seen
@@ -84,6 +85,7 @@ struct expiry_queue {
 	bool clock_set;
 	u64 swept;
 	unsigned long used;
+	unsigned long walked;
 	s64 clock_offset_ns;
 	u64 clock_sets;
 

@@ -69,6 +69,22 @@ void expiry_use_end_locked(struct expiry_queue *queue, struct expiry_use *use)
 }
 
 /**
+ * expiry_use_forget_locked - end a use whose missing page nobody shall bring in
+ * @queue: about to be unlocked
+ * @use: with @nowait
+ */
+void expiry_use_forget_locked(struct expiry_queue *queue,
+			      const struct expiry_use *use)
+{
+	struct expiry_memory *memory = &queue->memory;
+
+	lockdep_assert_held(&queue->lock);
+
+	memory->wanted = use->left;
+	memory->wanted_index = use->left_index;
+}
+
+/**
  * expiry_use_take_left - take over the page that another use could not wait for
  * @queue: locked
  * @use: ended and misses no page itself

@@ -33,6 +33,8 @@ struct expiry_use {
 void expiry_use_begin_locked(struct expiry_queue *queue,
 			     struct expiry_use *use);
 void expiry_use_end_locked(struct expiry_queue *queue, struct expiry_use *use);
+void expiry_use_forget_locked(struct expiry_queue *queue,
+			      const struct expiry_use *use);
 bool expiry_use_take_left(struct expiry_queue *queue, struct expiry_use *use);
 bool expiry_use_fetch(struct expiry_queue *queue, struct expiry_use *use);
 

@@ -91,6 +91,8 @@ $(eval $(call unit_program,daemon/test-crc32c,daemon/journal/crc32c.c))
 $(eval $(call unit_program,daemon/test-crowded,daemon/queue/crowded.c))
 $(eval $(call unit_program,daemon/test-defaults,$(UTIL)/config.c $(UTIL)/key-file.c \
 	$(UTIL)/socket-default.c))
+$(eval $(call unit_program,daemon/test-embedded,$(addprefix daemon/engine/,embedded.c \
+	alarm.c arena.c) $(CORE)))
 $(eval $(call unit_program,daemon/test-memory-limit,tests/fake-root.c \
 	$(UTIL)/memory-limit.c))
 $(eval $(call unit_program,daemon/test-name,$(UTIL)/name.c))

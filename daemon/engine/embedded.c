@@ -5,7 +5,8 @@
  *
  * All requests are answered at once. Long work, such as settling the top of a
  * heap and freeing pages, is done in bounded steps. These run at the end of a
- * turn, for the queues used in it. A turn that leaves work requests another.
+ * turn, for the queues used in it. A turn that leaves work requests another. What
+ * costs others time is left until a queue is idle.
  */
 #include <errno.h>
 #include <stdlib.h>
@@ -27,6 +28,11 @@
 #define TIDY_PAGES	256	/* pages of a queue freed to the arena */
 #define TRIM_PAGES	512	/* pages returned to the kernel */
 #define COLLECT_CALLS	16	/* calls into the core that may yield nothing */
+#define TIDY_WORK	256	/* records whose part of a compaction is done */
+
+/* When a queue without a use counts as idle, and a walk as given up. */
+#define IDLE_NS		(1000 * NSEC_PER_MSEC)
+#define WALK_NS		(60000 * NSEC_PER_MSEC)
 
 /* Pages that a run keeps above its use, besides one in eight. */
 #define RUN_KEEP	4
@@ -55,6 +61,9 @@ struct run {
  * @clock_id: const; @limit likewise
  * @waiting: due() must be called
  * @rewind: where the rewind in progress continues
+ * @idle: set while the queue waits to be compacted
+ * @is_idle: it has rung, and nobody has used the queue since
+ * @walked_ns: when a SCAN or REWIND last went on, on CLOCK_MONOTONIC
  */
 struct embedded_queue {
 	struct engine_queue base;
@@ -65,12 +74,16 @@ struct embedded_queue {
 	uint32_t clock_id;
 	bool waiting;
 	u64 rewind;
+	struct alarm idle;
+	bool is_idle;
+	u64 walked_ns;
 };
 
 /**
  * struct embedded - the engine
  * @arena: memory of all queues
  * @alarms: one set for each clock, by loop_clock()
+ * @idle: those that ring when a queue has not been used for a while
  * @used: queues used since they were last updated
  * @nr: queues
  */
@@ -78,6 +91,7 @@ struct embedded {
 	struct engine base;
 	struct arena arena;
 	struct alarms alarms[LOOP_CLOCKS];
+	struct alarms idle;
 	struct list used;
 	uint32_t nr;
 };
@@ -214,8 +228,34 @@ static void run_deinit(struct run *run)
 static void queue_used(struct embedded_queue *queue)
 {
 	queue->base.timers = timers_nr(&queue->timers);
+	queue->is_idle = false;
 	if (list_empty(&queue->used))
 		list_add(&engine_of(queue)->used, &queue->used);
+}
+
+static u64 monotonic_now(const struct embedded_queue *queue)
+{
+	return loop_now(queue->base.engine->loop, CLOCK_MONOTONIC);
+}
+
+/* Moves timers of an idle queue to its first slots. Where it is in use, or waits for a
+ * walk, it is looked at again later. Returns true if nothing is left to do now.
+ */
+static bool queue_compact(struct embedded_queue *queue)
+{
+	struct alarms *alarms = &engine_of(queue)->idle;
+	u64 now_ns = monotonic_now(queue);
+
+	if (!queue->is_idle) {
+		alarm_set(alarms, &queue->idle, now_ns + IDLE_NS);
+		return true;
+	}
+	if (timers_tidy(&queue->timers, TIDY_WORK,
+			now_ns - queue->walked_ns >= WALK_NS) > 0)
+		return false;
+	if (queue->timers.walks)
+		alarm_set(alarms, &queue->idle, queue->walked_ns + WALK_NS);
+	return true;
 }
 
 /* Returns true if the queue is up to date. */
@@ -224,6 +264,9 @@ static bool queue_tidy(struct embedded_queue *queue)
 	uint32_t count = TIDY_PAGES;
 	bool done = true;
 	int i;
+
+	if (unlikely(timers_is_sparse(&queue->timers)))
+		done = queue_compact(queue);
 
 	/* An error here means no memory: the known first deadline is then too
 	 * early rather than too late.
@@ -260,6 +303,16 @@ static void embedded_ring(struct alarm *alarm)
 	queue->base.due(&queue->base);
 }
 
+static void embedded_idle(struct alarm *alarm)
+{
+	struct embedded_queue *queue = container_of(alarm, struct embedded_queue,
+						    idle);
+
+	queue->is_idle = true;
+	if (list_empty(&queue->used))
+		list_add(&engine_of(queue)->used, &queue->used);
+}
+
 static void embedded_queue_free(struct engine_queue *base)
 {
 	struct embedded_queue *queue;
@@ -269,6 +322,7 @@ static void embedded_queue_free(struct engine_queue *base)
 		return;
 	queue = embedded_queue(base);
 	alarm_unset(alarms_of(queue), &queue->alarm);
+	alarm_unset(&engine_of(queue)->idle, &queue->idle);
 	list_del(&queue->used);
 	for (i = 0; i < TIMERS_PAGES_NR; i++)
 		run_deinit(&queue->runs[i]);
@@ -307,6 +361,8 @@ static int embedded_queue_new(struct engine *base, struct expiry_config *config,
 		return -errno;
 	alarms = &embedded(base)->alarms[loop_clock(config->clock_id)];
 	r = alarms_reserve(alarms, embedded(base)->nr + 1);
+	if (r == 0)
+		r = alarms_reserve(&embedded(base)->idle, embedded(base)->nr + 1);
 	if (r < 0)
 		return r;
 
@@ -427,8 +483,9 @@ static int embedded_rewind(struct engine_queue *base)
 	int r = timers_rewind(&queue->timers, &queue->rewind,
 			      now(queue));
 
-	if (r <= 0)
-		queue->rewind = 0;
+	if (r < 0)
+		timers_walk_stop(&queue->timers, &queue->rewind);
+	queue->walked_ns = monotonic_now(queue);
 	queue_used(queue);
 	return r;
 }
@@ -442,6 +499,7 @@ static int embedded_scan(struct engine_queue *base,
 	int r = timers_scan(&queue->timers, records, count, &cursor);
 
 	*cursorp = cursor;
+	queue->walked_ns = monotonic_now(queue);
 	return r;
 }
 
@@ -488,6 +546,7 @@ static bool embedded_turn(struct engine *base)
 	more = arena_trim(&engine->arena, TRIM_PAGES);
 	for (i = 0; i < LOOP_CLOCKS; i++)
 		alarms_turn(&engine->alarms[i]);
+	alarms_turn(&engine->idle);
 	return more || !list_empty(&engine->used);
 }
 
@@ -501,6 +560,7 @@ static void embedded_close(struct engine *base)
 	engine = embedded(base);
 	for (i = 0; i < LOOP_CLOCKS; i++)
 		alarms_deinit(&engine->alarms[i]);
+	alarms_deinit(&engine->idle);
 	arena_deinit(&engine->arena);
 	free(engine);
 }
@@ -525,6 +585,7 @@ static int embedded_open(struct engine **enginep, struct loop *loop,
 	for (i = 0; i < LOOP_CLOCKS; i++)
 		alarms_init(&engine->alarms[loop_clock(clocks[i])], loop,
 			    clocks[i], embedded_ring);
+	alarms_init(&engine->idle, loop, CLOCK_MONOTONIC, embedded_idle);
 	*enginep = &engine->base;
 	return 0;
 }

@@ -86,6 +86,116 @@ static void a_scan_given_up(void **state)
 	subject_free(&subject);
 }
 
+/* Each record counts for a scan that is not continued, also while most slots are in
+ * use: the cancels that empty the queue are some of them.
+ */
+static void all_records_count_for_a_walk(void **state)
+{
+	struct subject subject;
+	u32 mode, left = N / 50;
+	u64 cursor;
+
+	(void)state;
+	for (mode = 0; mode < ARRAY_SIZE(test_modes); mode++) {
+		subject_init(&subject, test_modes[mode]);
+		cursor = 0;
+		assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
+		pass(&subject.queue, TIMERS_WALK_HOLD - N);
+		cancel_to(&subject, left);
+		assert_int_equal(timers_of(&subject)->moves, 0);
+		pass(&subject.queue, left - 1);
+		assert_int_equal(timers_of(&subject)->moves, 0);
+		pass(&subject.queue, N);
+		assert_true(timers_of(&subject)->slots.nr < 2 * left + SLOTS_PER_PAGE);
+		subject_free(&subject);
+	}
+}
+
+/* Tidies without an error until nothing is left to do. Returns how often. */
+static u32 tidy(struct subject *subject, bool gives_up)
+{
+	u32 calls = 0;
+	int ret;
+
+	do {
+		ret = timers_tidy(timers_of(subject), 1, gives_up);
+		assert_in_range(ret, 0, 1);
+		calls++;
+	} while (ret);
+	assert_int_equal(timers_validate(timers_of(subject)), 0);
+	return calls;
+}
+
+/* The owner of an idle queue gives up its scan, and the timers move, by bounded
+ * steps. A page may be missing for each of them.
+ */
+static void an_idle_queue_is_tidied(void **state)
+{
+	struct subject subject;
+	u32 mode, i, left = N / 50;
+	u64 cursor;
+
+	(void)state;
+	for (mode = 0; mode < ARRAY_SIZE(test_modes); mode++) {
+		struct timers *timers = timers_of(&subject);
+		struct test_faults *faults = &subject.queue.faults;
+
+		subject_init(&subject, test_modes[mode]);
+		assert_false(timers_is_sparse(timers));
+		cursor = 0;
+		assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
+		cancel_to(&subject, left);
+		assert_true(timers_is_sparse(timers));
+		assert_int_equal(tidy(&subject, false), 1);
+		assert_int_equal(timers->moves, 0);
+
+		for (i = 0; i < 9; i++) {
+			test_queue_evict_all(&subject.queue);
+			faults->error = -EAGAIN;
+			faults->fail_in = 1 + i;
+			while (faults->fail_in &&
+			       timers_tidy(timers, 1, true) == 1)
+				;
+			faults->fail_in = 0;
+			assert_int_equal(timers_validate(timers), 0);
+		}
+		assert_true(tidy(&subject, true) > 8);
+		assert_false(timers_is_sparse(timers));
+		assert_true(timers->moves > 0);
+		assert_true(timers->slots.nr < 2 * left + SLOTS_PER_PAGE);
+		for (i = 0; i < N; i++)
+			assert_int_equal(test_op(&subject.queue, EXPIRY_OP_QUERY,
+						 subject.ids[i]).status,
+					 i < N - left ? -ENOENT : 0);
+		assert_int_equal(scan_some(&subject, NULL, &cursor), -ECANCELED);
+		subject_free(&subject);
+	}
+}
+
+/* A walk that is stopped holds nothing, and no other ends with it. */
+static void a_walk_that_is_stopped(void **state)
+{
+	struct subject subject;
+	u64 cursor = 0, other = 0;
+	u32 left = N / 50;
+
+	(void)state;
+	subject_init(&subject, 0);
+	timers_walk_stop(timers_of(&subject), &cursor);
+	assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
+	assert_int_equal(scan_some(&subject, NULL, &other), 7);
+	timers_walk_stop(timers_of(&subject), &cursor);
+	assert_true(cursor == 0);
+	timers_walk_stop(timers_of(&subject), &cursor);
+	cancel_to(&subject, left);
+	pass(&subject.queue, N);
+	assert_int_equal(timers_of(&subject)->moves, 0);
+	timers_walk_stop(timers_of(&subject), &other);
+	pass(&subject.queue, N);
+	assert_true(timers_of(&subject)->moves > 0);
+	subject_free(&subject);
+}
+
 /* A scan that found its first page missing, or had no room for a row, and was tried
  * again until it came to its end holds nothing any more.
  */
@@ -227,6 +337,9 @@ int main(int argc, char **argv)
 	const struct CMUnitTest tests[] = {
 		test_with_layouts(a_scan_lists_each_once),
 		test_with_layouts(a_scan_given_up),
+		test_with_layouts(all_records_count_for_a_walk),
+		test_with_layouts(an_idle_queue_is_tidied),
+		test_with_layouts(a_walk_that_is_stopped),
 		test_with_layouts(a_scan_tried_again_ends),
 		test_with_layouts(each_of_two_scans_holds),
 		test_with_layouts(a_scan_in_one_call),

@@ -3,7 +3,12 @@
  * After mass cancellation a queue gives its memory back to the machine, though timers
  * are left. tests/core/test-give-back.c has the orders of the cancels.
  */
+#include <sys/ioctl.h>
+
 #include "device.h"
+#include "files.h"
+
+#define SCAN_MS		"/sys/module/expiry/parameters/scan_ms"
 
 #define LEFT		100U	/* one in a hundred stays */
 #define BATCH		1000U
@@ -12,18 +17,32 @@ FIXTURE(cancelled) {
 	struct expiry_record batch[BATCH];
 	__u64 *ids;
 	__u32 timers;
+	char scan_ms[16];
 	int fd;
 };
 
+/* @scans: a SCAN begins before the cancels, and is never continued. */
 FIXTURE_VARIANT(cancelled) {
 	__u32 mode;
+	bool scans;
 };
 
 FIXTURE_VARIANT_ADD(cancelled, plain) { .mode = 0 };
 FIXTURE_VARIANT_ADD(cancelled, keyed) { .mode = EXPIRY_MODE_KEYED };
+FIXTURE_VARIANT_ADD(cancelled, plain_scanned) { .mode = 0, .scans = true };
+FIXTURE_VARIANT_ADD(cancelled, keyed_scanned) {
+	.mode = EXPIRY_MODE_KEYED,
+	.scans = true,
+};
 
 FIXTURE_SETUP(cancelled)
 {
+	self->fd = -1;
+	self->ids = NULL;
+	snprintf(self->scan_ms, sizeof(self->scan_ms), "%lld",
+		 read_number(SCAN_MS, ""));
+	if (variant->scans && write_text(SCAN_MS, "100"))
+		SKIP(return, SCAN_MS ": %s", strerror(errno));
 	/* The same number of pages on each machine: a tenth may stay. */
 	self->timers = 10 * BATCH * (sysconf(_SC_PAGESIZE) / 1024);
 	self->ids = calloc(self->timers, sizeof(*self->ids));
@@ -34,6 +53,8 @@ FIXTURE_SETUP(cancelled)
 
 FIXTURE_TEARDOWN(cancelled)
 {
+	if (variant->scans)
+		write_text(SCAN_MS, self->scan_ms);
 	close(self->fd);
 	free(self->ids);
 }
@@ -43,6 +64,19 @@ static __u64 resident(int fd)
 	struct expiry_stat stat;
 
 	return queue_stat(fd, &stat) ? ~0ULL : stat.pages_resident;
+}
+
+/* Lists the first timers. */
+static int scan_some(int fd)
+{
+	static struct expiry_record rows[32];
+	struct expiry_scan scan = {
+		.addr = (__u64)(uintptr_t)rows,
+		.count = ARRAY_SIZE(rows),
+	};
+	int ret = ioctl(fd, EXPIRY_IOC_SCAN, &scan);
+
+	return ret < 0 ? -errno : ret;
 }
 
 TEST_F(cancelled, timers_give_their_pages_back)
@@ -63,6 +97,8 @@ TEST_F(cancelled, timers_give_their_pages_back)
 	}
 	ASSERT_EQ(self->timers, queue_armed(self->fd));
 	before = resident(self->fd);
+	if (variant->scans)
+		ASSERT_EQ(32, scan_some(self->fd));
 
 	/* The last one of each hundred stays, so none of the first pages is free. */
 	for (i = 0; i < self->timers; i++) {

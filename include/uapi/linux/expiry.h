@@ -252,8 +252,8 @@ struct expiry_batch {
  * ended meanwhile may or may not be listed. Rows have no order. A timer with a
  * delivery that waits for ACK carries EXPIRY_F_REDELIVERED. Returns the number of
  * records written, which may be 0 before the end. At least all four fields.
- * Errors as SUBMIT; -ECANCELED: the scan was not continued for 2^20 records, and
- * timers have moved since. Begin anew.
+ * Errors as SUBMIT; -ECANCELED: the scan was not continued for 2^20 records, or for
+ * a minute while nobody used the queue, and timers have moved since. Begin anew.
  */
 struct expiry_scan {
 	__u64 addr;

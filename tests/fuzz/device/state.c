@@ -36,7 +36,7 @@ static const struct {
 	{ "timers_default", "7" }, { "timers_max", "0" },
 	{ "timers_max", "50" }, { "queues_per_user", "0" },
 	{ "queues_per_user", "2" }, { "timers_max", "18446744073709551615" },
-	{ "unpin_ms", "4294967295" },
+	{ "unpin_ms", "4294967295" }, { "scan_ms", "0" }, { "scan_ms", "1" },
 };
 
 static struct {
@@ -45,7 +45,7 @@ static struct {
 } params_before[] = {
 	{ .name = "pageable" }, { .name = "unpin_ms" }, { .name = "pin_max" },
 	{ .name = "timers_default" }, { .name = "timers_max" },
-	{ .name = "queues_per_user" },
+	{ .name = "queues_per_user" }, { .name = "scan_ms" },
 };
 
 static void params_read(void)
