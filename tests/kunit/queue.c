@@ -26,6 +26,7 @@
 /* In the module itself these are parameters. */
 bool expiry_param_pageable = true;
 uint expiry_param_unpin_ms = 3600 * 1000;
+uint expiry_param_scan_ms = 60000;
 uint expiry_param_pin_max = 65536;
 ulong expiry_param_timers_default = 16UL << 20;
 ulong expiry_param_timers_max = 128UL << 20;
@@ -270,6 +271,120 @@ static void does_not_wait_for_a_locked_page(struct kunit *test)
 	expiry_queue_free(queue);
 }
 
+static struct expiry_queue *waited_for;
+static bool lock_was_free;
+
+/* Looks at the queue's lock while its pages are locked, and unlocks those. */
+static void try_and_unlock_pages(struct work_struct *unused)
+{
+	lock_was_free = mutex_trylock(&waited_for->lock);
+	if (lock_was_free)
+		mutex_unlock(&waited_for->lock);
+	unlock_pages(NULL);
+}
+
+static DECLARE_DELAYED_WORK(try_and_unlock_pages_work, try_and_unlock_pages);
+
+/* A caller that may wait for a page waits without the lock. */
+static void waits_for_a_page_without_the_lock(struct kunit *test)
+{
+	struct expiry_record record = { .op = EXPIRY_OP_ARM, .deadline_ns = 1 };
+	struct expiry_queue *queue = queue_new(test);
+	struct expiry_use use = { };
+	u32 done, fetched = 0;
+
+	arm_many(test, queue);
+	unpin_all(queue);
+	lock_pages(queue);
+	waited_for = queue;
+	lock_was_free = false;
+	schedule_delayed_work(&try_and_unlock_pages_work, HZ);
+	do {
+		KUNIT_ASSERT_EQ(test, expiry_queue_lock(queue, &use), 0);
+		done = expiry_queue_submit_locked(queue, &record, 1);
+		expiry_queue_unlock(queue, &use);
+		if (!fetched++)
+			KUNIT_EXPECT_GT(test, locked_nr, 0);
+	} while (!done && expiry_use_fetch(queue, &use));
+	flush_delayed_work(&try_and_unlock_pages_work);
+	KUNIT_EXPECT_TRUE(test, lock_was_free);
+	KUNIT_EXPECT_EQ(test, done, 1);
+	KUNIT_EXPECT_EQ(test, record.status, 0);
+	KUNIT_EXPECT_GT(test, fetched, 1);
+	expiry_queue_free(queue);
+}
+
+/* Pages that go each time before all that one record needs are there: after some tries
+ * the caller waits under the lock.
+ */
+static void pages_that_go_again_are_waited_for(struct kunit *test)
+{
+	struct expiry_record record = { .op = EXPIRY_OP_ARM, .deadline_ns = 1 };
+	struct expiry_queue *queue = queue_new(test);
+	struct expiry_use use = { };
+	u32 done, tries = 0;
+
+	arm_many(test, queue);
+	/* Where a call waits under the lock too soon it ends then. */
+	schedule_delayed_work(&unlock_pages_work, 10 * HZ);
+	do {
+		unpin_all(queue);
+		if (!use.patient)
+			lock_pages(queue);
+		KUNIT_ASSERT_EQ(test, expiry_queue_lock(queue, &use), 0);
+		done = expiry_queue_submit_locked(queue, &record, 1);
+		expiry_queue_unlock(queue, &use);
+		unlock_pages(NULL);
+		tries++;
+	} while (!done && expiry_use_fetch(queue, &use) && tries < 1000);
+	cancel_delayed_work_sync(&unlock_pages_work);
+	KUNIT_EXPECT_TRUE(test, use.patient);
+	KUNIT_EXPECT_EQ(test, done, 1);
+	KUNIT_EXPECT_EQ(test, record.status, 0);
+	KUNIT_EXPECT_LT(test, tries, 100);
+	expiry_queue_free(queue);
+}
+
+/* The page that a caller fetches is given back before it is installed. */
+static void a_page_given_back_meanwhile_is_dropped(struct kunit *test)
+{
+	struct expiry_record record = { .op = EXPIRY_OP_ARM, .deadline_ns = 1 };
+	struct expiry_record clear = { .op = EXPIRY_OP_CLEAR };
+	struct expiry_queue *queue = queue_new(test);
+	struct expiry_use use = { };
+	u32 done;
+
+	arm_many(test, queue);
+	unpin_all(queue);
+	lock_pages(queue);
+	schedule_delayed_work(&unlock_pages_work, 10 * HZ);
+	KUNIT_ASSERT_EQ(test, expiry_queue_lock(queue, &use), 0);
+	KUNIT_EXPECT_EQ(test, expiry_queue_submit_locked(queue, &record, 1), 0);
+	expiry_queue_unlock(queue, &use);
+	cancel_delayed_work_sync(&unlock_pages_work);
+	unlock_pages(NULL);
+	KUNIT_ASSERT_TRUE(test, expiry_use_fetch(queue, &use));
+	KUNIT_ASSERT_NOT_NULL(test, use.fetch.page);
+
+	request(test, queue, clear);
+	mutex_lock(&queue->lock);
+	while (expiry_memory_trim(&queue->memory))
+		;
+	mutex_unlock(&queue->lock);
+	KUNIT_EXPECT_NULL(test, page_folio(use.fetch.page)->mapping);
+	do {
+		KUNIT_ASSERT_EQ(test, expiry_queue_lock(queue, &use), 0);
+		done = expiry_queue_submit_locked(queue, &record, 1);
+		expiry_queue_unlock(queue, &use);
+	} while (!done && expiry_use_fetch(queue, &use));
+	KUNIT_EXPECT_EQ(test, record.status, 0);
+	KUNIT_EXPECT_EQ(test, deliver(test, queue).deadline_ns, 1);
+	arm_many(test, queue);
+	unpin_all(queue);
+	deliver_many(test, queue);
+	expiry_queue_free(queue);
+}
+
 static void too_many_pins_are_let_go(struct kunit *test)
 {
 	struct expiry_queue *queue = queue_new(test);
@@ -489,6 +604,9 @@ static struct kunit_case cases[] = {
 	KUNIT_CASE(the_hrtimer_goes_with_the_queue),
 	KUNIT_CASE(unpinned_pages_keep_their_timers),
 	KUNIT_CASE(does_not_wait_for_a_locked_page),
+	KUNIT_CASE(waits_for_a_page_without_the_lock),
+	KUNIT_CASE(pages_that_go_again_are_waited_for),
+	KUNIT_CASE(a_page_given_back_meanwhile_is_dropped),
 	KUNIT_CASE(too_many_pins_are_let_go),
 	KUNIT_CASE(what_is_cleared_is_given_back),
 	KUNIT_CASE(a_locked_queue_does_not_hide_others),
