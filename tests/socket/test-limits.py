@@ -262,6 +262,21 @@ def test_credit_is_capped():
             assert queue.stat().armed == 50
 
 
+def test_credit_that_was_given_stays():
+    """A reload that lowers credit_max takes nothing away, whatever is in flight."""
+    with Daemon("credit_max = 1000\n") as daemon:
+        with attach(daemon.path, flags=CONSUME) as queue:
+            queue.credit(1000)
+            assert queue.stat().credit == 1000
+            daemon.reload("credit_max = 100\n")
+            queue.credit(1)
+            queue.batch([arm(0, i) for i in range(500)])
+            while len(queue.expired) < 500:
+                queue.expired.append(queue.record())
+            stat = queue.stat()
+            assert stat.credit == 500 and stat.refused_credit == 1, stat
+
+
 def test_records_in_flight_are_told_and_kept():
     with Daemon("records_in_flight = 64\n") as daemon:
         with Connection(daemon.path) as queue:
