@@ -278,13 +278,23 @@ void journal_append_clock(struct journal *journal, uint8_t flags)
 
 /* ---------------------------------------------------------------- segments */
 
-/* Returns the size of the next new segment. */
+static bool exceeds_limit(const struct journal *journal, uint64_t more)
+{
+	return journal->config.size_max &&
+	       counter_read(&journal->config.stat->size) + more >
+		       journal->config.size_max;
+}
+
+/* Returns the size of the next new segment. Below the limit there may be room for a small
+ * one only.
+ */
 static uint64_t segment_size(const struct journal *journal)
 {
 	uint64_t size = journal->config.segment_min;
 	uint32_t i;
 
-	for (i = 0; i < journal->made; i++)
+	for (i = 0; i < journal->made &&
+		    !exceeds_limit(journal, 2 * size); i++)
 		size = min_u64(2 * size, journal->config.segment_max);
 	return size;
 }
@@ -304,10 +314,8 @@ static bool is_at_end(const struct journal *journal)
  */
 static bool is_at_limit(const struct journal *journal)
 {
-	return journal->config.size_max && journal->made > JOURNAL_AHEAD &&
-	       counter_read(&journal->config.stat->size) +
-			       segment_size(journal) >
-		       journal->config.size_max;
+	return journal->made > JOURNAL_AHEAD &&
+	       exceeds_limit(journal, segment_size(journal));
 }
 
 /* Begins to make a segment, if one is missing. */
@@ -322,8 +330,11 @@ static void make_ahead(struct journal *journal, const uint64_t ns[3])
 	if (journal->is_ending && journal->current.fd >= 0 &&
 	    !is_at_end(journal))
 		return;
-	/* A checkpoint makes room, which begins now. */
-	if (!journal->stock.spare.nr && is_at_limit(journal)) {
+	/* A checkpoint makes room, which begins now. One that has failed needs a segment
+	 * before its checkpoint.
+	 */
+	if (!journal->stock.spare.nr && is_at_limit(journal) &&
+	    (journal->state != JOURNAL_FAILED || journal->nr_ahead)) {
 		journal->is_full = true;
 		return;
 	}
@@ -337,6 +348,7 @@ static void make_ahead(struct journal *journal, const uint64_t ns[3])
 		.ns = { ns[0], ns[1], ns[2] },
 	};
 	maker->old = 0;
+	maker->is_old_gone = false;
 	/* Another one is behind it from now on. */
 	if (journal->state != JOURNAL_EMPTY || journal->nr_ahead)
 		maker->last.number = 0;
@@ -345,6 +357,7 @@ static void make_ahead(struct journal *journal, const uint64_t ns[3])
 		struct stock_segment spare = stock_pop_spare(&journal->stock);
 
 		maker->old = spare.number;
+		maker->old_size = spare.size;
 		maker->segment.size = spare.size;
 	}
 	journal->making = true;
@@ -367,12 +380,42 @@ static void journal_fail(struct journal *journal, int error)
 	journal->config.events->failed(journal, error);
 }
 
+bool journal_is_stuck(const struct journal *journal)
+{
+	return !journal_is_busy(journal) && !journal->nr_ahead &&
+	       (journal->current.fd < 0 || is_at_end(journal)) &&
+	       (journal->is_full || journal->maker.result < 0);
+}
+
+/* Fails if what has gathered has no place, and a checkpoint would make none: no file can
+ * be made, though the disk is not full.
+ */
+static void fail_if_broken(struct journal *journal)
+{
+	if (journal_is_stuck(journal) && !journal->is_full)
+		journal_fail(journal, journal->maker.result);
+}
+
+/* The segment that was to be used again is gone, or as good as before. */
+static void maker_failed_with_old(struct journal *journal)
+{
+	struct segment_maker *maker = &journal->maker;
+
+	if (maker->is_old_gone)
+		counter_add(&journal->config.stat->size, -maker->old_size);
+	else
+		(void)stock_push_spare(&journal->stock, maker->old,
+				       maker->old_size);
+}
+
 static void maker_done(struct journal_job *job)
 {
 	struct journal *journal = container_of(job, struct journal, maker.job);
 	struct segment_maker *maker = &journal->maker;
 
 	journal->making = false;
+	if (maker->old && (maker->result < 0 || maker->has_resumed))
+		maker_failed_with_old(journal);
 	if (maker->result < 0 || maker->has_resumed) {
 		journal->is_full = maker->has_resumed ||
 				   segment_is_full(maker->result);
@@ -391,6 +434,8 @@ static void maker_done(struct journal_job *job)
 		/* Without any segment nothing can be made durable. */
 		if (!journal->nr_ahead && journal->current.fd < 0)
 			journal_fail(journal, maker->result);
+		else
+			fail_if_broken(journal);
 		return;
 	}
 	journal->is_full = false;
@@ -554,7 +599,8 @@ static bool needs_flush(const struct journal *journal, uint64_t ns)
 {
 	if (journal->flushing || journal->durable >= journal->written)
 		return false;
-	return ns - journal->flushed_ns >= journal->config.interval_ns ||
+	return journal->is_ending ||
+	       ns - journal->flushed_ns >= journal->config.interval_ns ||
 	       (gathering(journal)->count && is_at_end(journal));
 }
 
@@ -578,8 +624,13 @@ static void commit_gathered(struct journal *journal, const uint64_t ns[3],
 		      !journal->is_ending &&
 		      (records || (clock && journal->state == JOURNAL_OPEN));
 
-	if ((!records && !is_due) || !has_place(journal))
+	if (!records && !is_due)
 		return;
+	if (!has_place(journal)) {
+		if (records)
+			fail_if_broken(journal);
+		return;
+	}
 	if (is_due)
 		append_clock(journal, ns, 0);
 	commit(journal, ns[1]);

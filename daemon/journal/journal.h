@@ -225,6 +225,11 @@ static inline bool journal_is_busy(const struct journal *journal)
 	       journal->stock.trimming;
 }
 
+/* Returns whether what has gathered has no place, and nothing is in progress that would
+ * give it one.
+ */
+bool journal_is_stuck(const struct journal *journal);
+
 /* For checkpoint.c: the segments before @number are not needed any more. At most
  * @keep bytes of them are kept, to be used again.
  */

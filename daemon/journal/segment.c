@@ -114,6 +114,7 @@ static int make(struct segment_maker *maker)
 	if (segment_is_full(r) && maker->last.number) {
 		give_up(maker);
 		ops->unlink(maker->disk, from);
+		maker->is_old_gone = maker->old;
 		return resume(maker);
 	}
 	if (maker->segment.fd < 0)
@@ -134,6 +135,7 @@ static int make(struct segment_maker *maker)
 	give_up(maker);
 	ops->unlink(maker->disk, name);
 	ops->unlink(maker->disk, from);
+	maker->is_old_gone = maker->old;
 	return r;
 }
 

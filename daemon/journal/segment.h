@@ -33,7 +33,8 @@ struct segment {
  * @clock: when it was begun
  * @shift: for the first segment of a start; op 0 = none
  * @segment: the one to make: @number and @size; out: the rest
- * @old: number of the segment to use again, 0 = none
+ * @old: number of the segment to use again, 0 = none; it has @old_size bytes
+ * @is_old_gone: out: it failed, and there is no such file any more
  * @last: the one that the start found last, fd -1; number 0 = none. It is gone on
  *	with if there is no space for another one, and @has_resumed.
  * @header: memory of DISK_ALIGN_MAX bytes, aligned to as many
@@ -49,6 +50,8 @@ struct segment_maker {
 	struct journal_shift shift;
 	struct segment segment;
 	uint64_t old;
+	uint64_t old_size;
+	bool is_old_gone;
 	struct segment last;
 	bool has_resumed;
 	void *header;

@@ -286,10 +286,14 @@ bool durable_is_stopping(struct durable *durable)
 		journal_append_clock(journal, JOURNAL_CLOCK_CLEAN);
 	durable->is_stopping = true;
 	durable_turn(durable);
-	return journal_is_busy(journal) ||
-	       checkpoint_is_busy(&durable->checkpoint) ||
-	       (journal->state <= JOURNAL_OPEN &&
-		journal_pending(journal) > journal->acked);
+	if (journal_is_busy(journal) || checkpoint_is_busy(&durable->checkpoint))
+		return true;
+	/* The end of a full disk is waited for by nobody: what has no answer then may be
+	 * asked again.
+	 */
+	return journal->state <= JOURNAL_OPEN && !journal_is_stuck(journal) &&
+	       (journal_pending(journal) > journal->acked ||
+		journal->written > journal->durable);
 }
 
 void durable_deinit(struct durable *durable)

@@ -668,6 +668,73 @@ def test_a_full_disk_is_not_written_to_over_and_over():
     on_both(check)
 
 
+def arm_until_refused(queue, first):
+    """Arms timers from the id @first on. Returns the status of those that are refused."""
+    while True:
+        replies = queue.batch([arm(HOUR, id=first + i) for i in range(20000)])
+        status = min(reply.status for reply in replies)
+        if status:
+            return status
+        first += 20000
+
+
+def test_a_disk_that_takes_no_new_file_is_told():
+    """A file system that is read-only now, say: what is written still goes into the files
+    that are there."""
+    def check(daemon, faults):
+        with attach(daemon.path, "queue", FLAGS) as queue:
+            assert queue.request(arm(HOUR, id=1)).status == 0
+            assert wait_for(lambda: settled(faults))
+            faults.fail(0, OPEN, 1, errno.EROFS, EVER)
+            assert arm_until_refused(queue, 2) == -errno.EROFS
+            assert queue.request(Record(CANCEL, id=1)).status == -errno.EROFS
+            assert "are refused until" in daemon.log(), daemon.log()
+            faults.end()
+            assert wait_for(lambda: queue.request(arm(HOUR, id=2)).status == 0)
+    on_both(check)
+
+
+def sizes(disk):
+    return sum(os.stat(path).st_size for kind in ("journal", "checkpoint")
+               for path in disk.files(kind))
+
+
+def write_over(queue, batches):
+    """Arms the same timers over and over. Returns the statuses."""
+    return {reply.status for _ in range(batches)
+            for reply in queue.batch([arm(HOUR, id=1 + i) for i in range(4000)])}
+
+
+def test_a_segment_that_fails_to_be_used_again_is_not_counted():
+    with Faults() as faults, fast_disk() as disk:
+        disk.config = "journal_size = %d\n" % (30 << 20)
+        with disk.daemon(threads=1, environment=faults.environment) as daemon, \
+                attach(daemon.path, "queue", FLAGS) as queue:
+            for _ in range(4):
+                before = faults.calls()[RENAME]
+                # That of the checkpoint, and that of a segment which it has freed.
+                faults.fail(0, RENAME, 2, errno.EIO)
+                assert wait_for(lambda: write_over(queue, 5) == {0} and
+                                faults.calls()[RENAME] > before + 2), daemon.log()
+            assert wait_for(lambda: settled(faults) and
+                            queue.stat().journal_size == sizes(disk)), \
+                (queue.stat().journal_size, sizes(disk), disk.files())
+            kill(daemon)
+
+
+def test_a_stop_flushes_what_was_answered():
+    for loop in LOOPS:
+        with Faults() as faults, fast_disk() as disk:
+            disk.config = "commit = 60000ms\n"
+            with disk.daemon(loop=loop, threads=1, environment=faults.environment) as daemon, \
+                    attach(daemon.path, "queue", FLAGS) as queue:
+                assert queue.request(arm(HOUR, id=1)).status == 0
+                assert wait_for(lambda: settled(faults))
+                assert queue.request(arm(HOUR, id=2)).status == 0
+                before = faults.calls()[SYNC]
+            assert faults.calls()[SYNC] > before, "%s: it is not flushed" % loop
+
+
 def test_what_is_written_is_flushed_without_other_work():
     for loop in LOOPS:
         with Faults() as faults, fast_disk() as disk:
