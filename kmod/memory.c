@@ -122,22 +122,6 @@ static struct page *find_page(const struct expiry_page_array *array, u32 index,
 					   gfp | __GFP_RECLAIMABLE);
 }
 
-/* Lets the core find the pages of a table. */
-static void attach(struct expiry_table *table)
-{
-	table->array->pages.dir[table->nr] = table->page;
-}
-
-static void detach(struct expiry_table *table)
-{
-	table->array->pages.dir[table->nr] = NULL;
-}
-
-static bool is_attached(const struct expiry_table *table)
-{
-	return table->array->pages.dir[table->nr];
-}
-
 /* Returns the table of page @index, made if need be, or NULL. */
 static struct expiry_table *get_table(struct expiry_page_array *array,
 				      u32 index, struct expiry_table **spare,
@@ -152,15 +136,16 @@ static struct expiry_table *get_table(struct expiry_page_array *array,
 		table = *spare;
 		*spare = NULL;
 	} else {
-		table = expiry_table_new(gfp | __GFP_ACCOUNT);
+		table = expiry_table_new(array->memory->file,
+					 gfp | __GFP_ACCOUNT);
 	}
 	if (!table)
 		return NULL;
 	table->array = array;
 	table->nr = nr;
-	table->pageable = array->memory->file;
 	/* expiry_memory_fetch() looks without the lock. */
 	WRITE_ONCE(array->table[nr], table);
+	array->pages.dir[nr] = table->page;
 	return table;
 }
 
@@ -180,16 +165,14 @@ static int enter_page(struct expiry_page_array *array, u32 index,
 	if (!table)
 		goto out_put;
 	/* Another thread fetched it, too. */
-	if (table->page[slot]) {
+	if (expiry_table_find(table, slot)) {
 		put_page(page);
-		attach(table);
 		return 0;
 	}
 	err = expiry_table_enter(table, slot, page, spare ? &spare->pins : NULL,
 				 gfp);
 	if (err)
 		goto out_put;
-	attach(table);
 	memory->pinned++;
 	if (index >= array->made)
 		array->made = index + 1;
@@ -215,16 +198,13 @@ static int page_error(struct expiry_memory *memory, int err)
 	}
 }
 
-/* Returns the address of a pinned page, attaching its table; else NULL. */
+/* Returns the address of a pinned page, which the core then finds; else NULL. */
 static void *find_pinned(struct expiry_page_array *array, u32 index)
 {
 	struct expiry_table *table = array->table[index >> CORE_DIR_SHIFT];
-	void *address;
 
-	address = table ? table->page[index & (CORE_DIR_SIZE - 1)] : NULL;
-	if (address)
-		attach(table);
-	return address;
+	return table ? expiry_table_find(table, index & (CORE_DIR_SIZE - 1)) :
+		       NULL;
 }
 
 /*
@@ -315,7 +295,8 @@ void expiry_memory_fetch(struct expiry_memory *memory,
 	}
 	fetch->page = page;
 	if (!READ_ONCE(array->table[fetch->index >> CORE_DIR_SHIFT])) {
-		fetch->table = expiry_table_new(gfp | __GFP_ACCOUNT);
+		fetch->table = expiry_table_new(memory->file,
+						gfp | __GFP_ACCOUNT);
 		if (!fetch->table)
 			fetch->err = -ENOMEM;
 	}
@@ -427,12 +408,12 @@ u32 expiry_memory_unpin(struct expiry_memory *memory)
 }
 
 /**
- * expiry_memory_age - unpin the pages of one table unless it was used
+ * expiry_memory_age - unpin the pages of one table that were not used
  * @memory: of a queue
  * @unpinned: how many were
  *
- * Round-robin, as expiry_memory_unpin(). A table that was used since its last
- * turn is detached instead. Returns false at the end of a round.
+ * Round-robin, as expiry_memory_unpin(). Pages that were used since the table's last
+ * turn stay until the next. Returns false at the end of a round.
  */
 bool expiry_memory_age(struct expiry_memory *memory, u32 *unpinned)
 {
@@ -444,10 +425,8 @@ bool expiry_memory_age(struct expiry_memory *memory, u32 *unpinned)
 	table = next_table(memory);
 	if (!table)
 		return false;
-	if (is_attached(table))
-		detach(table);
-	else
-		*unpinned = unpin_table(memory, table, 0);
+	*unpinned = expiry_table_age(table);
+	memory->pinned -= *unpinned;
 	return true;
 }
 
@@ -462,13 +441,8 @@ bool expiry_memory_age(struct expiry_memory *memory, u32 *unpinned)
 u32 expiry_memory_age_pins(struct expiry_memory *memory,
 			   struct expiry_pins *pins)
 {
-	u32 put;
+	u32 put = expiry_table_age_node(pins->table, pins);
 
-	if (is_attached(pins->table)) {
-		detach(pins->table);
-		return 0;
-	}
-	put = expiry_table_unpin_node(pins->table, pins);
 	memory->pinned -= put;
 	return put;
 }
@@ -505,7 +479,7 @@ static void free_table(struct expiry_page_array *array, u32 nr)
 
 	if (!table)
 		return;
-	detach(table);
+	array->pages.dir[nr] = NULL;
 	WRITE_ONCE(array->table[nr], NULL);
 	expiry_table_free(table);
 }

@@ -38,7 +38,7 @@ struct mem_cgroup;
  * @memory: its owner (const)
  * @offset: of its first page in the file (const)
  * @made: pages from here on do not exist
- * @table: the tables of the directory, attached or not
+ * @table: the tables of the directory
  */
 struct expiry_page_array {
 	struct core_pages pages;

@@ -5,9 +5,10 @@
  * Locking
  *
  * queue->lock (mutex) protects the timers and their pages: all of core/ is
- *	called under it. Held for a bounded number of heap steps, which may
- *	wait for a page from swap; never while user memory is faulted in: a
- *	reader's records are copied with page faults disabled.
+ *	called under it. Held for a bounded number of heap steps, which wait
+ *	for a page from swap only where a use is patient (use.h); never while
+ *	user memory is faulted in: a reader's records are copied with page
+ *	faults disabled.
  *	expiry_queue_lock() takes it. Its nowait form waits neither for the
  *	lock nor, under it, for a page. expiry_queue_unlock() updates the
  *	hrtimer and @due before it releases the lock. So whenever the lock is
@@ -17,11 +18,14 @@
  * expiry_registry_lock (mutex, registry.c) protects the list of all of them. No
  * other mutex is taken under either.
  *
- * The list of queues with pinned pages has a spinlock of its own (list_lru, see
- * shrink.c), which also keeps a queue in it from being freed.
+ * The lists of tables with pinned pages have spinlocks of their own (list_lru, see
+ * pins.h), which also keep a queue in them from being freed.
  *
  * queue->wait.lock (spinlock) is the innermost. The hrtimer's interrupt takes
  *	it to wake readers, with no other lock held.
+ *
+ * step_lock (mutex, step.c) protects the notifier of clock steps. A configuration
+ * takes it under lock.
  *
  * Order: lock, the list's spinlock. The shrinker runs inside of any
  * memory allocation, under any of the mutexes. Its order is the reverse: under

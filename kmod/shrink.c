@@ -2,7 +2,7 @@
 /*
  * When memory is short, on a node or in a memory cgroup, the shrinker unpins
  * pages of queues so that they can be paged out. It visits one table's pages on
- * that node after the other; a table has a second chance (table.h).
+ * that node after the other; a page has a second chance (table.h).
  */
 #include <linux/list_lru.h>
 #include <linux/mutex.h>
@@ -64,7 +64,7 @@ static enum lru_status visit_table(struct list_head *item,
  * @sc: node, memory cgroup, and how many pages about
  *
  * Returns how many pages were unpinned. 0 is no reason to stop: the next visit
- * may find a table that was not used since.
+ * may find pages that were not used since.
  */
 unsigned long expiry_shrink_scan(struct shrink_control *sc)
 {

@@ -15,18 +15,24 @@
 
 /**
  * expiry_table_new - allocate an empty table
+ * @pageable: its pages will be of a file
  * @gfp: whether to wait
  *
- * The caller sets the constants. Returns it, or NULL.
+ * The caller sets the other constants. Returns it, or NULL.
  */
-struct expiry_table *expiry_table_new(gfp_t gfp)
+struct expiry_table *expiry_table_new(bool pageable, gfp_t gfp)
 {
 	struct expiry_table *table = kzalloc(sizeof(*table), gfp);
 
 	if (!table)
 		return NULL;
+	table->pageable = pageable;
 	table->page = kcalloc(CORE_DIR_SIZE, sizeof(*table->page), gfp);
-	if (!table->page) {
+	if (pageable)
+		table->aged = kcalloc(CORE_DIR_SIZE, sizeof(*table->aged), gfp);
+	if (!table->page || (pageable && !table->aged)) {
+		kfree(table->aged);
+		kfree(table->page);
 		kfree(table);
 		return NULL;
 	}
@@ -35,7 +41,7 @@ struct expiry_table *expiry_table_new(gfp_t gfp)
 
 /**
  * expiry_table_free - free a table
- * @table: detached and without pages; or NULL
+ * @table: without pages, and not in the directory; or NULL
  *
  * Waits for a walk of the shrinker that has found it.
  */
@@ -53,6 +59,7 @@ void expiry_table_free(struct expiry_table *table)
 	}
 	if (!FORGETFUL)
 		kfree(table->page);
+	kfree(table->aged);
 	kfree(table);
 }
 
@@ -90,6 +97,22 @@ static int count_pin(struct expiry_table *table, int nid,
 }
 
 /**
+ * expiry_table_find - find a pinned page
+ * @table: of the page
+ * @slot: of the page there
+ *
+ * The core finds it from now on. Returns its address, or NULL.
+ */
+void *expiry_table_find(struct expiry_table *table, u32 slot)
+{
+	if (!table->page[slot] && table->pageable && table->aged[slot]) {
+		swap(table->page[slot], table->aged[slot]);
+		folio_mark_accessed(page_folio(virt_to_page(table->page[slot])));
+	}
+	return table->page[slot];
+}
+
+/**
  * expiry_table_enter - take over a page
  * @table: not full there
  * @slot: where the page belongs
@@ -116,14 +139,15 @@ int expiry_table_enter(struct expiry_table *table, u32 slot, struct page *page,
 }
 
 /*
- * Drops the table's reference. Mark the page dirty: a pinned page may have been
- * written at any time, and a clean one would be dropped instead of swapped out.
+ * Drops the table's reference to the page of an entry. Mark the page dirty: a pinned
+ * page may have been written at any time, and a clean one would be dropped instead of
+ * swapped out.
  */
-static void put_page_at(struct expiry_table *table, u32 slot)
+static void put_entry(struct expiry_table *table, void **entry)
 {
-	struct folio *folio = page_folio(virt_to_page(table->page[slot]));
+	struct folio *folio = page_folio(virt_to_page(*entry));
 
-	table->page[slot] = NULL;
+	*entry = NULL;
 	table->pinned--;
 	if (table->pageable)
 		folio_mark_dirty(folio);
@@ -131,51 +155,82 @@ static void put_page_at(struct expiry_table *table, u32 slot)
 		folio_put(folio);
 }
 
+/* Unpins the page of an entry, if there is one. Returns how many. */
+static u32 unpin(struct expiry_table *table, void **entry)
+{
+	struct expiry_pins *pins;
+
+	if (!*entry)
+		return 0;
+	if (table->pageable) {
+		pins = pins_of(table, page_to_nid(virt_to_page(*entry)));
+		if (!--pins->nr)
+			expiry_pins_unlist(pins);
+	}
+	put_entry(table, entry);
+	return 1;
+}
+
 /**
  * expiry_table_unpin - unpin the pages from @from on
- * @table: may be attached
+ * @table: may be in the directory
  * @from: the first
  *
  * Frees plain pages. Returns how many.
  */
 u32 expiry_table_unpin(struct expiry_table *table, u32 from)
 {
-	struct expiry_pins *pins;
 	u32 i, put = 0;
 
 	for (i = from; i < CORE_DIR_SIZE && table->pinned; i++) {
-		if (!table->page[i])
-			continue;
-		if (table->pageable) {
-			pins = pins_of(table,
-				       page_to_nid(virt_to_page(table->page[i])));
-			if (!--pins->nr)
-				expiry_pins_unlist(pins);
-		}
-		put_page_at(table, i);
-		put++;
+		put += unpin(table, &table->page[i]);
+		if (table->pageable)
+			put += unpin(table, &table->aged[i]);
 	}
 	return put;
 }
 
 /**
- * expiry_table_unpin_node - unpin the pages of one node
- * @table: detached
- * @pins: of that node; the caller unlists it
+ * expiry_table_age - unpin the aged pages, and age the others
+ * @table: with pageable memory
  *
- * Takes no list's lock: the shrinker has it. Returns how many.
+ * Returns how many were unpinned.
  */
-u32 expiry_table_unpin_node(struct expiry_table *table, struct expiry_pins *pins)
+u32 expiry_table_age(struct expiry_table *table)
+{
+	u32 i, put = 0;
+
+	for (i = 0; i < CORE_DIR_SIZE && table->pinned; i++) {
+		put += unpin(table, &table->aged[i]);
+		swap(table->page[i], table->aged[i]);
+	}
+	return put;
+}
+
+static bool is_on_node(const void *address, int nid)
+{
+	return address && page_to_nid(virt_to_page(address)) == nid;
+}
+
+/**
+ * expiry_table_age_node - the same for the pages of one node
+ * @table: with pageable memory
+ * @pins: of that node; the caller unlists it if none are left
+ *
+ * Takes no list's lock: the shrinker has it. Returns how many were unpinned.
+ */
+u32 expiry_table_age_node(struct expiry_table *table, struct expiry_pins *pins)
 {
 	u32 i, put = 0;
 
 	for (i = 0; i < CORE_DIR_SIZE && pins->nr; i++) {
-		if (!table->page[i] ||
-		    page_to_nid(virt_to_page(table->page[i])) != pins->nid)
-			continue;
-		pins->nr--;
-		put_page_at(table, i);
-		put++;
+		if (is_on_node(table->aged[i], pins->nid)) {
+			pins->nr--;
+			put_entry(table, &table->aged[i]);
+			put++;
+		}
+		if (is_on_node(table->page[i], pins->nid))
+			swap(table->page[i], table->aged[i]);
 	}
 	return put;
 }

@@ -2,11 +2,10 @@
 /*
  * A table of a page array's directory: CORE_DIR_SIZE addresses of pinned pages.
  *
- * A table has a second chance. It is *attached* while the core finds it in the
- * directory. A visit detaches it first; the pages stay pinned. The core's next
- * access attaches it again, at the cost of one call of page_in(). A table that is
- * still detached at the next visit was not used, and its pages are unpinned. So
- * accesses need not be counted.
+ * A page has a second chance. A visit of its table takes it from where the core finds
+ * it: it is *aged*, and stays pinned. The core's next access brings it back, at the
+ * cost of one call of page_in(). A page that is still aged at the next visit was not
+ * used, and is unpinned. So accesses need not be counted.
  *
  * All functions here are called with the queue's lock held.
  */
@@ -27,8 +26,9 @@ struct page;
  * @array: its owner (const)
  * @nr: its number in the directory (const)
  * @pageable: its pages are of a file; else they are plain ones (const)
- * @pinned: how many pages it has
- * @page: their addresses; what the directory refers to while attached
+ * @pinned: how many pages it has, aged ones among them
+ * @page: their addresses, for the core: what the directory refers to
+ * @aged: those of aged ones; NULL if they are plain ones
  * @pins: the same by node, for the shrinker; none for plain pages
  */
 struct expiry_table {
@@ -37,15 +37,17 @@ struct expiry_table {
 	bool pageable;
 	u32 pinned;
 	void **page;
+	void **aged;
 	struct expiry_pins *pins;
 };
 
-struct expiry_table *expiry_table_new(gfp_t gfp);
+struct expiry_table *expiry_table_new(bool pageable, gfp_t gfp);
 void expiry_table_free(struct expiry_table *table);
+void *expiry_table_find(struct expiry_table *table, u32 slot);
 int expiry_table_enter(struct expiry_table *table, u32 slot, struct page *page,
 		       struct expiry_pins **spare, gfp_t gfp);
 u32 expiry_table_unpin(struct expiry_table *table, u32 from);
-u32 expiry_table_unpin_node(struct expiry_table *table,
-			    struct expiry_pins *pins);
+u32 expiry_table_age(struct expiry_table *table);
+u32 expiry_table_age_node(struct expiry_table *table, struct expiry_pins *pins);
 
 #endif /* EXPIRY_TABLE_H */

@@ -80,8 +80,8 @@ void delivery_credit(struct queue *queue, uint32_t credit)
 	uint64_t sum = (uint64_t)queue->credit + credit;
 	uint64_t max = queue->context->config.credit_max;
 
-	/* What was given stays, also where a reload has lowered the limit: a read that
-	 * is in flight counts on it.
+	/* Keep what was given, also where a reload has lowered the limit: a read that is
+	 * in flight counts on it.
 	 */
 	if (max < queue->credit)
 		max = queue->credit;
