@@ -228,7 +228,10 @@ EXPORT int expiry_wait(struct expiry *h, int timeout_ms)
 	if (expiry_pending(h) || h->error)
 		return 1;
 	ret = h->transport->flush(h);
-	if (h->error)
+	/* Look again: a reconnect meanwhile may have put records into the handle, and
+	 * the fd does not report these.
+	 */
+	if (expiry_pending(h) || h->error)
 		return 1;
 	if (!ret && h->post_short) {
 		/* There is room again; no event reports that. */

@@ -531,6 +531,8 @@ int expiry_post(struct expiry *h, const struct expiry_record *records,
  *
  * Never blocks. Returns 0 if all of it was sent. Returns 1 if the socket is
  * full or not connected: call again when the fd is ready, see expiry_events().
+ * With EXPIRY_OPEN_RECONNECT it may connect again, and take records that come with
+ * the connection into the handle: look at expiry_pending() before polling.
  */
 int expiry_flush(struct expiry *h);
 

@@ -5,9 +5,8 @@
 #include <sys/socket.h>
 #include <time.h>
 
-#include "support-fake.h"
+#include "support-reconnect.h"
 
-#define WAIT_MS	60000
 #define POSTED	1000
 
 static sem_t may_read, has_read, may_go;
@@ -69,6 +68,46 @@ static void room_and_an_end_are_one_event_each(void **state)
 	fake_end(&server, h);
 }
 
+static sem_t asked, may_answer, answered;
+
+/* Sends a copy with the handshake's last reply: one read brings both. */
+static void greet_with_a_copy(int fd)
+{
+	char byte;
+
+	if (recv(fd, &byte, 1, MSG_PEEK) != 1)
+		return;
+	sem_post(&asked);
+	sem_wait(&may_answer);
+	greet_again(fd);
+	put_event(fd, EXPIRY_OP_EXPIRED, 7);
+	sem_post(&answered);
+	drain(fd);
+}
+
+/* The wait's own flush ends the handshake, and reads the copy. */
+static void a_copy_with_the_handshake_ends_the_wait(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { hang_up, greet_with_a_copy };
+	struct expiry_record record;
+	struct fake server;
+	struct expiry *h;
+
+	(void)state;
+	sem_init(&asked, 0, 0);
+	sem_init(&may_answer, 0, 0);
+	sem_init(&answered, 0, 0);
+	h = reconnect_open(&server, scripts, EXPIRY_OPEN_OBSERVE, 0);
+	while (sem_trywait(&asked))
+		assert_int_equal(expiry_receive(h, &record, 1, 1), 0);
+	sem_post(&may_answer);
+	sem_wait(&answered);
+	assert_int_equal(expiry_wait(h, WAIT_MS), 1);
+	assert_int_equal(expiry_next(h, &record, 1), 1);
+	assert_int_equal(record.cookie, 7);
+	reconnect_end(&server, h);
+}
+
 static void greet_and_drain(int fd)
 {
 	greet(fd, 1000);
@@ -118,6 +157,7 @@ int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(room_and_an_end_are_one_event_each),
+		cmocka_unit_test(a_copy_with_the_handshake_ends_the_wait),
 		cmocka_unit_test(receive_waits_as_long_as_it_is_told),
 	};
 
