@@ -7,9 +7,10 @@
  *
  * - A handle belongs to one thread at a time. Two threads open two handles; the
  *   library has no thread, no lock and no global state of its own.
- * - Nothing is printed, no signal is raised, errno is left alone. Calls return
- *   0 or more, or a negative errno. A request that the queue refused is not an
- *   error of the call: its record carries the errno in ->status.
+ * - Nothing is printed and no signal is raised. Calls return 0 or more, or a
+ *   negative errno. The variable errno is not used for results, and may change. A
+ *   request that the queue refused is not an error of the call: its record carries
+ *   the errno in ->status.
  * - All times are nanoseconds, absolute, on the queue's own clock: see
  *   expiry_now(). That need not be the machine's default clock. EXPIRY_NEVER is
  *   never; a past deadline is due at once.
