@@ -9,6 +9,7 @@
 #include <assert.h>
 #include <errno.h>
 #include <poll.h>
+#include <string.h>
 
 #include "acks.h"
 #include "clock.h"
@@ -20,6 +21,9 @@
 
 /* Timers of ACKs that are looked for at once. */
 #define ACK_BATCH	64
+
+/* Requests of a call that are sent at once on a later connection. */
+#define COPIES		512
 
 static int reconnect_open(struct expiry *h, const char *path,
 			  const struct expiry_options *options)
@@ -96,14 +100,38 @@ static void check_acks(struct expiry *h, struct submission *s)
 	h->in_doubt = 0;
 }
 
+/* Submits copies whose deadlines are absolute, as many as there is room for. A request
+ * without an answer stays as the caller made it: a retry must not find a relative
+ * deadline made absolute.
+ */
+static int submit_copies(struct expiry *h, struct expiry_record *records,
+			 uint32_t count, uint64_t begun_ns)
+{
+	struct expiry_record copies[COPIES];
+	int ret;
+
+	if (count > COPIES)
+		count = COPIES;
+	memcpy(copies, records, count * sizeof(*copies));
+	replay_make_absolute(copies, count, begun_ns);
+	ret = transport_unix.submit(h, copies, count);
+	if (ret > 0)
+		memcpy(records, copies, ret * sizeof(*copies));
+	return ret;
+}
+
 /* Sends what is in doubt, or else the rest. */
 static void submit_some(struct expiry *h, struct submission *s)
 {
 	struct expiry_record *records = s->records + s->done;
 	bool is_in_doubt = s->done < s->doubt;
 	uint32_t end = is_in_doubt ? s->doubt : s->count;
-	int ret = transport_unix.submit(h, records, end - s->done);
+	int ret;
 
+	if (h->link->count == s->connection)
+		ret = transport_unix.submit(h, records, end - s->done);
+	else
+		ret = submit_copies(h, records, end - s->done, s->begun_ns);
 	assert(ret <= (int)(end - s->done));
 	if (ret < 0)
 		ret = 0;
@@ -149,10 +177,7 @@ static int submit_once(struct expiry *h, struct submission *s)
 	ret = link_wait(h);
 	if (ret)
 		return ret;
-	if (link->count != s->connection)
-		replay_make_absolute(s->records + s->done, s->count - s->done,
-				     s->begun_ns);
-	if (s->checked < s->done)
+	if (s->checked < s->done && s->done >= s->doubt)
 		check_acks(h, s);
 	else
 		submit_some(h, s);

@@ -355,9 +355,9 @@ uint64_t expiry_now(const struct expiry *h);
  * Blocks. Signals do not end it.
  *
  * Returns how many records were answered, each with its own status. Fewer than
- * @count only if the connection broke after the first answer. The remaining
- * records are then unchanged, and the next call returns the errno (or, with
- * EXPIRY_OPEN_RECONNECT, tries again). Or:
+ * @count only if the connection broke after the first answer. The next call then
+ * returns the errno (or, with EXPIRY_OPEN_RECONNECT, tries again). Records without an
+ * answer are unchanged, also where the call returns an errno. Or:
  * -EINVAL	@count, or a record whose op is one of the protocol's own (64 on)
  *		or one of EXPIRED and CLOCK_SET; nothing was sent
  * -EFAULT	device: @records is no writable memory

@@ -182,6 +182,102 @@ static void relative_the_first_time(void **state)
 	reconnect_end(&server, h);
 }
 
+static void get_three_and_go(int fd)
+{
+	greet_and_get(fd, 3);
+}
+
+static bool answers_one;
+
+/* Then nothing, until the client gives up. */
+static void absolute_and_silent(int fd)
+{
+	struct expiry_record records[3];
+
+	greet_again(fd);
+	if (!get(fd, records, 3))
+		return;
+	script_expect(!records[0].flags && !records[2].flags &&
+		      records[2].deadline_ns > HOUR,
+		      "what is sent again is not absolute");
+	if (answers_one)
+		put(fd, records, 1);
+	drain(fd);
+}
+
+/* Returns the result of a call with three requests. At most one gets an answer. */
+static int submit_three(struct expiry_record *records)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { get_three_and_go,
+						     absolute_and_silent };
+	struct expiry_record sent[3];
+	struct fake server;
+	struct expiry *h;
+	int i, ret, done;
+
+	for (i = 0; i < 3; i++) {
+		records[i] = reconnect_request(EXPIRY_OP_ARM, i);
+		records[i].flags = EXPIRY_F_RELATIVE;
+	}
+	memcpy(sent, records, sizeof(sent));
+	h = reconnect_open(&server, scripts, KEYED, 300);
+	ret = expiry_submit(h, records, 3);
+	done = ret > 0 ? ret : 0;
+	assert_memory_equal(records + done, sent + done, (3 - done) * RECORD);
+	reconnect_end(&server, h);
+	return ret;
+}
+
+/* A program that tries again sends what it meant: from now on, not from 1970 on. */
+static void what_is_not_answered_is_unchanged(void **state)
+{
+	struct expiry_record records[3];
+	int i, ret;
+
+	(void)state;
+	answers_one = false;
+	assert_int_equal(submit_three(records), -ETIMEDOUT);
+	answers_one = true;
+	/* The machine may stand still for longer than the limit. */
+	for (i = 0; i < TRIES; i++) {
+		ret = submit_three(records);
+		if (ret != -ETIMEDOUT)
+			break;
+	}
+	assert_int_equal(ret, 1);
+	assert_int_equal(records[0].flags, 0);
+}
+
+/* More than is copied at once. */
+#define MANY	1300
+
+static void get_many_and_go(int fd)
+{
+	greet_and_get(fd, 1000);
+}
+
+static void all_are_answered_in_order(void **state)
+{
+	fake_script *const scripts[FAKE_SCRIPTS] = { get_many_and_go, echo_again };
+	static struct expiry_record records[MANY];
+	struct fake server;
+	struct expiry *h;
+	uint32_t i;
+
+	(void)state;
+	h = reconnect_open(&server, scripts, KEYED, WAIT_MS);
+	for (i = 0; i < MANY; i++) {
+		records[i] = reconnect_request(EXPIRY_OP_ARM, i);
+		records[i].flags = EXPIRY_F_RELATIVE;
+	}
+	assert_int_equal(expiry_submit(h, records, MANY), MANY);
+	for (i = 0; i < MANY; i++) {
+		assert_int_equal(records[i].cookie, i);
+		assert_int_equal(records[i].flags, 0);
+	}
+	reconnect_end(&server, h);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
@@ -190,6 +286,8 @@ int main(void)
 		cmocka_unit_test(the_last_reply_before_the_end),
 		cmocka_unit_test(no_more_than_there_is_room_for),
 		cmocka_unit_test(relative_the_first_time),
+		cmocka_unit_test(what_is_not_answered_is_unchanged),
+		cmocka_unit_test(all_are_answered_in_order),
 	};
 
 	return cmocka_run_group_tests_name("reconnect", tests, NULL, NULL);
