@@ -3,6 +3,8 @@
 """expiryctl run: the command runs when it is due, not before, even if the daemon
 restarts."""
 
+import contextlib
+import errno
 import os
 import socket
 import struct
@@ -15,8 +17,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "socket"))
 
 import tap                                                      # noqa: E402
-from client import (BOOTTIME, REALTIME, SCALE, SIZE, WAIT, attach,     # noqa: E402
-                    wait_for)
+from client import (ARM, BOOTTIME, EXPIRED, HELLO, REALTIME,    # noqa: E402
+                    SCALE, SIZE, WAIT, Record, attach, unpack, wait_for)
 from daemon import ROOT, Daemon                                 # noqa: E402
 from stepper import told                                        # noqa: E402
 
@@ -107,6 +109,71 @@ def test_runs_although_the_daemon_is_killed():
             assert end(soon) == ("soon\n", 0)
             assert end(later) == ("later\n", 0)
             assert time.monotonic() - before >= seconds + 2
+
+
+class Script(contextlib.ExitStack):
+    """A daemon of the test, with one run as its client."""
+
+    def __init__(self):
+        super().__init__()
+        folder = self.enter_context(tempfile.TemporaryDirectory())
+        self.listener = self.enter_context(
+            socket.socket(socket.AF_UNIX, socket.SOCK_STREAM))
+        self.listener.settimeout(WAIT)
+        self.listener.bind(os.path.join(folder, "socket"))
+        self.listener.listen()
+        self.process = start(self.listener.getsockname(), "--in", "1h", "--",
+                             "echo", "tea")
+        self.callback(self.process.kill)
+
+    def connect(self, hello=0, arm=0, is_due=False):
+        """Serves a connection. @hello, @arm: errno of their refusals."""
+        connection, _ = self.listener.accept()
+        with connection:
+            connection.settimeout(WAIT)
+            first, = unpack(connection.recv(SIZE, socket.MSG_WAITALL))
+            assert first.op == HELLO, first
+            connection.sendall(bytes(Record(HELLO, first.flags, -hello, first.period,
+                                            cookie=0 if hello else 1000)))
+            if hello:
+                return
+            request = first
+            while request.op != ARM:    # there is credit, too
+                request, = unpack(connection.recv(SIZE, socket.MSG_WAITALL))
+            connection.sendall(bytes(request._replace(status=-arm, id=1)))
+            if is_due:
+                connection.sendall(bytes(request._replace(op=EXPIRED, id=1)))
+                self.process.wait(WAIT)
+
+
+def test_refusals_after_a_restart_may_pass():
+    errnos = (errno.EBUSY, errno.EDQUOT, errno.ENOSPC, errno.ENOMEM,
+              errno.EMFILE, errno.ENFILE, errno.EAGAIN)
+    with contextlib.ExitStack() as stack:
+        scripts = [stack.enter_context(Script()) for _ in errnos]
+        for script in scripts:
+            script.connect()
+        for script, error in zip(scripts, errnos):
+            script.connect(hello=error)
+        for script, error in zip(scripts, errnos):
+            script.connect(arm=error)
+        for script in scripts:
+            script.connect(is_due=True)
+        for script, error in zip(scripts, errnos):
+            assert end(script.process) == ("tea\n", 0), error
+
+
+def test_other_refusals_are_of_their_request():
+    """The first ones, too: a user waits for them."""
+    for connections, text in (
+            ([{"arm": errno.EDQUOT}], "as many timers as one user may"),
+            ([{"hello": errno.EBUSY}], "as many connections as it allows"),
+            ([{}, {"arm": errno.EIO}], "engine or the journal failed")):
+        with Script() as script:
+            for refusals in connections:
+                script.connect(**refusals)
+            said, status = end(script.process)
+            assert status == 1 and text in said, said
 
 
 def clock_asked_for(*arguments):

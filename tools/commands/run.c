@@ -31,7 +31,9 @@
  * struct job - the command's time
  * @when: value of --in or --at
  * @deadline_ns: absolute, on the clock @clock_id
- * @met: a connection succeeded once; later failures are retried
+ * @met: a connection succeeded once; a daemon that ends is waited for
+ * @armed: the timer was armed once; refusals that may pass are retried
+ * @op: the request that failed
  */
 struct job {
 	struct ctl *ctl;
@@ -39,6 +41,8 @@ struct job {
 	uint32_t clock_id;
 	uint64_t deadline_ns;
 	bool met;
+	bool armed;
+	unsigned int op;
 };
 
 /* Waits over one connection. Returns 0 when the job is due, or -errno. */
@@ -55,12 +59,16 @@ static int wait_once(struct job *job)
 	uint64_t id = 0;
 	int ret;
 
+	job->op = EXPIRY_OP_HELLO;
 	ret = expiry_open(&ctl->handle, ctl->address, &options);
 	if (ret)
 		return ret;
 	job->met = true;
+	job->op = EXPIRY_OP_ARM;
 	ret = expiry_arm(ctl->handle, &id, job->deadline_ns, 0, 0, 0);
 	while (!ret) {
+		job->armed = true;
+		job->op = EXPIRY_OP_EXPIRED;
 		ret = expiry_receive(ctl->handle, &due, 1, -1);
 		if (ret == 1 && due.op == EXPIRY_OP_EXPIRED) {
 			ret = 0;
@@ -75,17 +83,35 @@ static int wait_once(struct job *job)
 	return ret;
 }
 
-/* Returns whether the error may pass: the daemon ended, or is starting. */
-static bool passing(int error)
+/* Returns whether the error may pass: the daemon ended, or is starting; or it has no
+ * room, perhaps because all its clients connect again at once. A timer that was never
+ * armed reports the latter at once, to the user who waits for it.
+ */
+static bool passing(const struct job *job, int error)
 {
 	switch (-error) {
 	case ECONNREFUSED:
 	case ECONNRESET:
 	case ENOENT:
 	case EPIPE:
-		return true;
+		return job->met;
+	case EAGAIN:
+	case EBUSY:
+	case EDQUOT:
+	case EMFILE:
+	case ENFILE:
+	case ENOMEM:
+	case ENOSPC:
+		return job->armed;
 	}
 	return false;
+}
+
+static int wait_failed(const struct job *job, int error)
+{
+	if (job->op == EXPIRY_OP_HELLO)
+		return ctl_open_failed(job->ctl, NULL, 0, error);
+	return ctl_refused(job->ctl->path, error, job->op);
 }
 
 /* Waits until the job is due, and reconnects as needed. Returns 0 or an exit
@@ -98,8 +124,8 @@ static int wait_due(struct job *job)
 	int ret;
 
 	while ((ret = wait_once(job))) {
-		if (!job->met || !passing(ret))
-			return ctl_open_failed(job->ctl, NULL, 0, ret);
+		if (!passing(job, ret))
+			return wait_failed(job, ret);
 		pause.tv_sec = ms / 1000;
 		pause.tv_nsec = ms % 1000 * 1000000;
 		nanosleep(&pause, NULL);
