@@ -80,6 +80,14 @@ WRONG_CALLS = (
      "time with blanks needs quotes"),
     (("arm", "+2h", "30min"),
      "30min: did you mean '+2h 30min'? A time with blanks needs quotes"),
+    (("arm", "+5s", "--keyed"), "arm: a keyed or durable queue wants ids of "
+     "your own; give the timer's --id"),
+    (("arm", "+5s", "--durable", "-q", "x"), "arm: a keyed or durable queue "
+     "wants ids of your own; give the timer's --id"),
+    (("arm", "2027-01-31 12:00", "--clock", "monotonic"), "2027-01-31 12:00: "
+     "clock monotonic knows no dates; expected +SPAN, @SECONDS or never"),
+    (("arm", "09:00", "--clock", "boottime", "-q", "x"), "09:00: clock "
+     "boottime knows no dates; expected +SPAN, @SECONDS or never"),
     (("run", "--in", "2h", "30min", "--", "true"),
      "30min: did you mean '2h 30min'? A time with blanks needs quotes"),
     (("run", "--at", "tomorrow", "09:00", "true"), "09:00: did you mean "

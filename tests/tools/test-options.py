@@ -87,8 +87,12 @@ def test_arm():
             (["--new", "--later"], NEW | LATER):
         asks(["arm", "+1s", *keyed, *options], ("default", KEYED, REALTIME),
              arm(SECOND, id=7, flags=RELATIVE | flags))
-    # Without an id the command sends no request to a keyed queue.
-    asks(["arm", "+1s", "--keyed"], ("default", KEYED, REALTIME), status=2)
+    # A wrong command line makes no queue.
+    with Server() as fake:
+        for wrong in ["+1s", "--keyed"], ["+1s", "--durable", "-q", "x"], \
+                ["2033-05-20", "--clock", "boottime"]:
+            assert run(fake, "arm", *wrong)[0] == 2, wrong
+            assert not fake.hellos, wrong
     # A plain queue gets no request that it cannot do.
     asks(["arm", "+1s", "--new"], DEFAULT, status=1)
     asks(["arm", "+1s", "--later"], DEFAULT, status=1)

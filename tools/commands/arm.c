@@ -2,6 +2,8 @@
 /*
  * expiryctl arm: arm one timer.
  */
+#include <time.h>
+
 #include "tools/commands/command.h"
 #include "tools/ctl.h"
 #include "tools/input/arguments.h"
@@ -9,8 +11,24 @@
 #include "tools/input/parse-time.h"
 #include "tools/output/error.h"
 #include "tools/output/print.h"
+#include "tools/output/time-text.h"
 #include "tools/refusals.h"
 #include "tools/session.h"
+
+/* Refuses what the command line alone shows to be wrong: opening makes the queue.
+ * Returns 0 or EXIT_USAGE.
+ */
+static int check_usage(const struct ctl *ctl, const char *when,
+		       const struct deadline *deadline)
+{
+	if (ctl->mode_given & EXPIRY_MODE_KEYED && !ctl->id)
+		return ctl_usage("arm: a keyed or durable queue wants ids of your own; give the timer's --id");
+	if (deadline->kind == DEADLINE_CALENDAR && ctl->clock_given &&
+	    ctl->clock_id != CLOCK_REALTIME)
+		return ctl_usage("%s: clock %s knows no dates; expected +SPAN, @SECONDS or never",
+				 when, clock_name(ctl->clock_id));
+	return 0;
+}
 
 static int run_arm(struct ctl *ctl, char **args)
 {
@@ -36,7 +54,9 @@ static int run_arm(struct ctl *ctl, char **args)
 	timer.deadline_ns = deadline.ns;
 	timer.cookie = cookie;
 
-	ret = ctl_open(ctl, ctl_queue(ctl), CTL_OPEN_CREATE, 0);
+	ret = check_usage(ctl, args[0], &deadline);
+	if (!ret)
+		ret = ctl_open(ctl, ctl_queue(ctl), CTL_OPEN_CREATE, 0);
 	if (ret)
 		return ret;
 	if (ctl_is_keyed(ctl) && !timer.id)
