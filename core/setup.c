@@ -39,6 +39,10 @@ int timers_setup(struct timers *timers, const struct timers_config *config,
 	bheap_init(&timers->heap, config->layout, pages[TIMERS_PAGES_HEAP]);
 	slots_init(&timers->slots, pages[TIMERS_PAGES_SLOTS]);
 	index_init(&timers->index, pages[TIMERS_PAGES_INDEX], config->seed);
+	/* A cursor from an earlier life of the queue, whose timers were in other slots, is
+	 * refused then. Clients see the number: as a hash it keeps the seed secret.
+	 */
+	timers->moves = index_hash(&timers->index, 0);
 	timers->top_is_live = true;
 	return 0;
 }

@@ -27,7 +27,7 @@ enum timers_pages {
  * struct timers_config - constants of a queue
  * @mode: EXPIRY_MODE_*
  * @limit: most timers, armed and unacknowledged, up to TIMERS_MAX
- * @seed: secret of the index, against chosen collisions
+ * @seed: secret of the index, against chosen collisions; another one for each queue
  * @layout: of the heap
  */
 struct timers_config {
@@ -56,7 +56,7 @@ struct timers_config {
  * @armed: slots with SLOT_ARMED
  * @unacked: slots with SLOT_UNACKED
  * @top_is_live: the heap's first node is live: next_ns is exact
- * @moves: timers moved to another slot, modulo 2^32
+ * @moves: timers moved to another slot, from a number of the seed's on, modulo 2^32
  * @walks: SCANs and REWINDs in progress
  * @walk_hold: records until they count as given up
  * @stuck_nr: slots when the last compaction gave up; 0 = it did not
@@ -221,7 +221,7 @@ int timers_rewind(struct timers *timers, u64 *cursor, u64 now_ns);
  * A timer that is there all the time is listed once. So timers do not move while
  * the scan goes on, unless TIMERS_WALK_HOLD records were submitted since its last
  * call, or timers_tidy() gave it up. If any has moved then, returns -ECANCELED: only a
- * new scan lists all.
+ * new scan lists all. A cursor of another queue is refused likewise.
  */
 int timers_scan(struct timers *timers, struct expiry_record *records,
 		u32 count, u64 *cursor);

@@ -62,7 +62,7 @@ static const struct explanation explanations[] = {
 	{ EXPIRY_OP_SCAN, EINVAL,
 	  "not a cursor this queue gave" },
 	{ EXPIRY_OP_SCAN, ECANCELED,
-	  "the list was not continued for long, and timers have moved since: begin anew" },
+	  "the list was not continued for long, or the daemon was started anew: begin anew" },
 	{ EXPIRY_OP_SCAN, ENOENT, "the queue is gone: it was dropped" },
 	{ EXPIRY_OP_STAT, ENOENT, "the queue is gone: it was dropped" },
 	{ EXPIRY_OP_DROP, ENOENT, "the queue is gone: it was dropped" },

@@ -157,8 +157,8 @@ var reasons = map[reason]string{
 	{OpArm, syscall.EDQUOT}:     "the user has as many timers as allowed",
 	{OpAck, syscall.ENOENT}:     "not delivered, or acknowledged before",
 	{OpAck, syscall.EINVAL}:     "the queue does not acknowledge",
-	{OpScan, syscall.ECANCELED}: "the list was not continued for long, and timers have moved " +
-		"since: begin anew",
+	{OpScan, syscall.ECANCELED}: "the list was not continued for long, or the daemon was " +
+		"started anew: begin anew",
 	{0, syscall.ENOENT}:     "no such timer is armed: it expired, was cancelled, or never was",
 	{0, syscall.EBUSY}:      "the daemon was held up and did nothing: send it again",
 	{0, syscall.EACCES}:     "this user, or an observer, may not do that",

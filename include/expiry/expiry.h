@@ -436,7 +436,8 @@ int expiry_clear(struct expiry *h, uint64_t *ret_count);
  * Returns the number of rows, which may be 0 before the end, or:
  * -EINVAL	@max, or a cursor the server never gave
  * -ECANCELED	the scan was not continued for 2^20 records, or for a minute while
- *		nobody used the queue, and timers have moved: begin anew
+ *		nobody used the queue, and timers have moved; or the daemon was started
+ *		anew, and the queue is durable: begin anew
  */
 int expiry_scan(struct expiry *h, uint64_t *cursor,
 		struct expiry_record *rows, uint32_t max);

@@ -16,11 +16,13 @@
  * struct subject - a queue that loses most of its timers
  * @ids: in the order in which they are cancelled
  * @cancelled: how many are gone
+ * @first_moves: what its count of moves began with
  */
 struct subject {
 	struct test_queue queue;
 	u64 *ids;
 	u32 cancelled;
+	u32 first_moves;
 	u64 random;
 };
 
@@ -31,6 +33,7 @@ static inline void subject_init(struct subject *subject, u32 mode)
 
 	*subject = (struct subject) { .random = test_seed };
 	test_queue_init(&subject->queue, mode, N, test_seed);
+	subject->first_moves = subject->queue.timers.moves;
 	subject->ids = test_arm_many(&subject->queue, N, FAR);
 	for (i = N - 1; i > 0; i--) {
 		j = test_below(&subject->random, i + 1);
@@ -49,6 +52,11 @@ static inline void subject_free(struct subject *subject)
 static inline struct timers *timers_of(struct subject *subject)
 {
 	return &subject->queue.timers;
+}
+
+static inline u32 moves_of(const struct subject *subject)
+{
+	return subject->queue.timers.moves - subject->first_moves;
 }
 
 static inline void cancel_one(struct subject *subject)
@@ -85,9 +93,9 @@ static inline void pass(struct test_queue *queue, u32 count)
 /* Cancels until moves are going on. */
 static inline void cancel_until_moving(struct subject *subject)
 {
-	u32 moves = timers_of(subject)->moves;
+	u32 moves = moves_of(subject);
 
-	while (timers_of(subject)->moves < moves + 20)
+	while (moves_of(subject) < moves + 20)
 		cancel_one(subject);
 	assert_true(slots_is_compacting(&timers_of(subject)->slots));
 }

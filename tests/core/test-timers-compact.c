@@ -21,7 +21,7 @@ static void ids_stay(void **state)
 		subject_init(&subject, test_modes[mode]);
 		cancel_to(&subject, left);
 		pass(&subject.queue, N);
-		assert_true(timers_of(&subject)->moves > left / 2);
+		assert_true(moves_of(&subject) > left / 2);
 		assert_true(timers_of(&subject)->slots.nr <
 			    4 * left + 4 * SLOTS_PER_PAGE);
 		assert_int_equal(timers_validate(timers_of(&subject)), 0);
@@ -97,7 +97,7 @@ static void pages_may_be_missing(void **state)
 
 		subject_init(&subject, test_modes[mode]);
 		cancel_until_moving(&subject);
-		moves = timers_of(&subject)->moves;
+		moves = moves_of(&subject);
 		for (i = 0; i < TEST_ROUNDS(600) &&
 			    slots_is_compacting(&timers_of(&subject)->slots); i++) {
 			test_queue_evict_all(&subject.queue);
@@ -111,7 +111,7 @@ static void pages_may_be_missing(void **state)
 		assert_true(faults->failed > 20);
 		pass(&subject.queue, N);
 		assert_false(slots_is_compacting(&timers_of(&subject)->slots));
-		assert_true(timers_of(&subject)->moves > moves);
+		assert_true(moves_of(&subject) > moves);
 		for (i = subject.cancelled; i < N; i++)
 			assert_int_equal(test_op(&subject.queue,
 						 EXPIRY_OP_QUERY,
@@ -194,10 +194,10 @@ static void a_rewind_misses_none(void **state)
 		acknowledge_to(&subject, N / 4);
 		ret = timers_rewind(timers_of(&subject), &cursor, 2 * FAR);
 		assert_int_equal(ret, 1);
-		moves = timers_of(&subject)->moves;
+		moves = moves_of(&subject);
 		acknowledge_to(&subject, N / 8);
 		pass(&subject.queue, late ? TIMERS_WALK_HOLD : N);
-		assert_int_equal(timers_of(&subject)->moves > moves, late);
+		assert_int_equal(moves_of(&subject) > moves, late);
 		while (ret) {
 			ret = timers_rewind(timers_of(&subject), &cursor,
 					    2 * FAR);
@@ -206,7 +206,7 @@ static void a_rewind_misses_none(void **state)
 		assert_true(timers_of(&subject)->unacked == 0);
 		assert_int_equal(timers_validate(timers_of(&subject)), 0);
 		pass(&subject.queue, N);
-		assert_true(timers_of(&subject)->moves > moves);
+		assert_true(moves_of(&subject) > moves);
 		assert_int_equal(test_deliver(&subject.queue, records, N,
 					      2 * FAR),
 				 timers_nr(timers_of(&subject)));
@@ -270,12 +270,12 @@ static void held_deliveries_move(void **state)
 		nr = ret / 2 * 2;
 		assert_int_equal(timers_restore(timers_of(&subject),
 						records + nr, ret - nr), 0);
-		moves = timers_of(&subject)->moves;
+		moves = moves_of(&subject);
 		while (timers_nr(timers_of(&subject)) > N / 50)
 			test_op(&subject.queue, EXPIRY_OP_CANCEL,
 				subject.ids[subject.cancelled++]);
 		pass(&subject.queue, N);
-		assert_true(timers_of(&subject)->moves > moves);
+		assert_true(moves_of(&subject) > moves);
 		assert_int_equal(timers_restore(timers_of(&subject),
 						records + nr / 2, nr / 2), 0);
 		assert_int_equal(timers_release(timers_of(&subject), records,
@@ -318,12 +318,12 @@ static void the_next_moves_and_goes(void **state)
 		id = slots_get(&timers->slots, N)->id;
 		assert_int_equal(test_refresh(&subject.queue, id, 1, 0).status, 0);
 		/* Of those before it nothing is left to move for the same record. */
-		for (slot = N - 1; !timers->moves; slot--) {
+		for (slot = N - 1; !moves_of(&subject); slot--) {
 			assert_true(exact_next_ns(timers) == 1);
 			test_op(&subject.queue, EXPIRY_OP_CANCEL,
 				slots_get(&timers->slots, slot)->id);
 		}
-		assert_int_equal(timers->moves, 1);
+		assert_int_equal(moves_of(&subject), 1);
 		assert_true(exact_next_ns(timers) == 1);
 		/* Nothing else moves meanwhile. */
 		assert_int_equal(scan_some(&subject, NULL, &cursor), 7);

@@ -20,14 +20,14 @@ static void a_scan_lists_each_once(void **state)
 		assert_non_null(seen);
 		subject_init(&subject, test_modes[mode]);
 		cancel_until_moving(&subject);
-		moves = timers_of(&subject)->moves;
+		moves = moves_of(&subject);
 		do {
 			assert_true(scan_some(&subject, seen, &cursor) >= 0);
 			scan_some(&subject, NULL, &other);
 			if (subject.cancelled < N - left)
 				cancel_one(&subject);
 			if (cursor)
-				assert_int_equal(timers_of(&subject)->moves,
+				assert_int_equal(moves_of(&subject),
 						 moves);
 		} while (cursor);
 		while (other)
@@ -42,7 +42,7 @@ static void a_scan_lists_each_once(void **state)
 		}
 		pass(&subject.queue, N);
 		cancel_to(&subject, left);
-		assert_true(timers_of(&subject)->moves > moves);
+		assert_true(moves_of(&subject) > moves);
 		free(seen);
 		subject_free(&subject);
 	}
@@ -62,16 +62,16 @@ static void a_scan_given_up(void **state)
 	cancel_until_moving(&subject);
 	assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
 	again = cursor;
-	moves = timers_of(&subject)->moves;
+	moves = moves_of(&subject);
 	pass(&subject.queue, TIMERS_WALK_HOLD - 1);
-	assert_int_equal(timers_of(&subject)->moves, moves);
+	assert_int_equal(moves_of(&subject), moves);
 	/* It goes on, and holds the timers as long again. */
 	assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
 	assert_true(cursor != again);
 	pass(&subject.queue, TIMERS_WALK_HOLD - 1);
-	assert_int_equal(timers_of(&subject)->moves, moves);
+	assert_int_equal(moves_of(&subject), moves);
 	pass(&subject.queue, 1024);
-	assert_true(timers_of(&subject)->moves > moves);
+	assert_true(moves_of(&subject) > moves);
 	assert_int_equal(scan_some(&subject, NULL, &cursor), -ECANCELED);
 	assert_int_equal(scan_some(&subject, NULL, &cursor), -ECANCELED);
 	/* It counts no more: when another scan has ended, nothing holds the timers. */
@@ -79,10 +79,10 @@ static void a_scan_given_up(void **state)
 	do {
 		assert_true(scan_some(&subject, NULL, &cursor) >= 0);
 	} while (cursor);
-	moves = timers_of(&subject)->moves;
+	moves = moves_of(&subject);
 	cancel_to(&subject, N / 50);
 	pass(&subject.queue, N);
-	assert_true(timers_of(&subject)->moves > moves);
+	assert_true(moves_of(&subject) > moves);
 	subject_free(&subject);
 }
 
@@ -102,9 +102,9 @@ static void all_records_count_for_a_walk(void **state)
 		assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
 		pass(&subject.queue, TIMERS_WALK_HOLD - N);
 		cancel_to(&subject, left);
-		assert_int_equal(timers_of(&subject)->moves, 0);
+		assert_int_equal(moves_of(&subject), 0);
 		pass(&subject.queue, left - 1);
-		assert_int_equal(timers_of(&subject)->moves, 0);
+		assert_int_equal(moves_of(&subject), 0);
 		pass(&subject.queue, N);
 		assert_true(timers_of(&subject)->slots.nr < 2 * left + SLOTS_PER_PAGE);
 		subject_free(&subject);
@@ -147,7 +147,7 @@ static void an_idle_queue_is_tidied(void **state)
 		cancel_to(&subject, left);
 		assert_true(timers_is_sparse(timers));
 		assert_int_equal(tidy(&subject, false), 1);
-		assert_int_equal(timers->moves, 0);
+		assert_int_equal(moves_of(&subject), 0);
 
 		for (i = 0; i < 9; i++) {
 			test_queue_evict_all(&subject.queue);
@@ -161,7 +161,7 @@ static void an_idle_queue_is_tidied(void **state)
 		}
 		assert_true(tidy(&subject, true) > 8);
 		assert_false(timers_is_sparse(timers));
-		assert_true(timers->moves > 0);
+		assert_true(moves_of(&subject) > 0);
 		assert_true(timers->slots.nr < 2 * left + SLOTS_PER_PAGE);
 		for (i = 0; i < N; i++)
 			assert_int_equal(test_op(&subject.queue, EXPIRY_OP_QUERY,
@@ -189,10 +189,10 @@ static void a_walk_that_is_stopped(void **state)
 	timers_walk_stop(timers_of(&subject), &cursor);
 	cancel_to(&subject, left);
 	pass(&subject.queue, N);
-	assert_int_equal(timers_of(&subject)->moves, 0);
+	assert_int_equal(moves_of(&subject), 0);
 	timers_walk_stop(timers_of(&subject), &other);
 	pass(&subject.queue, N);
-	assert_true(timers_of(&subject)->moves > 0);
+	assert_true(moves_of(&subject) > 0);
 	subject_free(&subject);
 }
 
@@ -226,7 +226,7 @@ static void a_scan_tried_again_ends(void **state)
 		} while (cursor);
 		cancel_to(&subject, N / 50);
 		pass(&subject.queue, N);
-		assert_true(timers_of(&subject)->moves > 0);
+		assert_true(moves_of(&subject) > 0);
 		subject_free(&subject);
 	}
 }
@@ -249,15 +249,15 @@ static void each_of_two_scans_holds(void **state)
 	(void)state;
 	subject_init(&subject, 0);
 	cancel_until_moving(&subject);
-	moves = timers_of(&subject)->moves;
+	moves = moves_of(&subject);
 	assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
 	assert_int_equal(scan_some(&subject, NULL, &other), 7);
 	scan_to_end(&subject, &other);
 	pass(&subject.queue, N);
-	assert_int_equal(timers_of(&subject)->moves, moves);
+	assert_int_equal(moves_of(&subject), moves);
 	scan_to_end(&subject, &cursor);
 	pass(&subject.queue, N);
-	assert_true(timers_of(&subject)->moves > moves);
+	assert_true(moves_of(&subject) > moves);
 	subject_free(&subject);
 }
 
@@ -279,14 +279,14 @@ static void a_scan_in_one_call(void **state)
 	assert_true(timers_scan(timers, rows, ARRAY_SIZE(rows), &other) > 0 && !other);
 	assert_int_equal(timers->walks, 0);
 	assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
-	moves = timers->moves;
+	moves = moves_of(&subject);
 	assert_true(timers_scan(timers, rows, ARRAY_SIZE(rows), &other) > 0 && !other);
 	cancel_to(&subject, N / 50);
 	pass(&subject.queue, N);
-	assert_int_equal(timers->moves, moves);
+	assert_int_equal(moves_of(&subject), moves);
 	scan_to_end(&subject, &cursor);
 	pass(&subject.queue, N);
-	assert_true(timers->moves > moves);
+	assert_true(moves_of(&subject) > moves);
 	subject_free(&subject);
 }
 
@@ -332,6 +332,34 @@ static void a_cursor_behind_all_slots(void **state)
 	subject_free(&subject);
 }
 
+/* Two queues with the same timers and secrets of their own, as a durable queue before
+ * and after a restart: each refuses the other's cursor.
+ */
+static void a_cursor_of_another_life(void **state)
+{
+	struct expiry_record rows[7];
+	struct test_queue lives[2];
+	u64 cursors[2] = { 0, 0 }, cursor;
+	u32 i;
+
+	(void)state;
+	for (i = 0; i < 2; i++) {
+		test_queue_init(&lives[i], EXPIRY_MODE_KEYED, N, test_seed + i);
+		free(test_arm_many(&lives[i], N, FAR));
+		assert_int_equal(timers_scan(&lives[i].timers, rows, 7,
+					     &cursors[i]), 7);
+	}
+	for (i = 0; i < 2; i++) {
+		cursor = cursors[!i];
+		assert_int_equal(timers_scan(&lives[i].timers, rows, 7, &cursor),
+				 -ECANCELED);
+		assert_int_equal(timers_scan(&lives[i].timers, rows, 7,
+					     &cursors[i]), 7);
+	}
+	for (i = 0; i < 2; i++)
+		test_queue_free(&lives[i]);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -345,6 +373,7 @@ int main(int argc, char **argv)
 		test_with_layouts(a_scan_in_one_call),
 		test_with_layouts(armed_until_all_are_listed),
 		test_with_layouts(a_cursor_behind_all_slots),
+		test_with_layouts(a_cursor_of_another_life),
 	};
 
 	test_arguments(argc, argv, 0);

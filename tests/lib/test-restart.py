@@ -20,8 +20,8 @@ sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
                                 "..", "socket"))
 
 import tap                                                      # noqa: E402
-from client import (ACK, ARM, EXPIRED, HOUR, MONOTONIC, QUERY,  # noqa: E402
-                    REDELIVERED, REFRESH, RELATIVE, SCALE, WAIT,
+from client import (ACK, ARM, CANCEL, EXPIRED, HOUR, MONOTONIC,  # noqa: E402
+                    QUERY, REDELIVERED, REFRESH, RELATIVE, SCALE, WAIT,
                     wait_for)
 from daemon import ENGINE, ROOT, Daemon                         # noqa: E402
 
@@ -31,7 +31,7 @@ LIBRARY = os.environ.get("LIBEXPIRY",
 KILLS = int(os.environ.get("EXPIRY_TEST_KILLS", 200 // SCALE))
 
 OPEN_CONSUME, OPEN_ACK, OPEN_DURABLE, OPEN_KEYED, OPEN_RECONNECT = 1, 2, 4, 8, 0x200
-ENOENT, ESTALE = 2, 116
+ENOENT, ESTALE, ECANCELED = 2, 116, 125
 LATE = 16
 
 
@@ -76,6 +76,12 @@ class Handle:
         array = (Record * 64)()
         nr = self.library.expiry_receive(self.handle, array, 64, timeout_ms)
         return list(array[:nr]) if nr >= 0 else nr
+
+    def scan(self, cursor, most):
+        """Returns the next cursor and ids, or the cursor and the errno."""
+        array, place = (Record * most)(), ctypes.c_uint64(cursor)
+        nr = self.library.expiry_scan(self.handle, ctypes.byref(place), array, most)
+        return place.value, [r.id for r in array[:nr]] if nr >= 0 else nr
 
     def close(self):
         self.library.expiry_close(self.handle)
@@ -206,6 +212,29 @@ def test_durable_queue_goes_on():
         assert due[0].flags == LATE | REDELIVERED and due[1].flags & LATE, due
         replies = handle.submit(*(Record(op=ACK, id=r.id) for r in due))
         assert [r.status for r in replies] == [0, 0]
+        thread.join()
+        handle.close()
+
+
+def test_a_scan_ends_with_the_slots_of_a_durable_queue():
+    """The next daemon has the timers in other slots: some are before the cursor."""
+    with Service(durable=True) as service:
+        handle = Handle(service.path, "leases", OPEN_DURABLE)
+        replies = handle.submit(*(arm(number, HOUR) for number in range(1, 21)))
+        assert all(r.status == 0 for r in replies), replies
+        replies = handle.submit(*(Record(op=CANCEL, id=n) for n in range(1, 6)))
+        assert all(r.status == 0 for r in replies), replies
+        cursor, ids = handle.scan(0, 5)
+        assert cursor and len(ids) == 5, (cursor, ids)
+        service.kill()
+        thread = restart_later(service, 0)
+        after, more = handle.scan(cursor, 50)
+        if ENGINE == "kernel":      # the module keeps the queue with its slots
+            assert not after and sorted(ids + more) == list(range(6, 21)), more
+        else:
+            assert (after, more) == (cursor, -ECANCELED), (after, more)
+        cursor, ids = handle.scan(0, 50)
+        assert not cursor and sorted(ids) == list(range(6, 21)), (cursor, ids)
         thread.join()
         handle.close()
 

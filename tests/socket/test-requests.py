@@ -300,10 +300,9 @@ def scan_from(queue, cursor, most):
 def test_scan_of_strange_cursors_and_sizes(daemon):
     with attach(daemon.path) as queue:
         ids = {r.id for r in queue.batch([arm(HOUR, i) for i in range(10)])}
-        for cursor in (1, 5, NEVER):
-            assert scan_from(queue, cursor, 5) <= ids, cursor
-        # As of a scan that was given up.
-        for cursor in (2**32, 2**63):
+        assert scan_from(queue, NEVER, 5) == set()
+        # As of a scan that was given up, or of another life of the queue.
+        for cursor in (1, 5, 2**32, 2**63):
             queue.send(Record(SCAN, id=cursor, period=5))
             assert queue.reply().status == -errno.ECANCELED
         # More than any answer may hold.

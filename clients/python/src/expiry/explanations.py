@@ -69,7 +69,7 @@ EXPLANATIONS = {
     (SCAN, errno.EINVAL):
         "not a cursor this queue gave",
     (SCAN, errno.ECANCELED):
-        "the list was not continued for long, and timers have moved since: begin anew",
+        "the list was not continued for long, or the daemon was started anew: begin anew",
     (SCAN, errno.ENOENT):
         "the queue is gone: it was dropped",
     (STAT, errno.ENOENT):
