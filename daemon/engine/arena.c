@@ -4,6 +4,7 @@
 
 #include "core/core.h"
 #include "daemon/engine/arena.h"
+#include "daemon/util/util.h"
 
 #define REGION_SIZE	(64UL << 20)
 #define REGION_PAGES	(REGION_SIZE / CORE_PAGE_SIZE)
@@ -15,16 +16,33 @@
 #define KEEP_MIN	1024
 #define KEEP_SHARE	8
 
+/* The reserve is a share of the budget. To take a due timer costs a queue some ten pages at
+ * a time, so it has room for a few queues at least, and needs not be large.
+ */
+#define RESERVE_SHARE	32
+#define RESERVE_MIN	64
+#define RESERVE_MAX	16384
+#define RESERVE_SHARE_MAX	4
+
 void budget_init(struct budget *budget, uint64_t bytes_max)
 {
+	uint64_t pages = bytes_max / CORE_PAGE_SIZE;
+	uint64_t reserve = min_u64(pages / RESERVE_SHARE, RESERVE_MAX);
+
+	if (reserve < RESERVE_MIN)
+		reserve = min_u64(RESERVE_MIN, pages / RESERVE_SHARE_MAX);
 	*budget = (struct budget) {
-		.pages_max = bytes_max / CORE_PAGE_SIZE,
+		.pages_max = pages,
+		.pages_reserved = reserve,
 	};
 }
 
-static bool budget_take(struct budget *budget)
+static bool budget_take(struct budget *budget, bool uses_reserve)
 {
-	return share_take(&budget->pages, 1, budget->pages_max);
+	uint64_t max = budget->pages_max;
+
+	return share_take(&budget->pages, 1,
+			  uses_reserve ? max : max - budget->pages_reserved);
 }
 
 static void budget_put(struct budget *budget)
@@ -110,7 +128,7 @@ static bool arena_grow(struct arena *arena)
 
 void *arena_get(struct arena *arena)
 {
-	if (!budget_take(arena->budget))
+	if (!budget_take(arena->budget, arena->uses_reserve))
 		return NULL;
 	if (!arena->nr_kept && !arena->nr_bare && !arena->fresh &&
 	    !arena_grow(arena)) {

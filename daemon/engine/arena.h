@@ -23,10 +23,12 @@
  * struct budget - limit of all arenas together
  * @pages: pages handed out
  * @pages_max: most at once (const)
+ * @pages_reserved: of these, for what makes no queue larger (const)
  */
 struct budget {
 	share_t pages;
 	uint64_t pages_max;
+	uint64_t pages_reserved;
 };
 
 /* Initializes a budget. @bytes_max: most memory. */
@@ -35,6 +37,7 @@ void budget_init(struct budget *budget, uint64_t bytes_max);
 /**
  * struct arena - an arena
  * @budget: shared with other arenas
+ * @uses_reserve: the owner's: what asks for pages now makes no queue larger
  * @used: pages handed out
  * @region: the newest mapping
  * @fresh: pages at its end, never handed out
@@ -44,6 +47,7 @@ void budget_init(struct budget *budget, uint64_t bytes_max);
  */
 struct arena {
 	struct budget *budget;
+	bool uses_reserve;
 	uint64_t used;
 	uint64_t fresh;
 	char *region;

@@ -30,6 +30,9 @@
 #define COLLECT_CALLS	16	/* calls into the core that may yield nothing */
 #define TIDY_WORK	256	/* records whose part of a compaction is done */
 
+/* When a queue whose timers found no memory to be taken is tried again. */
+#define STARVED_NS	(100 * NSEC_PER_MSEC)
+
 /* When a queue without a use counts as idle, and a walk as given up. */
 #define IDLE_NS		(1000 * NSEC_PER_MSEC)
 #define WALK_NS		(60000 * NSEC_PER_MSEC)
@@ -61,6 +64,7 @@ struct run {
  * @clock_id: const; @limit likewise
  * @waiting: due() must be called
  * @rewind: where the rewind in progress continues
+ * @starved_ns: its timers are not due before, for want of memory; on its clock
  * @idle: set while the queue waits to be compacted
  * @is_idle: it has rung, and nobody has used the queue since
  * @walked_ns: when a SCAN or REWIND last went on, on CLOCK_MONOTONIC
@@ -74,6 +78,7 @@ struct embedded_queue {
 	uint32_t clock_id;
 	bool waiting;
 	u64 rewind;
+	u64 starved_ns;
 	struct alarm idle;
 	bool is_idle;
 	u64 walked_ns;
@@ -258,9 +263,17 @@ static bool queue_compact(struct embedded_queue *queue)
 	return true;
 }
 
+static bool is_due(const struct embedded_queue *queue)
+{
+	u64 now_ns = now(queue);
+
+	return timers_due(&queue->timers, now_ns) && now_ns >= queue->starved_ns;
+}
+
 /* Returns true if the queue is up to date. */
 static bool queue_tidy(struct embedded_queue *queue)
 {
+	struct arena *arena = &engine_of(queue)->arena;
 	uint32_t count = TIDY_PAGES;
 	bool done = true;
 	int i;
@@ -271,15 +284,19 @@ static bool queue_tidy(struct embedded_queue *queue)
 	/* An error here means no memory: the known first deadline is then too
 	 * early rather than too late.
 	 */
+	arena->uses_reserve = true;
 	if (!timers_drop_stale(&queue->timers, DROP_STEPS))
 		done = false;
+	arena->uses_reserve = false;
 	if (queue->waiting) {
 		u64 next_ns = timers_next_ns(&queue->timers);
 
 		if (next_ns == EXPIRY_NEVER)
 			alarm_unset(alarms_of(queue), &queue->alarm);
 		else
-			alarm_set(alarms_of(queue), &queue->alarm, next_ns);
+			alarm_set(alarms_of(queue), &queue->alarm,
+				  next_ns > queue->starved_ns ?
+					  next_ns : queue->starved_ns);
 	}
 	for (i = 0; i < TIMERS_PAGES_NR; i++) {
 		struct run *run = &queue->runs[i];
@@ -422,7 +439,7 @@ static int embedded_submit(struct engine_queue *base, struct engine_io *io)
 	struct embedded_queue *queue = embedded_queue(base);
 
 	embedded_submit_now(base, io->records, io->count);
-	if (queue->waiting && timers_due(&queue->timers, now(queue))) {
+	if (queue->waiting && is_due(queue)) {
 		alarm_unset(alarms_of(queue), &queue->alarm);
 		embedded_ring(&queue->alarm);
 	}
@@ -432,11 +449,13 @@ static int embedded_submit(struct engine_queue *base, struct engine_io *io)
 static int embedded_collect(struct engine_queue *base, struct engine_io *io)
 {
 	struct embedded_queue *queue = embedded_queue(base);
+	struct arena *arena = &engine_of(queue)->arena;
 	uint32_t done = 0, calls = COLLECT_CALLS;
 	u64 now_ns = now(queue);
 	int r = 0;
 
 	io->late_ns = 0;
+	arena->uses_reserve = true;
 	/* Timers that became due by a step are not late. */
 	if (queue->clock_id == CLOCK_REALTIME &&
 	    unlikely(timers_due(&queue->timers, now_ns - CLOCK_STEP_NS)) &&
@@ -454,6 +473,13 @@ static int embedded_collect(struct engine_queue *base, struct engine_io *io)
 	} while (done < io->count && --calls &&
 		 timers_due(&queue->timers, now_ns));
 	queue_used(queue);
+	arena->uses_reserve = false;
+	queue->starved_ns = 0;
+	if (r == -ENOMEM && !done) {
+		/* Others may free some. */
+		queue->starved_ns = now_ns + STARVED_NS;
+		return 0;
+	}
 	return r < 0 && !done ? r : (int)done;
 }
 
@@ -461,7 +487,7 @@ static int embedded_wait(struct engine_queue *base)
 {
 	struct embedded_queue *queue = embedded_queue(base);
 
-	if (timers_due(&queue->timers, now(queue)))
+	if (is_due(queue))
 		return 1;
 	/* The alarm is set once the top is live, at the turn's end. */
 	queue->waiting = true;
@@ -480,9 +506,12 @@ static void embedded_unwait(struct engine_queue *base)
 static int embedded_rewind(struct engine_queue *base)
 {
 	struct embedded_queue *queue = embedded_queue(base);
-	int r = timers_rewind(&queue->timers, &queue->rewind,
-			      now(queue));
+	struct arena *arena = &engine_of(queue)->arena;
+	int r;
 
+	arena->uses_reserve = true;
+	r = timers_rewind(&queue->timers, &queue->rewind, now(queue));
+	arena->uses_reserve = false;
 	if (r < 0)
 		timers_walk_stop(&queue->timers, &queue->rewind);
 	queue->walked_ns = monotonic_now(queue);

@@ -184,6 +184,11 @@ static void regions(void **state)
 	budget_init(&budget, 2ULL * in_one * CORE_PAGE_SIZE + CORE_PAGE_SIZE);
 	arena_init(&arena, &budget);
 	for (i = 0; i < 2 * in_one + 1; i++) {
+		/* The last ones are a reserve. */
+		if (i == 2 * in_one + 1 - budget.pages_reserved) {
+			assert_null(arena_get(&arena));
+			arena.uses_reserve = true;
+		}
 		pages[i] = arena_get(&arena);
 		assert_non_null(pages[i]);
 		if (i % in_one == 0)
@@ -193,6 +198,7 @@ static void regions(void **state)
 				    (char *)pages[i - 1] + CORE_PAGE_SIZE);
 	}
 	/* The limit, to the page. */
+	assert_true(budget.pages_reserved > 0 && arena.uses_reserve);
 	assert_null(arena_get(&arena));
 	arena_put(&arena, pages[5]);
 	assert_true(arena_get(&arena) == pages[5]);

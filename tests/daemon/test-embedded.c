@@ -1,8 +1,10 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * The embedded engine while nobody uses a queue: timers that are left move to the first
- * slots, and the pages of the others are given back.
+ * The embedded engine and its memory. While nobody uses a queue, timers that are left
+ * move to the first slots, and the pages of the others are given back. Where the memory
+ * of all queues is used up, timers are delivered all the same.
  */
+#include <errno.h>
 #include <setjmp.h>
 #include <stdarg.h>
 #include <stddef.h>
@@ -11,6 +13,7 @@
 #include <time.h>
 #include <cmocka.h>
 
+#include "core/core.h"
 #include "daemon/engine/arena.h"
 #include "daemon/engine/engine.h"
 #include "daemon/loop/clock-watch.h"
@@ -71,21 +74,32 @@ bool clock_is_ahead_of_watch(const struct loop *loop)
 	return false;
 }
 
-static struct engine_queue *queue_new(struct engine **enginep, struct loop *loop,
-				      uint32_t mode)
+static struct engine *engine_new(struct loop *loop, uint64_t memory)
+{
+	struct engine *engine;
+
+	budget_init(&budget, memory);
+	assert_int_equal(engine_embedded.open(&engine, loop, NULL, &budget), 0);
+	return engine;
+}
+
+static struct engine_queue *queue_of(struct engine *engine)
 {
 	struct expiry_config config = {
 		.clock_id = CLOCK_MONOTONIC,
-		.mode = mode,
 		.limit = TIMERS,
 	};
 	struct engine_queue *queue;
 
-	budget_init(&budget, 1ULL << 30);
-	assert_int_equal(engine_embedded.open(enginep, loop, NULL, &budget), 0);
-	assert_int_equal(engine_embedded.queue_new(*enginep, &config,
+	assert_int_equal(engine_embedded.queue_new(engine, &config,
 						   EXPIRY_LAYOUT_RADIX, &queue), 0);
 	return queue;
+}
+
+static struct engine_queue *queue_new(struct engine **enginep, struct loop *loop)
+{
+	*enginep = engine_new(loop, 1ULL << 30);
+	return queue_of(*enginep);
 }
 
 static void queue_end(struct engine *engine, struct engine_queue *queue)
@@ -146,7 +160,7 @@ static void drained_queue_gives_its_pages_back(void **state)
 	int r;
 
 	(void)state;
-	queue = queue_new(&engine, &loop, 0);
+	queue = queue_new(&engine, &loop);
 	arm_all(queue, ids);
 	before = pages(queue);
 	now_ns += 11 * S;
@@ -181,7 +195,7 @@ static void scan_that_is_left_is_given_up(void **state)
 	uint32_t i;
 
 	(void)state;
-	queue = queue_new(&engine, &loop, 0);
+	queue = queue_new(&engine, &loop);
 	arm_all(queue, ids);
 	before = pages(queue);
 	assert_int_equal(engine_embedded.scan(queue, rows, 32, &cursor), 32);
@@ -203,11 +217,127 @@ static void scan_that_is_left_is_given_up(void **state)
 	queue_end(engine, queue);
 }
 
+/* Arms timers of one hour until there is no memory. Returns how many. */
+static uint32_t fill(struct engine_queue *queue, uint64_t *ids)
+{
+	struct expiry_record record;
+	struct engine_io io = { .records = &record, .count = 1 };
+	uint32_t nr;
+
+	for (nr = 0; nr < TIMERS; nr++) {
+		record = (struct expiry_record) {
+			.op = EXPIRY_OP_ARM,
+			.deadline_ns = now_ns + 3600 * S,
+		};
+		assert_int_equal(engine_embedded.submit(queue, &io), 0);
+		if (record.status)
+			break;
+		ids[nr] = record.id;
+	}
+	assert_int_equal(record.status, -ENOMEM);
+	return nr;
+}
+
+static void due(struct engine_queue *queue)
+{
+	*(bool *)queue->owner = true;
+}
+
+/* Collects until nothing is due. Returns how many. */
+static uint32_t collect(struct engine *engine, struct engine_queue *queue)
+{
+	static struct expiry_record records[64];
+	struct engine_io io = { .records = records, .count = 64 };
+	uint32_t nr = 0;
+	int r;
+
+	do {
+		r = engine_embedded.collect(queue, &io);
+		assert_true(r >= 0);
+		nr += r;
+		turn(engine);
+	} while (engine_embedded.wait(queue));
+	return nr;
+}
+
+/* One queue took all memory that there is for more timers. Those of another, armed
+ * before, come when they are due.
+ */
+static void full_memory_delivers_all(void **state)
+{
+	static uint64_t ids[2 * TIMERS];
+	struct engine_queue *queue, *other;
+	struct loop loop = { 0 };
+	struct engine *engine;
+	uint32_t i;
+
+	(void)state;
+	engine = engine_new(&loop, 200 * CORE_PAGE_SIZE);
+	queue = queue_of(engine);
+	other = queue_of(engine);
+	for (i = 0; i < 3000; i++)
+		request(queue, (struct expiry_record) {
+			.op = EXPIRY_OP_ARM,
+			.deadline_ns = now_ns + 3600 * S + i * 7919ULL % 3000 * S,
+		});
+	assert_true(fill(other, ids) > TIMERS / 10);
+	now_ns += 7200 * S;
+	assert_int_equal(collect(engine, queue), 3000);
+	engine_embedded.queue_free(other);
+	queue_end(engine, queue);
+}
+
+/* Without a reserve they wait until others have freed memory: their consumer's queue is
+ * looked at again after a while, and not all the time.
+ */
+static void starved_queue_is_tried_again(void **state)
+{
+	static uint64_t ids[TIMERS];
+	struct engine_queue *queue, *other;
+	struct loop loop = { 0 };
+	struct engine *engine;
+	bool is_due = false;
+	uint32_t i, nr;
+
+	(void)state;
+	engine = engine_new(&loop, 31 * CORE_PAGE_SIZE);
+	budget.pages_reserved = 0;
+	queue = queue_of(engine);
+	queue->owner = &is_due;
+	queue->due = due;
+	other = queue_of(engine);
+	for (i = 0; i < 600; i++)
+		request(queue, (struct expiry_record) {
+			.op = EXPIRY_OP_ARM,
+			.deadline_ns = now_ns + 3600 * S + i * 7919ULL % 600 * S,
+		});
+	nr = fill(other, ids);
+	now_ns += 7200 * S;
+	assert_true(collect(engine, queue) < 600);
+	turn(engine);
+	assert_false(is_due);
+	for (i = 0; i < nr; i++)
+		request(other, (struct expiry_record) {
+			.op = EXPIRY_OP_CANCEL, .id = ids[i],
+		});
+	turn(engine);
+	assert_false(is_due);
+	now_ns += S / 10;
+	turn(engine);
+	assert_true(is_due);
+	assert_true(collect(engine, queue) > 0);
+	assert_int_equal(queue->timers, 0);
+	engine_embedded.queue_free(other);
+	queue_end(engine, queue);
+}
+
 int main(void)
 {
 	const struct CMUnitTest tests[] = {
 		cmocka_unit_test(drained_queue_gives_its_pages_back),
 		cmocka_unit_test(scan_that_is_left_is_given_up),
+		cmocka_unit_test(full_memory_delivers_all),
+		cmocka_unit_test(starved_queue_is_tried_again),
 	};
 
 	return cmocka_run_group_tests(tests, NULL, NULL);
