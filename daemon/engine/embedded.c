@@ -64,7 +64,7 @@ struct run {
  * @clock_id: const; @limit likewise
  * @waiting: due() must be called
  * @rewind: where the rewind in progress continues
- * @starved_ns: its timers are not due before, for want of memory; on its clock
+ * @starved_ns: its timers are not due before: they need memory; on its clock
  * @idle: set while the queue waits to be compacted
  * @is_idle: it has rung, and nobody has used the queue since
  * @walked_ns: when a SCAN or REWIND last went on, on CLOCK_MONOTONIC
