@@ -2,6 +2,7 @@
 #include <ctype.h>
 #include <errno.h>
 #include <fcntl.h>
+#include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
@@ -17,12 +18,18 @@
 #include "daemon/queue/store.h"
 #include "daemon/util/log.h"
 #include "daemon/util/name.h"
+#include "daemon/util/notify.h"
 #include "daemon/util/util.h"
 
 #define BOOT_ID_FILE	"/proc/sys/kernel/random/boot_id"
 
 /* Least size of the table of queues. */
 #define TABLE_MIN	256U
+
+/* The manager is asked for more time after this many records, and then once in this time. */
+#define TELL_RECORDS	65536U
+#define TELL_NS		(10000 * NSEC_PER_MSEC)
+#define EXTEND_US	120000000U
 
 /**
  * struct restore_entry - a queue of the journal
@@ -465,12 +472,28 @@ static int apply_drop(struct restore *restore, struct restore_entry *entry)
 	return r;
 }
 
+/* Asks the service manager for more time, once in a while: a large journal on a slow disk
+ * takes longer than a start may otherwise.
+ */
+static void tell_progress(struct restore *restore)
+{
+	uint64_t now_ns = loop_now_exactly(CLOCK_MONOTONIC);
+
+	if (restore->told_ns && now_ns - restore->told_ns < TELL_NS)
+		return;
+	restore->told_ns = now_ns;
+	(void)notify_tell("EXTEND_TIMEOUT_USEC=%u\nSTATUS=Reading the journal: %" PRIu64 " records",
+			  EXTEND_US, restore->applied);
+}
+
 static int apply(void *data, const struct recovery_place *place,
 		 const struct expiry_record *record)
 {
 	struct restore *restore = data;
 	struct restore_entry *entry;
 
+	if (++restore->applied % TELL_RECORDS == 0)
+		tell_progress(restore);
 	if (record->op == JOURNAL_OP_QUEUE)
 		restore->follow = record->cookie;
 	if (record->op == JOURNAL_OP_MAKE)

@@ -37,6 +37,8 @@ struct queue;
  * @crowded: those without room
  * @follow: rows that follow of the queue of the last JOURNAL_OP_QUEUE, as that says
  * @reservable: of all queues rows that the checkpoint can have beside those reserved for
+ * @applied: records read so far
+ * @told_ns: when the service manager was last told of it, on CLOCK_MONOTONIC
  * @has_ended: the whole journal is read
  */
 struct restore {
@@ -61,6 +63,8 @@ struct restore {
 	struct crowded crowded;
 	uint64_t follow;
 	uint64_t reservable;
+	uint64_t applied;
+	uint64_t told_ns;
 	bool has_ended;
 };
 

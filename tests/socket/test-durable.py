@@ -527,6 +527,21 @@ def test_the_limit_of_the_journal_s_size():
             assert connection.stat().journal_timers == 1, connection.stat()
 
 
+def test_a_long_start_asks_for_time():
+    with Disk() as disk:
+        with disk.daemon(threads=1) as daemon, \
+                attach(daemon.path, "queue", FLAGS) as connection:
+            assert not any("EXTEND_TIMEOUT_USEC" in text for text in daemon.manager.messages)
+            for first in range(1, 70000, 4000):
+                replies = connection.batch([arm(HOUR, id=first + i) for i in range(4000)])
+                assert {reply.status for reply in replies} == {0}
+            kill(daemon)
+        with disk.daemon(threads=1) as daemon:
+            asked = [text for text in daemon.manager.messages if "EXTEND_TIMEOUT_USEC=" in text]
+            assert len(asked) == 1 and "STATUS=Reading the journal: 65536 records" in asked[0], \
+                daemon.manager.messages
+
+
 def test_counters():
     with Disk() as disk:
         with disk.daemon(threads=1) as daemon, \
