@@ -54,6 +54,7 @@ struct context;
  * @late_before_ns: what was due before is LATE; of a durable queue only, likewise
  * @again_before_ns: what was due before may have been delivered
  * @stored: in the service manager's store; @store_pending: should be
+ * @store_thread: its thread plus 1, if its name there has it; else 0
  *
  * @declared stays true while the queue's file has a fault. @unsent is used for
  * plain queues only.
@@ -93,6 +94,7 @@ struct queue {
 	bool clock_set;
 	bool dying;
 	bool stored;
+	uint32_t store_thread;
 	bool store_pending;
 
 	uint64_t journal_number;

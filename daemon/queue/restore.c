@@ -224,10 +224,10 @@ static int make_queue(struct restore *restore, const struct journal_make *make,
 		directory_unref(&context->shared->directory, plan.in_directory);
 		if (r < 0)
 			return r;
-		store_keep(queue);
 		reserve(restore, queue);
 	}
 	queue_set_journal(queue, entry->number);
+	store_keep(queue);
 	queue->late_before_ns = restore->now_ns[loop_clock(make->clock_id)];
 	queue->again_before_ns = restore->late_ns[loop_clock(make->clock_id)];
 	entry->clock = loop_clock(make->clock_id);

@@ -22,39 +22,70 @@
 #include "daemon/util/notify.h"
 #include "daemon/util/util.h"
 
-/* Size of "QUEUE@UID" and its end. */
-#define STORE_NAME	(EXPIRY_NAME_MAX + 12)
-
 /* Most bytes of names: with more the next start would fail. LISTEN_FDNAMES is
  * one string of the environment, which the kernel limits to 32 pages; the
  * socket's name is in it, too.
  */
 #define STORE_BYTES	(128 * 1024 - 1024)
 
-static void store_name(char *name, const struct queue *queue)
+/**
+ * struct stored_name - what a name in the store says
+ * @queue: the queue's name
+ * @uid: its owner
+ * @thread: of its journal, from 1; 0 = any
+ */
+struct stored_name {
+	char queue[EXPIRY_NAME_MAX];
+	uint32_t uid;
+	uint32_t thread;
+};
+
+void store_name(char *name, const struct queue *queue)
 {
-	snprintf(name, STORE_NAME, "%.*s@%u", EXPIRY_NAME_MAX, queue->name,
-		 (unsigned int)queue->user->uid);
+	int len = snprintf(name, STORE_NAME, "%.*s@%u", EXPIRY_NAME_MAX,
+			   queue->name, (unsigned int)queue->user->uid);
+
+	if (queue->store_thread)
+		snprintf(name + len, STORE_NAME - len, "@%u",
+			 queue->store_thread - 1);
 }
 
-/* Splits a name. Returns whether it is a queue's. */
-static bool parse_name(const char *text, char *name, uid_t *uid)
+/* Reads the number behind '@'. Returns what follows it, or NULL. */
+static const char *parse_number(const char *at, uint32_t *numberp)
 {
-	const char *at = strrchr(text, '@');
 	unsigned long number;
 	char *end;
 
-	if (!at || at == text || at - text > EXPIRY_NAME_MAX ||
-	    !isdigit((unsigned char)at[1]))
-		return false;
+	if (!isdigit((unsigned char)at[1]))
+		return NULL;
 	errno = 0;
 	number = strtoul(at + 1, &end, 10);
-	if (errno || *end || number > UINT32_MAX)
+	if (errno || number > UINT32_MAX)
+		return NULL;
+	*numberp = number;
+	return end;
+}
+
+/* Splits a name. Returns whether it is a queue's. */
+static bool parse_name(const char *text, struct stored_name *name)
+{
+	const char *at = strchr(text, '@');
+	const char *rest;
+
+	if (!at || at == text || at - text > EXPIRY_NAME_MAX)
 		return false;
-	memset(name, 0, EXPIRY_NAME_MAX);
-	memcpy(name, text, at - text);
-	*uid = number;
-	return name_is_valid(name);
+	*name = (struct stored_name) { .thread = 0 };
+	rest = parse_number(at, &name->uid);
+	if (rest && *rest == '@') {
+		rest = parse_number(rest, &name->thread);
+		if (name->thread >= THREADS_MAX)
+			return false;
+		name->thread++;
+	}
+	if (!rest || *rest)
+		return false;
+	memcpy(name->queue, text, at - text);
+	return name_is_valid(name->queue);
 }
 
 static bool is_queue(int fd)
@@ -64,27 +95,49 @@ static bool is_queue(int fd)
 	return !fstat(fd, &st) && S_ISCHR(st.st_mode);
 }
 
-/* Finds the thread of each queue in the store. */
+/* Finds the thread of a queue. A durable one belongs to that of its journal, in whatever
+ * order the store has them.
+ */
+static int find_thread(struct shared *shared, const struct stored_name *name,
+		       struct directory_entry **entryp)
+{
+	struct directory *directory = &shared->directory;
+
+	if (name->thread && name->thread <= shared->nr)
+		return directory_get_in(directory, name->queue, name->thread - 1,
+					entryp);
+	*entryp = directory_get(directory, name->queue);
+	return *entryp ? 0 : -ENOMEM;
+}
+
+/* Finds the threads of those queues in the store whose names have one, or of the others. */
+static int find_threads(struct store *store, struct shared *shared,
+			bool has_thread)
+{
+	struct stored_name name;
+	int i, r;
+
+	for (i = 0; i < store->nr_fds; i++) {
+		if (SD_LISTEN_FDS_START + i == store->listener ||
+		    !parse_name(store->names[i], &name) ||
+		    (name.thread != 0) != has_thread)
+			continue;
+		r = find_thread(shared, &name, &store->entries[i]);
+		if (r < 0 && r != -EEXIST)
+			return r;
+	}
+	return 0;
+}
+
 static int store_find_threads(struct store *store, struct shared *shared)
 {
-	char name[EXPIRY_NAME_MAX];
-	uid_t uid;
-	int i;
-
 	if (shared->nr == 1 || !store->nr_queues)
 		return 0;
 	store->entries = calloc(store->nr_fds, sizeof(*store->entries));
 	if (!store->entries)
 		return -ENOMEM;
-	for (i = 0; i < store->nr_fds; i++) {
-		if (SD_LISTEN_FDS_START + i == store->listener ||
-		    !parse_name(store->names[i], name, &uid))
-			continue;
-		store->entries[i] = directory_get(&shared->directory, name);
-		if (!store->entries[i])
-			return -ENOMEM;
-	}
-	return 0;
+	return find_threads(store, shared, true) ?:
+	       find_threads(store, shared, false);
 }
 
 int store_init(struct store *store, struct shared *shared)
@@ -149,16 +202,16 @@ static void count_stored(struct queue *queue, const char *name, int change)
 static int take_one(struct context *context, int fd,
 		    struct directory_entry *entry, const char *text)
 {
-	char name[EXPIRY_NAME_MAX];
+	struct stored_name name;
 	struct queue *queue;
-	uid_t uid;
 	int r;
 
-	if (!parse_name(text, name, &uid))
+	if (!parse_name(text, &name))
 		return -EINVAL;
-	r = queue_adopt(context, fd, entry, name, uid, &queue);
+	r = queue_adopt(context, fd, entry, name.queue, name.uid, &queue);
 	if (r < 0)
 		return r;
+	queue->store_thread = name.thread;
 	charge_update(queue);
 	pthread_mutex_lock(&context->shared->store->lock);
 	count_stored(queue, text, 1);
@@ -239,6 +292,8 @@ static bool keep(struct queue *queue)
 	char name[STORE_NAME];
 	int r;
 
+	queue->store_thread = queue->journal_number ?
+			      queue->context->number + 1 : 0;
 	store_name(name, queue);
 	if (store->stored >= min_u64(config->kept_queues, store->max) ||
 	    store->bytes + strlen(name) + 1 > STORE_BYTES ||

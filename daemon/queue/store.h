@@ -6,7 +6,8 @@
  *
  * A queue of the kernel engine lives as long as its descriptor is open. So each
  * named queue's goes to the store before its first client gets an answer, under
- * the name QUEUE@UID. The kernel knows clock and mode.
+ * the name QUEUE@UID, or QUEUE@UID@THREAD if it is durable. The kernel knows clock
+ * and mode.
  */
 #ifndef DAEMON_STORE_H
 #define DAEMON_STORE_H
@@ -14,6 +15,7 @@
 #include <pthread.h>
 #include <stdbool.h>
 #include <stdint.h>
+#include <expiry/wire.h>
 
 struct directory_entry;
 struct queue;
@@ -49,6 +51,12 @@ struct store {
 	uint64_t store_pending;
 	pthread_mutex_t lock;
 };
+
+/* Size of a queue's name in the store, and its end. */
+#define STORE_NAME	(EXPIRY_NAME_MAX + 2 * 11 + 1)
+
+/* Writes the queue's name in the store to @name. */
+void store_name(char *name, const struct queue *queue);
 
 /* Checks the descriptors passed at the start. Returns 0, or -errno after a line
  * in the log.

@@ -352,7 +352,7 @@ static uint32_t count_kept(const struct context *context)
 	const struct list *bucket, *entry;
 	const struct queue *queue;
 	uint32_t i, nr = 0;
-	char name[64];
+	char name[STORE_NAME];
 
 	for (i = 0; i <= context->queues->mask; i++) {
 		bucket = &context->queues->buckets[i];
@@ -360,8 +360,7 @@ static uint32_t count_kept(const struct context *context)
 		     entry = entry->next) {
 			queue = container_of(entry, struct queue, all);
 			check(!queue->store_pending);
-			snprintf(name, sizeof(name), "%.24s@%u", queue->name,
-				 queue->user->uid);
+			store_name(name, queue);
 			/* The limits are far beyond. */
 			if (!queue->stored || !manager_has(name))
 				sim_fail("queue %s is not kept", name);

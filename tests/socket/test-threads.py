@@ -14,10 +14,11 @@ import tempfile
 import time
 
 import tap
-from client import (CLEAR, CONSUME, DROP, HOUR, KEYED, QUEUES, SIZE,
+from client import (ACKING, CLEAR, CONSUME, DROP, DURABLE, HOUR, KEYED, QUEUES, SIZE,
                     STAT, Connection, Record, accepted, arm, attach, hello,
                     scaled, wait_for)
 from daemon import ENGINE, Daemon, as_user
+from durable import Disk, kill
 from listing import listing, take_page
 from threads import served_by, servers
 
@@ -440,6 +441,30 @@ def test_queues_of_the_store_are_taken_by_all_threads():
                 [count // 2] * 2, by
             for queue in queues:
                 queue.close()
+
+
+def test_durable_queues_of_the_store_stay_with_their_journals():
+    """In whatever order the store has them."""
+    if ENGINE != "kernel":
+        raise tap.Skip("the kernel engine's")
+    names = ["q%d" % number for number in range(6)]
+    stored = []
+    with Disk() as disk:
+        for turn in range(4):
+            with disk.daemon(threads=2, stored=stored) as daemon:
+                for number, name in enumerate(names):
+                    flags = DURABLE | KEYED | ACKING if number % 3 else KEYED
+                    with attach(daemon.path, name, flags) as queue:
+                        assert queue.stat().armed == turn, (turn, name)
+                        reply = queue.request(arm(HOUR, id=1 + turn))
+                        assert reply.status == 0, reply
+                kill(daemon)
+                if not stored:
+                    assert wait_for(lambda: len(daemon.manager.names()) == len(names))
+                    stored = daemon.manager.take_store()
+                stored.reverse()
+    for _, fd in stored:
+        os.close(fd)
 
 
 if __name__ == "__main__":
