@@ -217,7 +217,8 @@ func (q *Queue) gather(buf []Record) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	n := q.row.gather(buf[:len(buf)-1], q.window)
-	if q.doubt > uint32(n) {
+	// Calls that were given up meanwhile are not sent again.
+	if q.doubt > uint32(n) && q.row.unsent != nil {
 		q.doubt -= uint32(n)
 		return n
 	}

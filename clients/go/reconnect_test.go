@@ -82,9 +82,7 @@ func TestWhatIsSentAgain(t *testing.T) {
 		greet(conn)
 		get(conn, 1+4) // credit, and the batch
 	}, func(conn net.Conn) {
-		get(conn, 2)
-		put(conn, Record{Op: OpHello, Cookie: 4096}, Record{Op: OpStat, PeriodMS: 16})
-		put(conn, make([]Record, 16)...)
+		greetAgain(conn, 4096)
 		requests := get(conn, 3)
 		again <- requests
 		put(conn, requests[:2]...)
@@ -124,5 +122,62 @@ func TestWhatIsSentAgain(t *testing.T) {
 		requests[1] != (Record{Op: OpCancel, ID: 4}) ||
 		requests[2] != (Record{Op: OpCredit, PeriodMS: defaultCredit}) {
 		t.Errorf("%+v", requests)
+	}
+}
+
+// Two requests in doubt are given up: all before the next connection, or the second one
+// while it waits for the window. Credit follows all the same.
+func TestCreditDoesNotWaitForCallsThatWereGivenUp(t *testing.T) {
+	for _, isSent := range []bool{false, true} {
+		later := make(chan []Record, 1)
+		ready, givenUp := make(chan struct{}), make(chan struct{})
+		path := fake(t, func(conn net.Conn) {
+			greet(conn)
+			get(conn, 1+2)
+		}, func(conn net.Conn) {
+			if !isSent {
+				close(ready)
+				<-givenUp
+			}
+			greetAgain(conn, 1)
+			if isSent {
+				first := get(conn, 1)
+				close(ready)
+				<-givenUp
+				put(conn, first...)
+			}
+			conn.SetReadDeadline(time.Now().Add(5 * time.Second))
+			later <- get(conn, 1)
+		})
+		q, err := Open(soon(t), "q", Keyed(), Ack(), Consume(), Reconnect(), Socket(path))
+		if err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithCancel(soon(t))
+		calls := []context.Context{ctx, ctx}
+		if isSent {
+			calls[0] = soon(t)
+		}
+		ended := make(chan error, len(calls))
+		for i, ctx := range calls {
+			ctx, id := ctx, uint64(i+1)
+			go func() { ended <- q.AckIDs(ctx, id) }()
+			waitFor(t, "the request", func() bool { return q.Info().Unanswered == i+1 })
+		}
+		<-ready
+		cancel()
+		for _, call := range calls {
+			if call != ctx {
+				continue
+			}
+			if err := <-ended; !errors.Is(err, context.Canceled) {
+				t.Errorf("%v", err)
+			}
+		}
+		close(givenUp)
+		if got := <-later; len(got) != 1 || got[0].Op != OpCredit {
+			t.Errorf("sent: %v: %+v", isSent, got)
+		}
+		q.Close()
 	}
 }

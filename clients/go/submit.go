@@ -119,6 +119,8 @@ func (q *Queue) wait(ctx context.Context, c *call) error {
 			q.row.unsent = c.next
 		}
 		c.total = c.sent
+		// Credit may have waited for this call alone.
+		q.wake(q.wakeWriter)
 	}
 	c.detached = true
 	c.records = nil

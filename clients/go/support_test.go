@@ -176,3 +176,10 @@ func greet(conn net.Conn) {
 	get(conn, 1)
 	put(conn, Record{Op: OpHello, Cookie: 4096})
 }
+
+// greetAgain answers the HELLO and the STAT of a later connection.
+func greetAgain(conn net.Conn, window uint64) {
+	get(conn, 2)
+	put(conn, Record{Op: OpHello, Cookie: window}, Record{Op: OpStat, PeriodMS: 16})
+	put(conn, make([]Record, 16)...)
+}

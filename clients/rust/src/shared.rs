@@ -171,7 +171,8 @@ impl State {
         self.output.clear();
         self.written = 0;
         let nr = self.row.gather(&mut self.output, CHUNK, self.window);
-        self.doubt = self.doubt.saturating_sub(nr);
+        // Calls that were given up meanwhile are not sent again.
+        self.doubt = if self.row.has_unsent() { self.doubt.saturating_sub(nr) } else { 0 };
         if self.doubt == 0 {
             if let Some(credit) = self.inbox.take_credit() {
                 self.output.add(&[credit]);

@@ -5,39 +5,18 @@
 use expiry::blocking::Queue;
 use expiry::{errno, flag, op, Arm, Clock, Error, Options, Record, Timer};
 use std::io::{Read, Write};
-use std::os::unix::net::{UnixListener, UnixStream};
-use std::path::{Path, PathBuf};
+use std::os::unix::net::UnixStream;
+use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
+use support::{accept, get, greet, greet_again, put, Folder};
+
+mod support;
 
 const SOON: Option<Duration> = Some(Duration::from_secs(20));
-
-/// A folder that the test removes.
-struct Folder(PathBuf);
-
-impl Folder {
-    fn new() -> Folder {
-        static NUMBER: AtomicU32 = AtomicU32::new(0);
-        let number = NUMBER.fetch_add(1, Ordering::Relaxed);
-        let name = format!("expiry-rust-{}-{}", std::process::id(), number);
-        let path = std::env::temp_dir().join(name);
-        std::fs::create_dir(&path).unwrap();
-        Folder(path)
-    }
-
-    fn socket(&self) -> PathBuf {
-        self.0.join("socket")
-    }
-}
-
-impl Drop for Folder {
-    fn drop(&mut self) {
-        let _ = std::fs::remove_dir_all(&self.0);
-    }
-}
 
 /// A daemon of the test's own.
 struct Daemon {
@@ -188,44 +167,19 @@ fn a_lost_queue_is_an_error_or_is_restored() {
     assert_eq!(why.errno(), Some(errno::ESTALE));
 }
 
-/// Reads records of a client.
-fn get(stream: &mut UnixStream, nr: usize) -> Vec<Record> {
-    let mut bytes = vec![0; 32 * nr];
-    stream.read_exact(&mut bytes).unwrap();
-    bytes
-        .chunks_exact(32)
-        .map(|chunk| {
-            let mut one = [0; 32];
-            one.copy_from_slice(chunk);
-            Record::from_bytes(&one)
-        })
-        .collect()
-}
-
-fn put(stream: &mut UnixStream, records: &[Record]) {
-    for record in records {
-        stream.write_all(&record.to_bytes()).unwrap();
-    }
-}
-
 /// What was sent and is not idempotent is reported. The rest is sent again, in order, and
 /// credit follows.
 #[test]
 fn what_is_sent_again() {
     let folder = Folder::new();
-    let listener = UnixListener::bind(folder.socket()).unwrap();
-    let hello = Record { op: op::HELLO, cookie: 4096, ..Record::default() };
+    let listener = folder.listen();
     let server = thread::spawn(move || {
-        let (mut first, _) = listener.accept().unwrap();
-        get(&mut first, 1);
-        put(&mut first, &[hello]);
+        let mut first = accept(&listener);
+        greet(&mut first);
         get(&mut first, 5);
         drop(first);
-        let (mut second, _) = listener.accept().unwrap();
-        get(&mut second, 2);
-        let stat = Record { op: op::STAT, period_ms: 16, ..Record::default() };
-        put(&mut second, &[hello, stat]);
-        put(&mut second, &[Record::default(); 16]);
+        let mut second = accept(&listener);
+        greet_again(&mut second);
         let requests = get(&mut second, 3);
         put(&mut second, &requests[..2]);
         requests
@@ -253,7 +207,7 @@ fn what_is_sent_again() {
 #[test]
 fn a_silent_server_ends_the_call_and_says_how_far() {
     let folder = Folder::new();
-    let listener = UnixListener::bind(folder.socket()).unwrap();
+    let listener = folder.listen();
     let server = thread::spawn(move || {
         let (mut client, _) = listener.accept().unwrap();
         get(&mut client, 1);
@@ -281,7 +235,7 @@ fn a_silent_server_ends_the_call_and_says_how_far() {
 /// sends these bytes, step by step. Then it hangs, or ends the connection.
 fn fault_of(steps: Vec<(usize, Vec<u8>)>, hangs: bool) -> Error {
     let folder = Folder::new();
-    let listener = UnixListener::bind(folder.socket()).unwrap();
+    let listener = folder.listen();
     let server = thread::spawn(move || {
         let (mut client, _) = listener.accept().unwrap();
         for (requests, answer) in steps {

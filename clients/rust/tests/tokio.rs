@@ -5,13 +5,17 @@
 #![cfg(feature = "tokio")]
 
 use expiry::tokio::{connect, Client, Driver, Due};
-use expiry::{Arm, Options, Record, Result};
+use expiry::{op, Arm, Options, Record, Result};
 use futures_core::Stream;
 use std::future::Future;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::process::{Child, Command};
+use std::sync::mpsc;
 use std::time::{Duration, Instant};
+use support::{accept, get, greet, greet_again, Folder};
+
+mod support;
 
 /// A daemon of the test's own.
 struct Daemon {
@@ -145,6 +149,42 @@ fn a_driver_that_is_dropped_ends_calls() {
         tokio::task::yield_now().await;
         drop(driver);
         assert!(call.await.unwrap().is_err());
+    });
+}
+
+#[test]
+fn credit_does_not_wait_for_a_call_that_was_given_up() {
+    let folder = Folder::new();
+    let listener = folder.listen();
+    let (connected, is_connected) = tokio::sync::oneshot::channel();
+    let (gave_up, is_given_up) = mpsc::channel();
+    let server = std::thread::spawn(move || {
+        let mut first = accept(&listener);
+        greet(&mut first);
+        get(&mut first, 2); // credit and ACK
+        drop(first);
+        let mut second = accept(&listener);
+        connected.send(()).unwrap();
+        is_given_up.recv().unwrap();
+        greet_again(&mut second);
+        get(&mut second, 1)
+    });
+    on_threads(async {
+        let options = Options::new().keyed().ack().consume().reconnect().socket(folder.socket());
+        let (client, _due, driver) = connect("q", options).await.unwrap();
+        let driver = tokio::spawn(driver);
+        let call = tokio::spawn({
+            let client = client.clone();
+            async move { client.ack(1).await }
+        });
+        is_connected.await.unwrap();
+        call.abort();
+        assert!(call.await.unwrap_err().is_cancelled());
+        gave_up.send(()).unwrap();
+        let later = tokio::task::spawn_blocking(|| server.join().unwrap()).await.unwrap();
+        assert_eq!(later[0].op, op::CREDIT);
+        client.close();
+        driver.await.unwrap().unwrap();
     });
 }
 
