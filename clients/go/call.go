@@ -70,8 +70,10 @@ func (row *callRow) push(c *call) {
 }
 
 // pop removes the head and tells its caller.
-func (row *callRow) pop() {
-	c := row.head
+func (row *callRow) pop() { row.end(row.head) }
+
+// end removes a call and tells its caller.
+func (row *callRow) end(c *call) {
 	row.remove(c)
 	if c.detached {
 		c.put()
@@ -217,8 +219,8 @@ func (c *call) unanswered(err error) *Unanswered {
 }
 
 // lost prepares the row for the next connection. Requests up to the last one in
-// flight that is not idempotent get ECONNRESET; the others are unsent again. It
-// returns how many of them are in doubt.
+// flight that is not idempotent get ECONNRESET; the others are unsent again, and so
+// are listings, which leave no trace. It returns how many of them are in doubt.
 func (row *callRow) lost(keyed bool) uint32 {
 	last, at, doubt := 0, 0, uint32(0)
 	for c := row.head; c != nil; c = c.next {
@@ -232,7 +234,10 @@ func (row *callRow) lost(keyed bool) uint32 {
 	at = 0
 	for c := row.head; c != nil && c.sent > c.answered; {
 		next := c.next
-		for c.answered < c.sent && at < last {
+		if c.listing != nil {
+			at++
+		}
+		for c.listing == nil && c.answered < c.sent && at < last {
 			if !c.detached {
 				c.records[c.answered].Status = -int16(syscall.ECONNRESET)
 			}
@@ -250,13 +255,8 @@ func (row *callRow) lost(keyed bool) uint32 {
 				c.listing.restart()
 			}
 		}
-		switch {
-		case c.answered < c.total:
-		case c == row.head:
-			row.pop()
-		default:
-			row.remove(c)
-			c.put()
+		if c.answered == c.total {
+			row.end(c)
 		}
 		c = next
 	}

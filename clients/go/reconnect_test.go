@@ -5,6 +5,7 @@ package expiry
 import (
 	"context"
 	"errors"
+	"fmt"
 	"net"
 	"sync/atomic"
 	"syscall"
@@ -146,7 +147,6 @@ func TestCreditDoesNotWaitForCallsThatWereGivenUp(t *testing.T) {
 				<-givenUp
 				put(conn, first...)
 			}
-			conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 			later <- get(conn, 1)
 		})
 		q, err := Open(soon(t), "q", Keyed(), Ack(), Consume(), Reconnect(), Socket(path))
@@ -179,5 +179,69 @@ func TestCreditDoesNotWaitForCallsThatWereGivenUp(t *testing.T) {
 			t.Errorf("sent: %v: %+v", isSent, got)
 		}
 		q.Close()
+	}
+}
+
+// Listings before a request that is not sent again begin anew.
+func TestListingsAreRepeated(t *testing.T) {
+	again := make(chan []Record, 1)
+	path := fake(t, func(conn net.Conn) {
+		greet(conn)
+		get(conn, 4)
+		put(conn, Record{Op: OpScan, ID: 1})
+	}, func(conn net.Conn) {
+		greetAgain(conn, 4096)
+		again <- get(conn, 3)
+		put(conn, Record{Op: OpScan, ID: 2}, Record{Op: OpScan, Cookie: 3},
+			Record{Op: OpStat, PeriodMS: 16}, Record{Deadline: 4})
+		put(conn, make([]Record, 15)...)
+		put(conn, Record{Op: OpQueues, Cookie: 5})
+		get(conn, 1)
+	})
+	ctx := soon(t)
+	q, err := Open(ctx, "q", Reconnect(), Socket(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	var rows []Record
+	var stat QueueStat
+	var cursors [2]uint64
+	errs := make(chan error)
+	for i, call := range []func() error{
+		func() (err error) {
+			rows, cursors[0], err = q.Scan(ctx, 0, 9)
+			return
+		},
+		func() (err error) {
+			stat, _, err = q.Stat(ctx)
+			return
+		},
+		func() (err error) {
+			_, cursors[1], err = q.Queues(ctx, 0, 9)
+			return
+		},
+		func() error {
+			if _, err := q.Add(ctx, time.Hour); !errors.Is(err, syscall.ECONNRESET) {
+				return fmt.Errorf("ARM: %w", err)
+			}
+			return nil
+		},
+	} {
+		call := call
+		waitFor(t, "the call before", func() bool { return q.Info().Unanswered == i })
+		go func() { errs <- call() }()
+	}
+	for i := 0; i < 4; i++ {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	if len(rows) != 1 || rows[0].ID != 2 || stat.Armed != 4 || cursors != [2]uint64{3, 5} {
+		t.Errorf("%+v, %d armed, %v", rows, stat.Armed, cursors)
+	}
+	requests := <-again
+	if len(requests) < 3 || requests[0].Op != OpScan || requests[1].Op != OpStat || requests[2].Op != OpQueues {
+		t.Errorf("%+v", requests)
 	}
 }

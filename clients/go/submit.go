@@ -2,7 +2,10 @@
 
 package expiry
 
-import "context"
+import (
+	"context"
+	"syscall"
+)
 
 // Submit has requests carried out, in order, and replaces each record by its reply.
 // Any number may be given. It blocks until all are answered or the context is done.
@@ -55,6 +58,9 @@ func (q *Queue) list(ctx context.Context, r Record, l *listing) error {
 	}
 	if l.errno != 0 {
 		return &Refused{Op: r.Op, ID: r.ID, Errno: l.errno}
+	}
+	if !l.complete {
+		return &Refused{Op: r.Op, ID: r.ID, Errno: syscall.ECONNRESET}
 	}
 	return nil
 }

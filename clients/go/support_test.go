@@ -177,8 +177,10 @@ func greet(conn net.Conn) {
 	put(conn, Record{Op: OpHello, Cookie: 4096})
 }
 
-// greetAgain answers the HELLO and the STAT of a later connection.
+// greetAgain answers the HELLO and the STAT of a later connection, from which get waits
+// for some seconds at most.
 func greetAgain(conn net.Conn, window uint64) {
+	conn.SetReadDeadline(time.Now().Add(5 * time.Second))
 	get(conn, 2)
 	put(conn, Record{Op: OpHello, Cookie: window}, Record{Op: OpStat, PeriodMS: 16})
 	put(conn, make([]Record, 16)...)

@@ -31,6 +31,7 @@ class Server:
     @armed: id to (deadline, cookie); @delivered: likewise, not acknowledged
     @once: cookies of ARM with NEW, which is carried out once
     @last: cookie of the last ARM of this connection: calls keep their order
+    @scanned: ids in the last reply to the SCAN from a cursor
     """
 
     def __init__(self, uptime=3600 * 10**9):
@@ -40,6 +41,7 @@ class Server:
         self.arms = 0
         self.again = set()
         self.once = set()
+        self.scanned = {}
         self.connect()
 
     def connect(self):
@@ -76,6 +78,11 @@ class Server:
             server = [1, 0, uptime, 0]      # embedded
             return wire.RECORD.pack(op, 0, 0, 17, 0, 0, 0) + \
                 b"".join(n.to_bytes(8, sys.byteorder) for n in queue + server)
+        if op == wire.SCAN:
+            # Each caller has a cursor of its own.
+            self.scanned[id] = sorted({**self.armed, **self.delivered})
+            return b"".join(wire.RECORD.pack(op, 0, 0, 0, armed, 0, 0)
+                            for armed in [*self.scanned[id], 0])
         if op == wire.ARM:
             assert cookie >= self.last, "a call overtook another"
             self.last = cookie
@@ -155,6 +162,7 @@ class Run:
             lambda: self.calls.many(wire.CANCEL, ids),
             lambda: self.calls.arm_many(ids, None, None, FAR, None, number, None, None,
                                         False, False),
+            lambda: self.calls.scan(number, 100),
             lambda: self.calls.plain(wire.CLEAR)))
         request = make()
         if isinstance(request, tuple):
@@ -164,7 +172,7 @@ class Run:
         def answered(got, number=number):
             assert self.waiting.pop(number) is got, "answered twice"
             assert got.error or got.answered == got.count and (
-                got.is_single or len(got.replies) == len(got.data)), "not all replies"
+                got.is_single or got.is_list or len(got.replies) == len(got.data)), "not all replies"
             self.check(got)
 
         request.waiter = Callback(answered)
@@ -181,6 +189,10 @@ class Run:
 
     def check(self, request):
         """Each reply is that of its own request."""
+        if request.is_list and not request.error:
+            wanted = self.server.scanned[wire.RECORD.unpack(request.data)[4]]
+            assert [timer.id for timer in request.timers] == wanted, (request.timers, wanted)
+            return
         sent = list(wire.RECORD.iter_unpack(request.data))
         replies = [request.reply] * request.answered if request.is_single else \
             list(wire.RECORD.iter_unpack(request.replies))

@@ -3,7 +3,7 @@
 //! Replies of several records: SCAN, STAT and QUEUES.
 
 use crate::buffer::Buffer;
-use crate::error::{Error, Result};
+use crate::error::{errno, Error, Result};
 use crate::record::{op, Record};
 
 /// Units of struct expiry_stat.
@@ -209,10 +209,12 @@ impl Listing {
     }
 
     fn result(self) -> Result<Listing> {
-        if self.errno == 0 {
-            return Ok(self);
-        }
-        Err(Error::Refused { op: self.op, id: 0, errno: self.errno })
+        let errno = match self.errno {
+            0 if self.complete => return Ok(self),
+            0 => errno::ECONNRESET,
+            errno => errno,
+        };
+        Err(Error::Refused { op: self.op, id: 0, errno })
     }
 
     pub(crate) fn scan(self) -> Result<Scan> {

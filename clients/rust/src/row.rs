@@ -152,7 +152,8 @@ impl Row {
 
     /// Prepares for the next connection. Requests up to the last one in flight that is not
     /// idempotent get ECONNRESET, and those of callers that have gone are dropped. The
-    /// others are unsent again. Returns how many of them are in doubt.
+    /// others are unsent again, and so are listings, which leave no trace. Returns how many
+    /// of them are in doubt.
     pub(crate) fn lost(&mut self, keyed: bool) -> usize {
         let mut flying = 0;
         let mut last = 0;
@@ -166,7 +167,10 @@ impl Row {
         }
         let mut doubt = 0;
         for mut call in std::mem::take(&mut self.calls) {
-            while call.answered < call.sent && last > 0 {
+            if call.listing.is_some() {
+                last -= last.min(call.sent - call.answered);
+            }
+            while call.listing.is_none() && call.answered < call.sent && last > 0 {
                 call.records[call.answered].status = -(errno::ECONNRESET as i16);
                 call.answered += 1;
                 last -= 1;

@@ -5,7 +5,7 @@
 #![cfg(feature = "tokio")]
 
 use expiry::tokio::{connect, Client, Driver, Due};
-use expiry::{op, Arm, Options, Record, Result};
+use expiry::{errno, op, Arm, Options, Record, Result};
 use futures_core::Stream;
 use std::future::Future;
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,8 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use support::{accept, get, greet, greet_again, Folder};
+use support::{accept, get, greet, greet_again, put, Folder};
+use tokio::runtime::Builder;
 
 mod support;
 
@@ -56,12 +57,17 @@ impl Drop for Daemon {
 }
 
 fn on_threads(test: impl Future<Output = ()>) {
-    let runtime = tokio::runtime::Builder::new_multi_thread()
-        .worker_threads(2)
-        .enable_all()
-        .build()
-        .unwrap();
+    run(Builder::new_multi_thread().worker_threads(2), test);
+}
+
+/// There tasks begin in the order in which they are spawned.
+fn on_one_thread(test: impl Future<Output = ()>) {
+    run(&mut Builder::new_current_thread(), test);
+}
+
+fn run(builder: &mut Builder, test: impl Future<Output = ()>) {
     let limit = Duration::from_secs(60);
+    let runtime = builder.enable_all().build().unwrap();
     runtime.block_on(async { tokio::time::timeout(limit, test).await.expect("it hangs") });
 }
 
@@ -185,6 +191,48 @@ fn credit_does_not_wait_for_a_call_that_was_given_up() {
         assert_eq!(later[0].op, op::CREDIT);
         client.close();
         driver.await.unwrap().unwrap();
+    });
+}
+
+/// Listings before a request that is not sent again begin anew.
+#[test]
+fn listings_are_repeated() {
+    let folder = Folder::new();
+    let listener = folder.listen();
+    let server = std::thread::spawn(move || {
+        let record = |op, id, cookie| Record { op, id, cookie, ..Record::default() };
+        let mut first = accept(&listener);
+        greet(&mut first);
+        get(&mut first, 4);
+        put(&mut first, &[record(op::SCAN, 1, 0)]);
+        drop(first);
+        let mut second = accept(&listener);
+        greet_again(&mut second);
+        let requests = get(&mut second, 3);
+        put(&mut second, &[record(op::SCAN, 2, 0), record(op::SCAN, 0, 3)]);
+        let stat = Record { op: op::STAT, period_ms: 16, ..Record::default() };
+        put(&mut second, &[stat, Record { deadline: 4, ..Record::default() }]);
+        put(&mut second, &[Record::default(); 15]);
+        put(&mut second, &[record(op::QUEUES, 0, 5)]);
+        requests.iter().map(|request| request.op).collect::<Vec<_>>()
+    });
+    on_one_thread(async {
+        let options = Options::new().reconnect().socket(folder.socket());
+        let (client, _due, driver) = connect("q", options).await.unwrap();
+        let [a, b, c] = [client.clone(), client.clone(), client.clone()];
+        let scan = tokio::spawn(async move { a.scan(0, 9).await });
+        let stat = tokio::spawn(async move { b.stat().await });
+        let queues = tokio::spawn(async move { c.queues(0, 9).await });
+        let arm = tokio::spawn(async move {
+            client.arm_with(Arm::after(0, Duration::from_secs(3600))).await
+        });
+        tokio::spawn(driver);
+        let scan = scan.await.unwrap().unwrap();
+        assert_eq!((scan.timers[0].id, scan.timers.len(), scan.cursor), (2, 1, 3));
+        assert_eq!(stat.await.unwrap().unwrap().armed(), 4);
+        assert_eq!(queues.await.unwrap().unwrap().1, 5);
+        assert_eq!(arm.await.unwrap().unwrap_err().errno(), Some(errno::ECONNRESET));
+        assert_eq!(server.join().unwrap(), [op::SCAN, op::STAT, op::QUEUES]);
     });
 }
 

@@ -221,6 +221,10 @@ class ListRequest(Request):
         super().send_again()
         self.restart()
 
+    def reject(self) -> None:
+        """Begins anew instead: it leaves no trace."""
+        self.send_again()
+
     def head(self, data: bytes) -> None:
         """Takes a record of the list that is no unit of a body."""
         op, flags, status, period, id, _, cookie = RECORD.unpack(data)
