@@ -17,6 +17,7 @@ type call struct {
 	answered int
 	detached bool   // the caller has gone: replies are dropped
 	begun    uint64 // when, on the queue's clock; for Reconnect
+	link     uint32 // which connection it was, by the number of reconnects
 	listing  *listing
 	err      error
 	done     chan struct{} // one message: all is answered, or err is set
@@ -103,8 +104,9 @@ func (row *callRow) remove(c *call) {
 	c.next = nil
 }
 
-// gather copies unsent requests, as many as fit and the window allows.
-func (row *callRow) gather(to []Record, window uint32) int {
+// gather copies unsent requests, as many as fit and the window allows. On a later
+// connection than that of their call, relative deadlines count from the call.
+func (row *callRow) gather(to []Record, window, link uint32) int {
 	n := 0
 	for c := row.unsent; c != nil && n < len(to) && row.inFlight < window; c = row.unsent {
 		some := to[n:]
@@ -112,6 +114,9 @@ func (row *callRow) gather(to []Record, window uint32) int {
 			some = some[:room]
 		}
 		k := copy(some, c.records[c.sent:c.total])
+		if c.link != link {
+			makeAbsolute(some[:k], c.begun)
+		}
 		c.sent += k
 		n += k
 		row.inFlight += uint32(k)
@@ -249,7 +254,6 @@ func (row *callRow) lost(keyed bool) uint32 {
 		}
 		if c.answered < c.total {
 			doubt += uint32(c.sent - c.answered)
-			makeAbsolute(c.records[c.answered:c.total], c.begun)
 			c.sent = c.answered
 			if c.listing != nil {
 				c.listing.restart()

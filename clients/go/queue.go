@@ -216,7 +216,7 @@ func (q *Queue) write(conn net.Conn, stop chan struct{}) {
 func (q *Queue) gather(buf []Record) int {
 	q.mu.Lock()
 	defer q.mu.Unlock()
-	n := q.row.gather(buf[:len(buf)-1], q.window)
+	n := q.row.gather(buf[:len(buf)-1], q.window, q.reconnects)
 	// Calls that were given up meanwhile are not sent again.
 	if q.doubt > uint32(n) && q.row.unsent != nil {
 		q.doubt -= uint32(n)

@@ -245,3 +245,55 @@ func TestListingsAreRepeated(t *testing.T) {
 		t.Errorf("%+v", requests)
 	}
 }
+
+// One request is in flight at the break, one waits for the window, and one is asked for
+// during the pause.
+func TestRelativeDeadlinesCountFromTheCall(t *testing.T) {
+	again := make(chan []Record, 1)
+	waiting, paused, asked := make(chan struct{}), make(chan struct{}), make(chan struct{})
+	path := fake(t, func(conn net.Conn) {
+		get(conn, 1)
+		put(conn, Record{Op: OpHello, Cookie: 1})
+		get(conn, 1)
+		<-waiting
+	}, func(conn net.Conn) {
+		close(paused)
+		<-asked
+		greetAgain(conn, 4096)
+		requests := get(conn, 3)
+		put(conn, requests...)
+		again <- requests
+	})
+	ctx := soon(t)
+	q, err := Open(ctx, "q", Keyed(), Reconnect(), Socket(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer q.Close()
+	var begun [3]uint64
+	errs := make(chan error, 3)
+	arm := func(i int) {
+		begun[i] = q.Now()
+		go func() { errs <- q.Arm(ctx, uint64(i+1), time.Hour) }()
+		waitFor(t, "the request", func() bool { return q.Info().Unanswered == i+1 })
+	}
+	arm(0)
+	arm(1)
+	close(waiting)
+	<-paused
+	arm(2)
+	time.Sleep(100 * time.Millisecond)
+	connected := q.Now()
+	close(asked)
+	for range begun {
+		if err := <-errs; err != nil {
+			t.Error(err)
+		}
+	}
+	for i, r := range <-again {
+		called := r.Deadline - uint64(time.Hour)
+		if r.ID != uint64(i+1) || r.Flags != 0 || called < begun[i] || called >= connected {
+			t.Errorf("%+v, begun %d, connected %d", r, begun[i], connected)
+		}
+	}
+}

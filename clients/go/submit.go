@@ -93,6 +93,7 @@ func (q *Queue) start(ctx context.Context, c *call) {
 		c.done <- struct{}{}
 		return
 	}
+	c.link = q.reconnects
 	q.row.push(c)
 	q.mu.Unlock()
 	q.wake(q.wakeWriter)

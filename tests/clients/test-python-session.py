@@ -278,11 +278,68 @@ def run(seed, losses):
     return this
 
 
+def record(op, **fields):
+    return wire.RECORD.pack(op, 0, 0, fields.get("period", 0), 0, 1, fields.get("cookie", 0))
+
+
+def receive(session, data):
+    session.input(memoryview(bytearray(data)), len(data))
+
+
+def greet(session, window):
+    """Answers HELLO, and the STAT of a later connection."""
+    again = session.connections
+    session.greeting()
+    receive(session, record(wire.HELLO, cookie=window))
+    if again:
+        receive(session, record(wire.STAT, period=16) + bytes(16 * wire.SIZE))
+    assert session.state == states.UP, session.state
+
+
+def relative_deadlines():
+    """Two timers of a batch are in flight at the break, the others and a call wait for the
+    window, and a call is asked for during the pause."""
+    span = 3600
+    session = Session(make_options("q", consume=False, reconnect=True), lambda: None)
+    calls = Calls(session.options)
+
+    def submit(request):
+        request.waiter = Callback(lambda request: None)
+        session.submit(request)
+        return request
+
+    def arm():
+        return submit(Single(*calls.arm(None, span, None, 0, None, False, False)))
+
+    greet(session, 2)
+    batch = submit(calls.arm_many(None, 5, span, None, None, 0, None, None, False, False))
+    assert len(b"".join(session.output())) == 2 * wire.SIZE
+    wanted = [batch] * 3 + [arm()]
+    session.lost()
+    wanted.append(arm())
+    greet(session, 8)
+    sent = list(wire.RECORD.iter_unpack(b"".join(session.output())))
+    assert [(flags, deadline) for _, flags, _, _, _, deadline, _ in sent] == \
+        [(0, request.begun + span * 10**9) for request in wanted], sent
+
+
+def test(number, name, function):
+    """Prints whether a function raises nothing."""
+    try:
+        function()
+    except Exception as problem:
+        print("not ok %d - %s" % (number, name))
+        print("# %s: %s" % (type(problem).__name__, problem))
+        return False
+    print("ok %d - %s" % (number, name))
+    return True
+
+
 def main():
     first = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     count = int(sys.argv[2]) if len(sys.argv) > 2 else SEEDS
     failed = False
-    print("1..2")
+    print("1..3")
     for number, (losses, name) in enumerate((
             (False, "each call gets its own answer, however the stream is cut"),
             (True, "so it does when the queue is lost, too, and restored")), 1):
@@ -299,6 +356,7 @@ def main():
                 raise
         else:
             print("ok %d - %s" % (number, name))
+    failed |= not test(3, "relative deadlines count from the call", relative_deadlines)
     return 1 if failed else 0
 
 

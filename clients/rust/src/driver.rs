@@ -192,13 +192,12 @@ impl Link {
             state.inbox.add(step)?;
         }
         state.inbox.top_up();
-        if state.doubt > 0 {
-            let (begun, now) = state.clock;
-            state.row.make_absolute(|moment| {
-                now.saturating_sub(nanoseconds(begun.saturating_duration_since(moment)))
-                    .saturating_add(nanoseconds(moment.saturating_duration_since(begun)))
-            });
-        }
+        // All calls, those in doubt and others, began before this connection.
+        let (begun, now) = state.clock;
+        state.row.make_absolute(|moment| {
+            now.saturating_sub(nanoseconds(begun.saturating_duration_since(moment)))
+                .saturating_add(nanoseconds(moment.saturating_duration_since(begun)))
+        });
         let (reader, writer) = stream.into_split();
         self.reader = Some(reader);
         state.writer = Some(writer);

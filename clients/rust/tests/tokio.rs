@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use support::{accept, get, greet, greet_again, put, Folder};
+use support::{accept, get, greet, greet_again, put, Folder, NOW};
 use tokio::runtime::Builder;
 
 mod support;
@@ -233,6 +233,43 @@ fn listings_are_repeated() {
         assert_eq!(queues.await.unwrap().unwrap().1, 5);
         assert_eq!(arm.await.unwrap().unwrap_err().errno(), Some(errno::ECONNRESET));
         assert_eq!(server.join().unwrap(), [op::SCAN, op::STAT, op::QUEUES]);
+    });
+}
+
+#[test]
+fn a_relative_deadline_counts_from_a_call_during_the_pause() {
+    let folder = Folder::new();
+    let listener = folder.listen();
+    let (connected, is_connected) = tokio::sync::oneshot::channel();
+    let (asked, is_asked) = mpsc::channel();
+    let server = std::thread::spawn(move || {
+        let mut first = accept(&listener);
+        greet(&mut first);
+        drop(first);
+        let second = accept(&listener);
+        connected.send(()).unwrap();
+        is_asked.recv().unwrap();
+        drop(second);
+        let mut third = accept(&listener);
+        greet_again(&mut third);
+        let requests = get(&mut third, 1);
+        put(&mut third, &requests);
+        requests[0]
+    });
+    on_one_thread(async {
+        let options = Options::new().keyed().reconnect().socket(folder.socket());
+        let (client, _due, driver) = connect("q", options).await.unwrap();
+        let hour = Duration::from_secs(3600);
+        tokio::spawn(driver);
+        is_connected.await.unwrap();
+        let call = tokio::spawn(async move { client.arm(1, hour, 0).await });
+        let pause = Duration::from_millis(100);
+        tokio::time::sleep(pause).await;
+        asked.send(()).unwrap();
+        call.await.unwrap().unwrap();
+        let request = server.join().unwrap();
+        assert_eq!(request.flags, 0);
+        assert!(request.deadline <= NOW + (hour - pause).as_nanos() as u64, "{:?}", request);
     });
 }
 

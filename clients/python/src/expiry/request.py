@@ -129,6 +129,9 @@ class Request:
         """Prepares those without reply for another connection."""
         self.sent = self.answered
         self.again = True
+
+    def count_from_call(self) -> None:
+        """Has relative deadlines count from the call, whenever they are sent."""
         if self.data[1] & RELATIVE:
             self.data = make_absolute(self.data, self.begun)
 

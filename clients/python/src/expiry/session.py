@@ -541,7 +541,14 @@ class Session:
     def _attached(self) -> None:
         self.refused_since = 0.0
         self.refusal = None
-        self.state = RESTORING if self.queue_lost else UP
+        self._enter(RESTORING if self.queue_lost else UP)
+
+    def _enter(self, state: int) -> None:
+        if state == UP:
+            # These calls began before the connection could be used.
+            for request in self.queue:
+                request.count_from_call()
+        self.state = state
         self.wakes()
 
     def restored(self, error: BaseException | None = None) -> None:
@@ -555,8 +562,7 @@ class Session:
             self.end(number, RestoreFailed, error)
             return
         self.queue_lost = False
-        self.state = UP
-        self.wakes()
+        self._enter(UP)
 
     def attempt_failed(self, error: NotAttached) -> None:
         """An attempt to connect failed. The first one is final; later there may be no

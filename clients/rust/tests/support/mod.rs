@@ -73,10 +73,13 @@ pub fn greet(stream: &mut UnixStream) {
     put(stream, &[Record { op: op::HELLO, cookie: 4096, ..Record::default() }]);
 }
 
-/// Answers the HELLO and the STAT of a later connection. The queue's clock is 0 then.
+/// The queue's clock when HELLO is answered.
+pub const NOW: u64 = 1 << 50;
+
+/// Answers the HELLO and the STAT of a later connection.
 pub fn greet_again(stream: &mut UnixStream) {
     get(stream, 2);
-    let hello = Record { op: op::HELLO, cookie: 4096, ..Record::default() };
+    let hello = Record { op: op::HELLO, deadline: NOW, cookie: 4096, ..Record::default() };
     let stat = Record { op: op::STAT, period_ms: 16, ..Record::default() };
     put(stream, &[hello, stat]);
     put(stream, &[Record::default(); 16]);
