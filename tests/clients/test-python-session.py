@@ -323,6 +323,21 @@ def relative_deadlines():
         [(0, request.begun + span * 10**9) for request in wanted], sent
 
 
+def room_of_an_observer():
+    """Steps of the clock that the program took leave room for other copies."""
+    steps, missed = [], []
+    session = Session(make_options(
+        "q", consume=False, observe=True, credit=2, on_clock_set=steps.append,
+        on_missed=missed.append), lambda: None)
+    greet(session, 8)
+    for _ in range(3):
+        receive(session, record(wire.CLOCK_SET))
+        session.take(10)
+    receive(session, 2 * record(wire.EXPIRED))
+    assert len(session.take(10)) == 2 * wire.SIZE
+    assert (len(steps), missed) == (3, []), (steps, missed)
+
+
 def test(number, name, function):
     """Prints whether a function raises nothing."""
     try:
@@ -339,7 +354,7 @@ def main():
     first = int(sys.argv[1]) if len(sys.argv) > 1 else 1
     count = int(sys.argv[2]) if len(sys.argv) > 2 else SEEDS
     failed = False
-    print("1..3")
+    print("1..4")
     for number, (losses, name) in enumerate((
             (False, "each call gets its own answer, however the stream is cut"),
             (True, "so it does when the queue is lost, too, and restored")), 1):
@@ -357,6 +372,7 @@ def main():
         else:
             print("ok %d - %s" % (number, name))
     failed |= not test(3, "relative deadlines count from the call", relative_deadlines)
+    failed |= not test(4, "steps of the clock use up no room for good", room_of_an_observer)
     return 1 if failed else 0
 
 

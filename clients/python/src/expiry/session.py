@@ -46,7 +46,7 @@ GONE = frozenset((errno.ECONNREFUSED, errno.ECONNRESET, errno.ENOENT, errno.EPIP
 class Session:
     """
     @window: most records in flight; @in_flight: now
-    @granted: expirations that may come; @held: that came and were not taken
+    @granted: expirations that may come; @held: that came, not taken; an observer's steps, too
     @credit_due: credit to be sent
     @arms: timers that the queue has counted, as far as is known
     @durable: the queue is; @commit_ms: as HELLO said last; @number: which one it is, 0 if
@@ -413,6 +413,8 @@ class Session:
         while self.events and most:
             part = self.events.popleft()
             if part[0] != EXPIRED:
+                if part[0] == CLOCK_SET and self.options.observe:
+                    self.held -= 1
                 self._report(RECORD.unpack(part))
                 continue
             count = len(part) // SIZE
