@@ -113,8 +113,8 @@ func lostConnection(err error) error {
 	return fmt.Errorf("expiry: the connection broke: %w", err)
 }
 
-// isServerGone reports whether no server is running, as in a restart. What a server
-// answered is not such an error.
+// isServerGone reports whether no server is running, as in a restart, or takes
+// connections: its backlog is full (EAGAIN). What a server answered is not such an error.
 func isServerGone(err error) bool {
 	var refused *Refused
 
@@ -122,7 +122,7 @@ func isServerGone(err error) bool {
 		return false
 	}
 	for _, gone := range []error{syscall.ECONNREFUSED, syscall.ECONNRESET,
-		syscall.ENOENT, syscall.EPIPE, os.ErrDeadlineExceeded} {
+		syscall.ENOENT, syscall.EPIPE, syscall.EAGAIN, os.ErrDeadlineExceeded} {
 		if errors.Is(err, gone) {
 			return true
 		}

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"net"
+	"path/filepath"
 	"sync/atomic"
 	"syscall"
 	"testing"
@@ -296,4 +297,31 @@ func TestRelativeDeadlinesCountFromTheCall(t *testing.T) {
 			t.Errorf("%+v, begun %d, connected %d", r, begun[i], connected)
 		}
 	}
+}
+
+// It is not final, however long it lasts.
+func TestAFullBacklogIsLikeNoServer(t *testing.T) {
+	path := filepath.Join(t.TempDir(), "socket")
+	listener, err := syscall.Socket(syscall.AF_UNIX, syscall.SOCK_STREAM, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer syscall.Close(listener)
+	if err := syscall.Bind(listener, &syscall.SockaddrUnix{Name: path}); err != nil {
+		t.Fatal(err)
+	}
+	if err := syscall.Listen(listener, 0); err != nil {
+		t.Fatal(err)
+	}
+	for i := 0; i < 9; i++ {
+		conn, err := net.Dial("unix", path)
+		if err != nil {
+			if !errors.Is(err, syscall.EAGAIN) || !isServerGone(err) {
+				t.Errorf("%v", err)
+			}
+			return
+		}
+		defer conn.Close()
+	}
+	t.Error("the backlog is not full")
 }

@@ -112,5 +112,53 @@ def test_a_server_that_fails_in_a_batch():
             assert "1 answered, 2 may have been carried out, 1 not sent" in str(error)
 
 
+def test_a_full_backlog_is_a_pause():
+    async def main(path, listener):
+        loop = asyncio.get_running_loop()
+        opening = asyncio.ensure_future(expiry.connect(
+            "q", path=path, keyed=True, consume=False, reconnect=True))
+        with (await loop.sock_accept(listener))[0] as first:
+            await loop.sock_recv(first, wire.SIZE)
+            await loop.sock_sendall(first, hello())
+            queue = await opening
+            waiting = fill(path)
+        call = asyncio.create_task(queue.query(1))
+        await asyncio.sleep(0.2)
+        assert not call.done(), call
+        for one in waiting:
+            one.close()
+            (await loop.sock_accept(listener))[0].close()
+        with (await loop.sock_accept(listener))[0] as second:
+            assert len(await loop.sock_recv(second, 2 * wire.SIZE)) == 2 * wire.SIZE
+            await loop.sock_sendall(second, hello() + wire.RECORD.pack(
+                wire.STAT, 0, 0, 16, 0, 0, 0) + bytes(16 * wire.SIZE))
+            assert (await loop.sock_recv(second, wire.SIZE))[0] == wire.QUERY
+            await loop.sock_sendall(second, wire.RECORD.pack(
+                wire.QUERY, 0, -errno.ENOENT, 0, 1, 0, 0))
+            assert await call is None
+            await queue.aclose()
+
+    def fill(path):
+        """Returns connections that fill the backlog."""
+        made = []
+        with contextlib.suppress(BlockingIOError):
+            for _ in range(9):
+                one = socket.socket(socket.AF_UNIX)
+                one.setblocking(False)
+                one.connect(path)
+                made.append(one)
+            raise AssertionError("the backlog is not full")
+        one.close()
+        return made
+
+    with tempfile.TemporaryDirectory() as folder, \
+            socket.socket(socket.AF_UNIX) as listener:
+        path = os.path.join(folder, "s")
+        listener.bind(path)
+        listener.listen(0)
+        listener.setblocking(False)
+        asyncio.run(asyncio.wait_for(main(path, listener), LIMIT))
+
+
 if __name__ == "__main__":
     tap.main()

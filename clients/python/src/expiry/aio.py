@@ -454,6 +454,8 @@ class Queue(Handle):
 
     def _lost(self, error: Exception | None) -> None:
         number = error.errno if isinstance(error, OSError) else None
+        if number == errno.ENOTCONN:
+            number = errno.EAGAIN       # asyncio takes a full backlog for a connection
         self._transport = None
         self._protocol = None
         self._session.lost(number or errno.ECONNRESET)

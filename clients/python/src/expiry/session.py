@@ -39,8 +39,9 @@ DOWN, GREETING, CHECKING, RESTORING, UP, ENDED = range(6)
 PAUSE = 0.010       # seconds between attempts to connect, at first
 PAUSE_MAX = 1.0
 REFUSED = 5.0       # for that long a refusal may be temporary
+# No server is there, or its backlog is full (EAGAIN).
 GONE = frozenset((errno.ECONNREFUSED, errno.ECONNRESET, errno.ENOENT, errno.EPIPE,
-                  errno.ETIMEDOUT))
+                  errno.ETIMEDOUT, errno.EAGAIN))
 
 
 class Session:
