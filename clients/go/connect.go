@@ -259,7 +259,7 @@ func (q *Queue) restoreAll(ctx context.Context, s *stream, g *greeting) error {
 	batch := make([]Record, 0, size)
 	flush := func() bool {
 		if len(batch) > 0 {
-			failed = q.restoreSome(s, g, batch)
+			failed = q.restoreSome(ctx, s, g, batch)
 		}
 		batch = batch[:0]
 		return failed == nil
@@ -280,16 +280,59 @@ func (q *Queue) restoreAll(ctx context.Context, s *stream, g *greeting) error {
 	return err
 }
 
-func (q *Queue) restoreSome(s *stream, g *greeting, batch []Record) error {
+// restoreSome arms timers. A server that is held up refuses some with EBUSY and does
+// nothing: these are sent again after pauses. It fails with another refusal, or when the
+// server has armed none for refusedTime.
+func (q *Queue) restoreSome(ctx context.Context, s *stream, g *greeting, batch []Record) error {
+	var since time.Time
+	var pause time.Duration
+
+	for {
+		replies := append([]Record(nil), batch...)
+		if err := q.exchange(s, g, replies); err != nil {
+			return err
+		}
+		refused := Check(replies)
+		if refused == nil {
+			return nil
+		}
+		busy := batch[:0]
+		for i := range replies {
+			if syscall.Errno(-replies[i].Status) == syscall.EBUSY {
+				busy = append(busy, batch[i])
+			}
+		}
+		if len(busy) < len(refused.(Refusals)) {
+			return refused
+		}
+		if len(busy) < len(batch) || since.IsZero() {
+			since, pause = time.Now(), 0
+		} else if time.Since(since) >= refusedTime {
+			return refused
+		}
+		pause = nextPause(pause)
+		if err := sleep(ctx, pause); err != nil {
+			return err
+		}
+		batch = busy
+	}
+}
+
+// exchange replaces requests of restore by their replies.
+func (q *Queue) exchange(s *stream, g *greeting, records []Record) error {
 	c := getCall()
 	defer c.put()
-	c.records, c.total = batch, len(batch)
-	if _, err := s.conn.Write(wire(batch)); err != nil {
+	c.records, c.total = records, len(records)
+	if _, err := s.conn.Write(wire(records)); err != nil {
 		return lostConnection(err)
 	}
 	if err := g.await(s, c); err != nil {
 		return err
 	}
-	q.life.arms += uint64(len(batch))
-	return Check(batch)
+	for i := range records {
+		if records[i].Status == 0 {
+			q.life.arms++
+		}
+	}
+	return nil
 }

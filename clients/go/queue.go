@@ -12,12 +12,14 @@ import (
 	"time"
 )
 
-// Pauses between attempts to connect, and for how long a server may refuse.
+// Pauses between attempts to connect, or to restore.
 const (
-	pauseFirst  = 10 * time.Millisecond
-	pauseMax    = time.Second
-	refusedTime = 5 * time.Second
+	pauseFirst = 10 * time.Millisecond
+	pauseMax   = time.Second
 )
+
+// refusedTime is for how long a server may refuse. A test shortens it.
+var refusedTime = 5 * time.Second
 
 // Queue is a connection to a queue of expiryd. All its methods may be called by any
 // goroutine at any time.
@@ -312,17 +314,31 @@ func (q *Queue) reconnect() (*stream, *greeting, error) {
 		} else if time.Since(refused) >= refusedTime {
 			return nil, nil, err
 		}
-		timer := time.NewTimer(pause)
-		select {
-		case <-timer.C:
-		case <-q.ctx.Done():
-			timer.Stop()
+		if sleep(q.ctx, pause) != nil {
 			return nil, nil, ErrClosed
 		}
-		if pause *= 2; pause == 0 {
-			pause = pauseFirst
-		} else if pause > pauseMax {
-			pause = pauseMax
-		}
+		pause = nextPause(pause)
+	}
+}
+
+// nextPause returns the pause after the next attempt; the first one is 0.
+func nextPause(pause time.Duration) time.Duration {
+	if pause *= 2; pause == 0 {
+		return pauseFirst
+	} else if pause > pauseMax {
+		return pauseMax
+	}
+	return pause
+}
+
+// sleep waits. A context that is done ends it, and is the error.
+func sleep(ctx context.Context, pause time.Duration) error {
+	timer := time.NewTimer(pause)
+	defer timer.Stop()
+	select {
+	case <-timer.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
 	}
 }

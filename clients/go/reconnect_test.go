@@ -325,3 +325,81 @@ func TestAFullBacklogIsLikeNoServer(t *testing.T) {
 	}
 	t.Error("the backlog is not full")
 }
+
+// restoreThree yields three timers.
+func restoreThree(_ context.Context, yield func(id, deadline, cookie uint64) bool) error {
+	for id := uint64(1); id <= 3 && yield(id, Never, 7*id); id++ {
+	}
+	return nil
+}
+
+// busy answers batches of ARM, of which it refuses these. It counts the records.
+func busy(conn net.Conn, nr *int, refused ...map[uint64]syscall.Errno) {
+	get(conn, 1)
+	put(conn, Record{Op: OpHello, Cookie: 4096})
+	size := 3
+	for _, ids := range refused {
+		records := get(conn, size)
+		if records == nil {
+			return
+		}
+		*nr += size
+		size = 0
+		for i := range records {
+			if errno := ids[records[i].ID]; errno != 0 {
+				records[i].Status = -int16(errno)
+				records[i].Cookie = 0
+				size++
+			}
+		}
+		put(conn, records...)
+	}
+}
+
+func TestRestoreSendsAgainWhatABusyServerRefused(t *testing.T) {
+	nr, rest := 0, make(chan []Record, 1)
+	path := fake(t, func(conn net.Conn) {
+		busy(conn, &nr, map[uint64]syscall.Errno{1: syscall.EBUSY, 3: syscall.EBUSY},
+			map[uint64]syscall.Errno{3: syscall.EBUSY})
+		rest <- get(conn, 1)
+		put(conn, Record{Op: OpArm, ID: 3})
+		get(conn, 1)
+	})
+	begun := time.Now()
+	q, err := Open(soon(t), "q", Keyed(), Restore(restoreThree), Socket(path))
+	if err != nil {
+		t.Fatal(err)
+	}
+	last := <-rest
+	if nr != 5 || len(last) != 1 || last[0] != (Record{Op: OpArm, ID: 3, Deadline: Never, Cookie: 21}) {
+		t.Errorf("%d, %+v", nr, last)
+	}
+	if q.life.arms != 3 || time.Since(begun) < 2*pauseFirst {
+		t.Errorf("%d armed, after %v", q.life.arms, time.Since(begun))
+	}
+	q.Close()
+}
+
+func TestRestoreFailsByARefusalThatStays(t *testing.T) {
+	defer func(was time.Duration) { refusedTime = was }(refusedTime)
+	refusedTime = 50 * time.Millisecond
+	held := map[uint64]syscall.Errno{2: syscall.EBUSY}
+	for want, refused := range map[syscall.Errno][]map[uint64]syscall.Errno{
+		syscall.EBUSY:  {held, held, held, held, held, held, held, held},
+		syscall.ENOSPC: {{2: syscall.EBUSY, 3: syscall.ENOSPC}},
+	} {
+		nr := 0
+		path := fake(t, func(conn net.Conn) {
+			busy(conn, &nr, refused...)
+			get(conn, 1)
+		})
+		begun := time.Now()
+		_, err := Open(soon(t), "q", Keyed(), Restore(restoreThree), Socket(path))
+		if !errors.Is(err, want) {
+			t.Errorf("%v instead of %v", err, want)
+		}
+		if want == syscall.EBUSY && time.Since(begun) < refusedTime {
+			t.Errorf("after %v", time.Since(begun))
+		}
+	}
+}

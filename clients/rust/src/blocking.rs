@@ -4,7 +4,7 @@
 
 use crate::buffer::{Buffer, Output};
 use crate::error::{errno, Error, Result};
-use crate::handshake::{Handshake, Life};
+use crate::handshake::{Handshake, Life, PAUSE, PAUSE_MAX, REFUSED_TIME};
 use crate::inbox::Inbox;
 use crate::listing::{Listing, QueueRow, Scan, Stat};
 use crate::options::{nanoseconds, Arm, Options, KEYED};
@@ -17,10 +17,7 @@ use std::time::{Duration, Instant};
 /// Records that are written at a time.
 const CHUNK: usize = 2048;
 
-const PAUSE: Duration = Duration::from_millis(10);
-const PAUSE_MAX: Duration = Duration::from_secs(1);
-/// For how long a server may refuse, and be silent in a handshake.
-const REFUSED_TIME: Duration = Duration::from_secs(5);
+/// For how long a server may be silent in a handshake.
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
 /// A connection to a queue of expiryd.
@@ -520,6 +517,7 @@ impl Queue {
         let ended = loop {
             self.output.add_bytes(handshake.output.bytes());
             handshake.output.clear();
+            thread::sleep(std::mem::take(&mut handshake.pause));
             // A server above its limits answers and does not read.
             let written = if self.output.is_empty() { Ok(()) } else { self.write() };
             match handshake.feed(&mut self.input) {

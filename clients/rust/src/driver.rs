@@ -4,7 +4,7 @@
 
 use crate::buffer::Buffer;
 use crate::error::{errno, Error, Result};
-use crate::handshake::{Handshake, Life};
+use crate::handshake::{Handshake, Life, PAUSE, PAUSE_MAX, REFUSED_TIME};
 use crate::options::{nanoseconds, KEYED};
 use crate::shared::Shared;
 use std::future::Future;
@@ -20,9 +20,6 @@ use tokio::time::Sleep;
 
 /// Reads and writes before other tasks get their turn.
 const STEPS: usize = 16;
-const PAUSE: Duration = Duration::from_millis(10);
-const PAUSE_MAX: Duration = Duration::from_secs(1);
-const REFUSED_TIME: Duration = Duration::from_secs(5);
 const HANDSHAKE_TIME: Duration = Duration::from_secs(10);
 
 /// The connection: a future that ends when all clients and the stream are dropped, or with
@@ -177,6 +174,10 @@ impl Link {
         let mut handshake = Handshake::new(&shared.options, &shared.name, &mut self.life);
         while !handshake.feed(&mut self.input)? {
             let output = std::mem::take(&mut handshake.output);
+            let pause = std::mem::take(&mut handshake.pause);
+            if !pause.is_zero() {
+                tokio::time::sleep(pause).await;
+            }
             let io = exchange(&stream, output.bytes(), &mut self.input);
             match limit {
                 Some(limit) => tokio::time::timeout(limit, io).await.unwrap_or(Err(Error::TimedOut)),

@@ -13,6 +13,11 @@ use std::time::{Duration, Instant};
 /// Timers that are restored in one batch.
 const BATCH: usize = 512;
 
+/// Pauses between attempts to connect, or to restore, and for how long a server may refuse.
+pub(crate) const PAUSE: Duration = Duration::from_millis(10);
+pub(crate) const PAUSE_MAX: Duration = Duration::from_secs(1);
+pub(crate) const REFUSED_TIME: Duration = Duration::from_secs(5);
+
 /// Error of /proc/uptime, which has hundredths of a second.
 const BOOT_ERROR: u64 = 10_000_000;
 
@@ -90,18 +95,77 @@ enum Stage {
     Hello,
     /// The moment is of the connection before.
     Stat(Option<Moment>, Listing),
-    Restore(Box<dyn Iterator<Item = Timer> + Send>, Vec<Record>, usize),
+    Restore(Restore),
     Done,
 }
 
+/// What restore yielded. A server that is held up refuses some with EBUSY and does nothing:
+/// these are sent again after pauses. After REFUSED_TIME without one armed it is final.
+struct Restore {
+    timers: Box<dyn Iterator<Item = Timer> + Send>,
+    batch: Vec<Record>,
+    answered: usize,
+    busy: Vec<Record>,
+    /// Since when the server armed none of them.
+    refused: Option<Instant>,
+    pause: Duration,
+}
+
+impl Restore {
+    fn new(timers: Box<dyn Iterator<Item = Timer> + Send>) -> Restore {
+        Restore {
+            timers,
+            batch: Vec::new(),
+            answered: 0,
+            busy: Vec::new(),
+            refused: None,
+            pause: Duration::ZERO,
+        }
+    }
+
+    /// Makes what was refused the batch, to be sent after the pause.
+    fn again(&mut self) -> Result<()> {
+        match self.refused {
+            Some(since) if self.busy.len() == self.batch.len() => {
+                if since.elapsed() >= REFUSED_TIME {
+                    let id = self.busy[0].id;
+                    return Err(Error::Refused { op: op::ARM, id, errno: errno::EBUSY });
+                }
+                self.pause = (2 * self.pause).min(PAUSE_MAX);
+            }
+            _ => {
+                self.refused = Some(Instant::now());
+                self.pause = PAUSE;
+            }
+        }
+        self.batch = std::mem::take(&mut self.busy);
+        Ok(())
+    }
+
+    /// Makes the next timers the batch.
+    fn next(&mut self, most: usize) {
+        self.refused = None;
+        self.batch.clear();
+        self.batch.extend(self.timers.by_ref().take(most).map(|timer| Record {
+            op: op::ARM,
+            id: timer.id,
+            deadline: timer.deadline,
+            cookie: timer.cookie,
+            ..Record::default()
+        }));
+    }
+}
+
 /// A handshake in progress. [`Handshake::feed`] takes what was received;
-/// [`Handshake::output`] is to be sent.
+/// [`Handshake::output`] is to be sent after [`Handshake::pause`].
 pub(crate) struct Handshake<'a> {
     options: &'a Options,
     life: &'a mut Life,
     stage: Stage,
     /// To be sent; cleared when that is done.
     pub(crate) output: Output,
+    /// Cleared by the caller, too.
+    pub(crate) pause: Duration,
     begun: Instant,
     /// Timers in the queue, by HELLO.
     pub(crate) timers: u64,
@@ -127,6 +191,7 @@ impl<'a> Handshake<'a> {
             life,
             stage: Stage::Hello,
             output,
+            pause: Duration::ZERO,
             begun: Instant::now(),
             timers: 0,
             window: 0,
@@ -238,7 +303,7 @@ impl<'a> Handshake<'a> {
 
     fn begin_restore(&mut self) -> Result<bool> {
         self.stage = if self.life.is_empty && self.options.restore.is_some() {
-            Stage::Restore(self.options.load()?, Vec::new(), 0)
+            Stage::Restore(Restore::new(self.options.load()?))
         } else {
             Stage::Done
         };
@@ -248,39 +313,121 @@ impl<'a> Handshake<'a> {
     /// Takes the replies to a batch, and makes the next one. Returns whether replies are
     /// to come.
     fn restore(&mut self, from: &mut Buffer) -> Result<bool> {
-        let (timers, batch, answered) = match &mut self.stage {
-            Stage::Restore(timers, batch, answered) => (timers, batch, answered),
+        let this = match &mut self.stage {
+            Stage::Restore(this) => this,
             _ => return Ok(false),
         };
-        while *answered < batch.len() {
+        while this.answered < this.batch.len() {
             let reply = match from.first() {
                 Some(reply) if !reply.is_event() => reply,
                 Some(_) => return Ok(false),
                 None => return Ok(true),
             };
             from.skip(1);
-            if !reply.is_reply_to(&batch[*answered]) {
+            let request = this.batch[this.answered];
+            if !reply.is_reply_to(&request) {
                 return Err(Error::Protocol("a reply to another request"));
             }
-            reply.result()?;
-            *answered += 1;
+            if -i32::from(reply.status) == errno::EBUSY {
+                this.busy.push(request);
+            } else {
+                reply.result()?;
+                self.life.arms += 1;
+            }
+            this.answered += 1;
         }
-        self.life.arms += batch.len() as u64;
-        batch.clear();
-        *answered = 0;
-        batch.extend(timers.take(BATCH.min(self.window)).map(|timer| Record {
-            op: op::ARM,
-            id: timer.id,
-            deadline: timer.deadline,
-            cookie: timer.cookie,
-            ..Record::default()
-        }));
-        if batch.is_empty() {
+        this.answered = 0;
+        if this.busy.is_empty() {
+            this.next(BATCH.min(self.window));
+        } else {
+            this.again()?;
+            self.pause = this.pause;
+        }
+        if this.batch.is_empty() {
             self.life.is_empty = false;
             self.stage = Stage::Done;
             return Ok(false);
         }
-        self.output.add(batch);
+        self.output.add(&this.batch);
         Ok(true)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn timers() -> std::result::Result<Vec<Timer>, Error> {
+        Ok((1..=3).map(|id| Timer { id, deadline: 0, cookie: 7 * id }).collect())
+    }
+
+    /// Answers with these statuses. Returns what comes of it.
+    fn feed(handshake: &mut Handshake<'_>, answers: &[(u8, u64, i32)]) -> Result<bool> {
+        let mut from = Buffer::new();
+        for (op, id, errno) in answers {
+            let status = -*errno as i16;
+            let cookie = u64::from(*op == op::HELLO) * 4096;
+            let reply = Record { op: *op, status, id: *id, cookie, ..Record::default() };
+            from.room()[..32].copy_from_slice(&reply.to_bytes());
+            from.add(32);
+            handshake.output.clear();
+            if handshake.feed(&mut from)? {
+                return Ok(true);
+            }
+        }
+        Ok(false)
+    }
+
+    fn records(timers: &[u64]) -> Output {
+        let mut wanted = Output::default();
+        for id in timers {
+            wanted.add(&[Record { op: op::ARM, id: *id, cookie: 7 * id, ..Record::default() }]);
+        }
+        wanted
+    }
+
+    #[test]
+    fn what_a_busy_server_refused_is_restored_later() {
+        let options = Options::new().keyed().restore(timers);
+        let mut life = Life::default();
+        let mut handshake = Handshake::new(&options, "q", &mut life);
+        let arm = |id, errno| (op::ARM, id, errno);
+        assert_eq!(feed(&mut handshake, &[(op::HELLO, 0, 0)]), Ok(false));
+        assert_eq!(handshake.output.bytes(), records(&[1, 2, 3]).bytes());
+        assert_eq!(handshake.pause, Duration::ZERO);
+        let busy = errno::EBUSY;
+        for (answers, again, pause) in [
+            (vec![arm(1, busy), arm(2, 0), arm(3, busy)], &[1, 3][..], PAUSE),
+            (vec![arm(1, busy), arm(3, busy)], &[1, 3][..], 2 * PAUSE),
+            (vec![arm(1, 0), arm(3, busy)], &[3][..], PAUSE),
+        ] {
+            assert_eq!(feed(&mut handshake, &answers), Ok(false));
+            assert_eq!(handshake.output.bytes(), records(again).bytes());
+            assert_eq!(handshake.pause, pause);
+        }
+        assert_eq!(feed(&mut handshake, &[arm(3, 0)]), Ok(true));
+        assert_eq!(life.arms, 3);
+    }
+
+    #[test]
+    fn a_refusal_that_stays_ends_restore() {
+        const ENOSPC: i32 = 28;
+        let options = Options::new().keyed().restore(timers);
+        for errno in [errno::EBUSY, ENOSPC] {
+            let mut life = Life::default();
+            let mut handshake = Handshake::new(&options, "q", &mut life);
+            let busy = (op::ARM, 1, errno::EBUSY);
+            let refused = (op::ARM, 1, errno);
+            let all = [(op::HELLO, 0, 0), busy, (op::ARM, 2, 0), (op::ARM, 3, 0)];
+            assert_eq!(feed(&mut handshake, &all), Ok(false));
+            assert_eq!(feed(&mut handshake, &[busy]), Ok(false));
+            if let Stage::Restore(restore) = &mut handshake.stage {
+                restore.refused = restore.refused.map(|since| since - REFUSED_TIME);
+            }
+            assert_eq!(
+                feed(&mut handshake, &[refused]),
+                Err(Error::Refused { op: op::ARM, id: 1, errno })
+            );
+        }
     }
 }

@@ -12,7 +12,7 @@ use std::sync::atomic::{AtomicU32, Ordering};
 use std::sync::Arc;
 use std::thread;
 use std::time::{Duration, Instant};
-use support::{accept, get, greet, greet_again, put, Folder, NOW};
+use support::{accept, get, greet, greet_again, put, refuse_once, Folder, NOW};
 
 mod support;
 
@@ -228,6 +228,19 @@ fn a_silent_server_ends_the_call_and_says_how_far() {
         other => panic!("{:?}", other),
     }
     drop(q);
+    server.join().unwrap();
+}
+
+#[test]
+fn a_busy_server_is_restored_later() {
+    let folder = Folder::new();
+    let listener = folder.listen();
+    let server = thread::spawn(move || refuse_once(&mut accept(&listener)));
+    let restore = || Ok::<_, Error>((1..=3).map(|id| Timer { id, deadline: 0, cookie: id }));
+    let options = Options::new().keyed().restore(restore).socket(folder.socket());
+    let begun = Instant::now();
+    Queue::open("q", options).unwrap();
+    assert!(begun.elapsed() >= Duration::from_millis(10));
     server.join().unwrap();
 }
 

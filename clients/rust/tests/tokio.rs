@@ -5,7 +5,7 @@
 #![cfg(feature = "tokio")]
 
 use expiry::tokio::{connect, Client, Driver, Due};
-use expiry::{errno, op, Arm, Options, Record, Result};
+use expiry::{errno, op, Arm, Error, Options, Record, Result, Timer};
 use futures_core::Stream;
 use std::future::Future;
 use std::os::unix::net::UnixStream;
@@ -13,7 +13,7 @@ use std::path::PathBuf;
 use std::process::{Child, Command};
 use std::sync::mpsc;
 use std::time::{Duration, Instant};
-use support::{accept, get, greet, greet_again, put, Folder, NOW};
+use support::{accept, get, greet, greet_again, put, refuse_once, Folder, NOW};
 use tokio::runtime::Builder;
 
 mod support;
@@ -271,6 +271,21 @@ fn a_relative_deadline_counts_from_a_call_during_the_pause() {
         assert_eq!(request.flags, 0);
         assert!(request.deadline <= NOW + (hour - pause).as_nanos() as u64, "{:?}", request);
     });
+}
+
+#[test]
+fn a_busy_server_is_restored_later() {
+    let folder = Folder::new();
+    let listener = folder.listen();
+    let server = std::thread::spawn(move || refuse_once(&mut accept(&listener)));
+    let restore = || Ok::<_, Error>((1..=3).map(|id| Timer { id, deadline: 0, cookie: id }));
+    on_threads(async {
+        let options = Options::new().keyed().restore(restore).socket(folder.socket());
+        let begun = Instant::now();
+        connect("q", options).await.unwrap();
+        assert!(begun.elapsed() >= Duration::from_millis(10));
+    });
+    server.join().unwrap();
 }
 
 /// The compiler says whether a type still is what programs rely on: nothing runs here.

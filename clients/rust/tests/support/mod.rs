@@ -5,7 +5,7 @@
 // No test uses all of it.
 #![allow(dead_code)]
 
-use expiry::{op, Record};
+use expiry::{errno, op, Record};
 use std::io::{Read, Write};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::PathBuf;
@@ -71,6 +71,16 @@ pub fn put(stream: &mut UnixStream, records: &[Record]) {
 pub fn greet(stream: &mut UnixStream) {
     get(stream, 1);
     put(stream, &[Record { op: op::HELLO, cookie: 4096, ..Record::default() }]);
+}
+
+/// Answers a first HELLO: the queue is empty. Then it refuses all of three timers once.
+pub fn refuse_once(stream: &mut UnixStream) {
+    greet(stream);
+    let mut requests = get(stream, 3);
+    requests.iter_mut().for_each(|request| request.status = -(errno::EBUSY as i16));
+    put(stream, &requests);
+    let requests = get(stream, 3);
+    put(stream, &requests);
 }
 
 /// The queue's clock when HELLO is answered.
