@@ -11,6 +11,7 @@ import socket
 import sys
 import tempfile
 import threading
+import time
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [os.path.join(HERE, "..", "socket"),
@@ -110,6 +111,58 @@ def test_a_server_that_fails_in_a_batch():
             assert type(error) is kind and error.errno == number, (kind, fault, error)
             assert (error.answered, error.doubtful, error.unsent) == (1, 2, 1), (fault, error)
             assert "1 answered, 2 may have been carried out, 1 not sent" in str(error)
+
+
+def test_receive_ends_in_time_while_it_reconnects():
+    """The server is silent before it answers HELLO, and before it answers restore. What was
+    begun is continued by the next call."""
+    released, restores = [threading.Event(), threading.Event()], []
+
+    def get(connection, count):
+        return connection.recv(count * wire.SIZE, socket.MSG_WAITALL)
+
+    def play(listener):
+        with listener.accept()[0] as first:
+            get(first, 1)
+            first.sendall(hello())
+            arm = get(first, 1)
+            first.sendall(arm)
+        with listener.accept()[0] as second:
+            get(second, 2)
+            released[0].wait(4)
+            second.sendall(hello() + wire.RECORD.pack(wire.STAT, 0, 0, 16, 0, 0, 0) +
+                           bytes(16 * wire.SIZE))
+            arm = get(second, 1)
+            released[1].wait(4)
+            second.sendall(arm)
+            assert get(second, 1)[0] == wire.CREDIT
+            second.sendall(wire.RECORD.pack(wire.EXPIRED, 0, 0, 0, 7, 0, 0))
+            second.recv(1)
+
+    def restore():
+        restores.append(0)
+        return [(7, 10**18, 0)]
+
+    with tempfile.TemporaryDirectory() as folder, \
+            socket.socket(socket.AF_UNIX) as listener:
+        path = os.path.join(folder, "s")
+        listener.bind(path)
+        listener.listen()
+        listener.settimeout(LIMIT)
+        thread = threading.Thread(target=play, args=(listener,))
+        thread.start()
+        with expiry.sync.connect("q", path=path, keyed=True, ack=True, reconnect=True,
+                                 restore=restore) as queue:
+            for event in released:
+                for timeout in 0, 0.1, 0.1:
+                    begun = time.monotonic()
+                    assert not len(queue.receive(timeout=timeout))
+                    took = time.monotonic() - begun
+                    assert timeout <= took < 2, took
+                event.set()
+            (due,) = queue.receive(timeout=LIMIT)
+            assert due.id == 7 and queue.connections == 2 and len(restores) == 2, restores
+        thread.join()
 
 
 def test_a_full_backlog_is_a_pause():

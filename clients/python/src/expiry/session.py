@@ -99,7 +99,9 @@ class Session:
             assert self.error is not None
             request.fail(self.error, self.error_kind, self.cause)
             return
-        if self.options.timeout is not None and not self.row and not self.queue:
+        # A connection that is not up may be older than this call.
+        if self.options.timeout is not None and not self.queue and \
+                (not self.row or self.state != UP):
             self.heard = time.monotonic()
         self.queue.append(request)
 

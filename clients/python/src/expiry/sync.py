@@ -70,6 +70,10 @@ class Queue(Handle):
         super().__init__(path, lambda: None, **options)
         self._socket: socket.socket | None = None
         self._buffer = memoryview(bytearray(READ))
+        # Of restore: what is still to be yielded, what is on its way, and when to go on.
+        self._rows: Iterator[tuple[int, Instant, int]] | None = None
+        self._part: Part | None = None
+        self._resume_at = 0.0
         try:
             self._attach()
         except BaseException:
@@ -179,7 +183,7 @@ class Queue(Handle):
         while not self._session.events:
             if self._session.state == states.ENDED:
                 raise self._session.exception()
-            left = None if end is None else max(end - time.monotonic(), 0.0)
+            left = None if end is None else left_until(end)
             if not self._step(left) and left == 0.0:
                 break
         return Batch(self._session.take(most), self.post_ack)
@@ -304,21 +308,38 @@ class Queue(Handle):
         if session.state == states.ENDED:
             self._drop()
             raise session.exception()
-        if session.state == states.DOWN:
+        if session.state == states.UP:
+            return self._exchange(wait)
+        moved = True
+        if session.state != states.DOWN:
+            moved = self._greet(wait)
+        else:
             pause = session.retry_at - time.monotonic()
             if pause > 0:
                 if wait is not None and wait < pause:
                     time.sleep(wait)
                     return False
                 time.sleep(pause)
+                if wait is not None:
+                    wait -= pause
             self._check_silence()
             if session.state == states.DOWN:
-                self._attach()
-            return True
+                self._dial(wait)
+        if session.state == states.DOWN:
+            self._drop()
+        # Asked anew: mypy does not know that it changes.
+        if self._session.state == states.ENDED:
+            self._drop()
+            raise session.refusal or session.exception()
+        return moved
+
+    def _exchange(self, wait: float | None) -> bool:
+        """As _step(), on a connection."""
+        session = self._session
         if not self._write():
             return True
         timeout = self._options.timeout
-        if timeout is not None and session.row:
+        if timeout is not None and (session.row or session.state == states.GREETING):
             left = max(timeout - session.silent_for(), 0.0)
             wait = left if wait is None else min(wait, left)
         if wait is not None and not self._readable(wait):
@@ -388,17 +409,24 @@ class Queue(Handle):
             self._socket = None
 
     def _attach(self) -> None:
-        """Makes a connection, and sees it through until requests may be sent, or it
-        failed. Raises the error of one that is final."""
+        """Makes the first connection, and sees it through until requests may be sent.
+        Raises the error of one that is final."""
+        self._step()
+        while self._session.state not in (states.UP, states.DOWN):
+            self._step()
+
+    def _dial(self, wait: float | None) -> None:
+        """Connects, within @wait seconds, and greets."""
         session = self._session
         greeting = session.greeting()
         timeout = self._options.timeout
+        self._rows = self._part = None
         self._socket = socket.socket(socket.AF_UNIX, socket.SOCK_STREAM)
         try:
-            if timeout is not None:
-                value = struct.pack("@ll", int(timeout), max(int(timeout % 1 * 1e6), 1))
-                self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO, value)
+            self._limit_sends(timeout if wait is None or timeout is None or timeout < wait
+                              else wait)
             self._socket.connect(self._path)
+            self._limit_sends(timeout)
             # A server at its limit of connections answers before it reads.
             try:
                 self._socket.sendall(greeting)
@@ -407,52 +435,80 @@ class Queue(Handle):
         except OSError as error:
             self._drop()
             session.attempt_failed(NotAttached(error.errno or errno.EIO, HELLO, self._path))
-        while session.state in (states.GREETING, states.CHECKING):
-            if session.wants_output() and not self._write():
-                continue
-            if timeout is not None and \
-                    not self._readable(max(timeout - session.silent_for(), 0.0)):
-                self._check_silence()
-            else:
-                self._read()
-        if session.state == states.RESTORING:
-            self._restore()
-        if session.state == states.DOWN:
-            self._drop()
-        if session.state == states.ENDED:
-            self._drop()
-            raise session.refusal or session.exception()
 
-    def _restore(self) -> None:
+    def _limit_sends(self, limit: float | None) -> None:
+        """Limits the time that connect() and sends take. @limit: seconds, or None."""
+        assert self._socket
+        # 0 would be for ever.
+        value = (0, 0) if limit is None else (int(limit), max(int(limit % 1 * 1e6), 1))
+        self._socket.setsockopt(socket.SOL_SOCKET, socket.SO_SNDTIMEO,
+                                struct.pack("@ll", *value))
+
+    def _greet(self, wait: float | None) -> bool:
+        """As _step(), on a connection that cannot be used yet. It is kept for the next
+        call when the time is up."""
+        if self._session.state == states.RESTORING:
+            self._restore(wait)
+            return self._session.state != states.RESTORING
+        return self._exchange(wait)
+
+    def _restore(self, wait: float | None) -> None:
+        """Restores, for @wait seconds. The next call continues where this one ended."""
         session = self._session
-        assert self._options.restore
+        end = None if wait is None else time.monotonic() + wait
         try:
-            rows = iter(self._options.restore())    # type: ignore[arg-type]
+            if self._rows is None:
+                assert self._options.restore
+                self._rows = iter(self._options.restore())  # type: ignore[arg-type]
+                self._resume_at = 0.0
             while session.state == states.RESTORING:
-                part = list(itertools.islice(rows, RESTORE_BATCH))
-                if not part:
-                    session.restored()
+                if not self._part:
+                    rows = list(itertools.islice(self._rows, RESTORE_BATCH))
+                    if not rows:
+                        session.restored()
+                        return
+                    self._part = Part(self._calls.restore(rows))
+                if not self._restore_part(self._part, end):
                     return
-                if not self._restore_part(Part(self._calls.restore(part))):
+                self._part = None
+                if end is not None and time.monotonic() >= end:
                     return
         except Exception as error:
             if session.state == states.RESTORING:
                 session.restored(error)
             elif session.state != states.DOWN:
                 raise
+        except BaseException:
+            # KeyboardInterrupt may have ended the program's iterator: begin anew.
+            self._fail(errno.ECONNRESET)
+            raise
 
-    def _restore_part(self, part: Part) -> bool:
-        """Returns False if the connection was lost: all is to be restored anew."""
+    def _restore_part(self, part: Part, end: float | None) -> bool:
+        """Returns False if the time is up, or if the connection was lost: then all is to be
+        restored anew."""
         session = self._session
         while part.request:
+            pause = self._resume_at - time.monotonic()
+            if pause > 0:
+                time.sleep(pause if end is None else min(pause, left_until(end)))
+                if self._resume_at > time.monotonic():
+                    return False
             request = part.request
-            request.waiter = WAITING
-            session.first.append(request)
+            if request.waiter is None:
+                request.waiter = WAITING
+                session.first.append(request)
             while request.waiter is not None:
                 if session.state == states.DOWN:
                     return False
-                self._step()
+                left = None if end is None else left_until(end)
+                if not self._exchange(left) and left == 0.0:
+                    return False
             if request.error:
                 return False
-            time.sleep(part.answered())
+            self._resume_at = time.monotonic() + part.answered()
         return True
+
+
+def left_until(end: float) -> float:
+    """Returns the seconds until a moment, 0 if it has passed."""
+    return max(end - time.monotonic(), 0.0)
