@@ -25,6 +25,11 @@ pub struct Queue {
     name: String,
     options: Options,
     stream: Option<UnixStream>,
+    /// Of a connection that cannot be used yet. A later call continues it.
+    handshake: Option<Handshake>,
+    /// In the handshake: when the server was heard last, and when to send.
+    heard: Instant,
+    resume: Instant,
     limits: Limits,
     input: Buffer,
     output: Output,
@@ -68,6 +73,9 @@ impl Queue {
         let mut queue = Queue {
             name: name.to_string(),
             stream: None,
+            handshake: None,
+            heard: Instant::now(),
+            resume: Instant::now(),
             limits: Limits::default(),
             input: Buffer::new(),
             output: Output::default(),
@@ -83,7 +91,7 @@ impl Queue {
             refused: None,
             options,
         };
-        queue.connect(queue.options.timeout)?;
+        queue.connect(queue.options.timeout, None)?;
         Ok(queue)
     }
 
@@ -219,8 +227,9 @@ impl Queue {
                 Ok(()) => return Ok(()),
                 Err(why) => why,
             };
-            let is_lost = self.stream.is_none() && self.broken.is_none();
-            if !self.lost(&why) || is_lost || why == Error::TimedOut {
+            // The time was up before there was a connection: what was begun of it is kept.
+            let is_lost = !self.is_attached() && self.broken.is_none();
+            if is_lost || !self.lost(&why) || why == Error::TimedOut {
                 return Err(why.of_call(answered, sent.max(doubt), total));
             }
             doubt = doubt.max(sent);
@@ -313,8 +322,9 @@ impl Queue {
                 Ok(listing) => return Ok(listing),
                 Err(why) => why,
             };
-            let is_lost = self.stream.is_none() && self.broken.is_none();
-            if !self.lost(&why) || is_lost || why == Error::TimedOut {
+            // The time was up before there was a connection: what was begun of it is kept.
+            let is_lost = !self.is_attached() && self.broken.is_none();
+            if is_lost || !self.lost(&why) || why == Error::TimedOut {
                 return Err(why.of_call(0, sent, 1));
             }
         }
@@ -355,14 +365,15 @@ impl Queue {
         if nr > 0 {
             return Ok(nr);
         }
-        let begun = Instant::now();
+        // Too long to be counted is for ever.
+        let end = limit.and_then(|limit| Instant::now().checked_add(limit));
         loop {
             if let Some(why) = &self.broken {
                 return Err(why.clone());
             }
-            let left = limit.map(|limit| limit.saturating_sub(begun.elapsed()));
-            match self.receive_more(left) {
-                Err(Error::TimedOut) if left.map_or(false, |left| left.is_zero()) => return Ok(0),
+            let is_up = end.map_or(false, |end| Instant::now() >= end);
+            match self.receive_more(end) {
+                Err(Error::TimedOut) if is_up => return Ok(0),
                 Err(Error::TimedOut) | Ok(()) => {}
                 Err(why) => {
                     if !self.lost(&why) {
@@ -395,14 +406,14 @@ impl Queue {
     }
 
     /// Gives credit, and waits for events.
-    fn receive_more(&mut self, left: Option<Duration>) -> Result<()> {
-        if self.stream.is_none() {
-            self.reconnect(left.map(|left| Instant::now() + left))?;
+    fn receive_more(&mut self, end: Option<Instant>) -> Result<()> {
+        if !self.is_attached() {
+            self.reconnect(end)?;
         }
         self.add_credit();
         // What the server has sent is there to be read, even if it reads no more.
         let written = self.write();
-        self.limit(left)?;
+        self.limit(left_until(end))?;
         if self.input.len() == 0 {
             self.fill().map_err(|why| written.err().unwrap_or(why))?;
         }
@@ -465,12 +476,16 @@ impl Queue {
         self.options.reconnect.then(Instant::now)
     }
 
+    fn is_attached(&self) -> bool {
+        self.stream.is_some() && self.handshake.is_none()
+    }
+
     /// Has a connection, within the time that a call may wait.
     fn attached(&mut self, begun: Option<Instant>) -> Result<()> {
         if let Some(why) = &self.broken {
             return Err(why.clone());
         }
-        if self.stream.is_some() {
+        if self.is_attached() {
             return Ok(());
         }
         self.reconnect(begun.zip(self.options.timeout).map(|(begun, timeout)| begun + timeout))
@@ -481,7 +496,9 @@ impl Queue {
         if self.broken.is_some() {
             return false;
         }
-        let was_up = self.stream.take().is_some();
+        let was_up = self.is_attached();
+        self.stream = None;
+        self.handshake = None;
         if self.options.reconnect && why.is_server_gone() {
             if was_up {
                 self.inbox.lost();
@@ -493,54 +510,90 @@ impl Queue {
         false
     }
 
-    /// Connects and attaches.
-    fn connect(&mut self, limit: Option<Duration>) -> Result<()> {
-        let path = self.options.path();
-        let stream = UnixStream::connect(&path).map_err(|e| Error::connect(path.as_ref(), &e))?;
-        stream.set_write_timeout(self.options.timeout).map_err(|e| Error::io(&e))?;
-        self.limits = Limits::default();
-        self.limits.read(&stream, limit)?;
-        self.stream = Some(stream);
-        self.input.clear();
-        let ended = self.greet();
+    /// Connects and attaches, until a moment. A server that is silent for longer than
+    /// `limit` has failed. Returns whether the connection can be used. If not, the next call
+    /// continues. Without a moment it always can.
+    fn connect(&mut self, limit: Option<Duration>, end: Option<Instant>) -> Result<bool> {
+        let mut handshake = match self.handshake.take() {
+            Some(handshake) => handshake,
+            None => self.dial()?,
+        };
+        let ended = match self.greet(&mut handshake, limit, end) {
+            Ok(true) => self.attach(&handshake).map(|()| true),
+            Ok(false) => {
+                self.handshake = Some(handshake);
+                Ok(false)
+            }
+            Err(why) => Err(why),
+        };
         if ended.is_err() {
             self.stream = None;
         }
         ended
     }
 
-    fn greet(&mut self) -> Result<()> {
-        let mut life = std::mem::take(&mut self.life);
-        let options = self.options.clone();
-        let name = self.name.clone();
-        let mut handshake = Handshake::new(&options, &name, &mut life);
-        let ended = loop {
-            self.output.add_bytes(handshake.output.bytes());
-            handshake.output.clear();
-            thread::sleep(std::mem::take(&mut handshake.pause));
-            // A server above its limits answers and does not read.
-            let written = if self.output.is_empty() { Ok(()) } else { self.write() };
-            match handshake.feed(&mut self.input) {
-                Ok(true) => break Ok(()),
-                Ok(false) if handshake.output.is_empty() => {
-                    if let Err(why) = self.fill() {
-                        break written.and(Err(why));
-                    }
-                }
-                Ok(false) => {}
-                Err(why) => break Err(why),
+    /// Connects. std has no limit for that: it waits while the server's backlog is full.
+    fn dial(&mut self) -> Result<Handshake> {
+        let path = self.options.path();
+        let stream = UnixStream::connect(&path).map_err(|e| Error::connect(path.as_ref(), &e))?;
+        stream.set_write_timeout(self.options.timeout).map_err(|e| Error::io(&e))?;
+        self.limits = Limits::default();
+        self.stream = Some(stream);
+        self.input.clear();
+        self.heard = Instant::now();
+        self.resume = self.heard;
+        Ok(Handshake::new(&self.options, &self.name, &self.life))
+    }
+
+    /// Returns whether the handshake is complete, or false: the time is up.
+    fn greet(
+        &mut self,
+        handshake: &mut Handshake,
+        limit: Option<Duration>,
+        end: Option<Instant>,
+    ) -> Result<bool> {
+        let mut written = Ok(());
+        loop {
+            let pause = std::mem::take(&mut handshake.pause);
+            if !pause.is_zero() {
+                self.resume = Instant::now() + pause;
             }
-        };
-        let (timers, window, durable) =
-            (handshake.timers, handshake.window, handshake.durable);
-        let (clock, step) = (handshake.clock(), handshake.step);
-        self.life = life;
-        ended?;
-        self.window = window;
-        self.timers = timers;
-        self.durable = durable;
-        self.clock = clock;
-        if let Some(step) = step.filter(|_| self.inbox.receives()) {
+            let pause = self.resume.saturating_duration_since(Instant::now());
+            thread::sleep(left_until(end).map_or(pause, |left| left.min(pause)));
+            if self.resume > Instant::now() {
+                return Ok(false);
+            }
+            if !handshake.output.is_empty() {
+                self.output.add_bytes(handshake.output.bytes());
+                handshake.output.clear();
+                // A server above its limits answers and does not read.
+                written = self.write();
+                self.heard = Instant::now();
+            }
+            if handshake.feed(&mut self.input, &self.options, &mut self.life)? {
+                return Ok(true);
+            }
+            if !handshake.output.is_empty() {
+                continue;
+            }
+            let silent = limit.map(|limit| limit.saturating_sub(self.heard.elapsed()));
+            let left = left_until(end);
+            self.limit(left.into_iter().chain(silent).min())?;
+            match self.fill() {
+                Ok(()) => self.heard = Instant::now(),
+                Err(Error::TimedOut) if is_less(left, silent) => return Ok(false),
+                Err(why) => return written.and(Err(why)),
+            }
+        }
+    }
+
+    /// Takes what the handshake yielded.
+    fn attach(&mut self, handshake: &Handshake) -> Result<()> {
+        self.window = handshake.window;
+        self.timers = handshake.timers;
+        self.durable = handshake.durable;
+        self.clock = handshake.clock();
+        if let Some(step) = handshake.step.filter(|_| self.inbox.receives()) {
             self.inbox.add(step)?;
         }
         self.inbox.top_up();
@@ -563,8 +616,9 @@ impl Queue {
         let timers = self.timers;
         loop {
             let limit = self.options.timeout.unwrap_or(HANDSHAKE_TIME);
-            let why = match self.connect(Some(limit)) {
-                Ok(()) => {
+            let why = match self.connect(Some(limit), end) {
+                Ok(false) => return Err(Error::TimedOut),
+                Ok(true) => {
                     self.timers = timers;
                     self.reconnects += 1;
                     self.pause = Duration::ZERO;
@@ -580,7 +634,7 @@ impl Queue {
                 self.broken = Some(why.clone());
                 return Err(why);
             }
-            let left = end.map(|end| end.saturating_duration_since(Instant::now()));
+            let left = left_until(end);
             if left.map_or(false, |left| left.is_zero()) {
                 return Err(Error::TimedOut);
             }
@@ -588,4 +642,14 @@ impl Queue {
             self.pause = (2 * self.pause).clamp(PAUSE, PAUSE_MAX);
         }
     }
+}
+
+/// Compares limits, of which none is for ever.
+fn is_less(limit: Option<Duration>, other: Option<Duration>) -> bool {
+    limit.map_or(false, |limit| other.map_or(true, |other| limit < other))
+}
+
+/// Returns the time until a moment, zero if it has passed.
+fn left_until(end: Option<Instant>) -> Option<Duration> {
+    end.map(|end| end.saturating_duration_since(Instant::now()))
 }

@@ -171,8 +171,8 @@ impl Link {
         let path = shared.options.path();
         let connected = UnixStream::connect(&path).await;
         let stream = connected.map_err(|e| Error::connect(path.as_ref(), &e))?;
-        let mut handshake = Handshake::new(&shared.options, &shared.name, &mut self.life);
-        while !handshake.feed(&mut self.input)? {
+        let mut handshake = Handshake::new(&shared.options, &shared.name, &self.life);
+        while !handshake.feed(&mut self.input, &shared.options, &mut self.life)? {
             let output = std::mem::take(&mut handshake.output);
             let pause = std::mem::take(&mut handshake.pause);
             if !pause.is_zero() {

@@ -158,9 +158,7 @@ impl Restore {
 
 /// A handshake in progress. [`Handshake::feed`] takes what was received;
 /// [`Handshake::output`] is to be sent after [`Handshake::pause`].
-pub(crate) struct Handshake<'a> {
-    options: &'a Options,
-    life: &'a mut Life,
+pub(crate) struct Handshake {
     stage: Stage,
     /// To be sent; cleared when that is done.
     pub(crate) output: Output,
@@ -179,16 +177,14 @@ pub(crate) struct Handshake<'a> {
     pub(crate) step: Option<Record>,
 }
 
-impl<'a> Handshake<'a> {
-    pub(crate) fn new(options: &'a Options, name: &str, life: &'a mut Life) -> Handshake<'a> {
+impl Handshake {
+    pub(crate) fn new(options: &Options, name: &str, life: &Life) -> Handshake {
         let mut output = Output::default();
         output.add_bytes(&options.hello(name));
         if life.attached.is_some() {
             output.add(&[Record { op: op::STAT, ..Record::default() }]);
         }
         Handshake {
-            options,
-            life,
             stage: Stage::Hello,
             output,
             pause: Duration::ZERO,
@@ -206,8 +202,14 @@ impl<'a> Handshake<'a> {
         (self.begun, self.now)
     }
 
-    /// Takes records. Returns whether the connection can be used.
-    pub(crate) fn feed(&mut self, from: &mut Buffer) -> Result<bool> {
+    /// Takes records. Returns whether the connection can be used. Each call gets what
+    /// [`new`](Handshake::new) got.
+    pub(crate) fn feed(
+        &mut self,
+        from: &mut Buffer,
+        options: &Options,
+        life: &mut Life,
+    ) -> Result<bool> {
         loop {
             if let Some(first) = from.first() {
                 let inside = matches!(&self.stage, Stage::Stat(_, listing) if listing.begun);
@@ -224,12 +226,12 @@ impl<'a> Handshake<'a> {
             }
             let is_waiting = match &mut self.stage {
                 Stage::Done => return Ok(true),
-                Stage::Hello => self.hello(from)?,
+                Stage::Hello => self.hello(from, options, life)?,
                 Stage::Stat(_, listing) => {
                     listing.take(from)?;
-                    !listing.complete || self.stat()?
+                    !listing.complete || self.stat(options, life)?
                 }
-                Stage::Restore(..) => self.restore(from)?,
+                Stage::Restore(..) => self.restore(from, life)?,
             };
             if is_waiting {
                 return Ok(false);
@@ -238,7 +240,12 @@ impl<'a> Handshake<'a> {
     }
 
     /// Takes the reply to HELLO. Returns whether it is still to come.
-    fn hello(&mut self, from: &mut Buffer) -> Result<bool> {
+    fn hello(
+        &mut self,
+        from: &mut Buffer,
+        options: &Options,
+        life: &mut Life,
+    ) -> Result<bool> {
         let reply = match from.first() {
             Some(reply) => reply,
             None => return Ok(true),
@@ -250,7 +257,7 @@ impl<'a> Handshake<'a> {
         match -i32::from(reply.status) {
             0 => {}
             errno::EPROTO => return Err(Error::Protocol("the server found HELLO malformed")),
-            errno::ENOENT if self.life.attached.is_some() => {
+            errno::ENOENT if life.attached.is_some() => {
                 return Err(Error::Lost("it was dropped"))
             }
             errno => return Err(Error::Refused { op: op::HELLO, id: 0, errno }),
@@ -261,49 +268,49 @@ impl<'a> Handshake<'a> {
         }
         if reply.flags & DURABLE != 0 {
             self.durable = Some(Duration::from_millis(reply.cookie >> 32));
-        } else if self.options.has(DURABLE) {
+        } else if options.has(DURABLE) {
             return Err(Error::Protocol("the server does not say that the queue is durable"));
         }
         self.timers = reply.id;
         self.now = reply.deadline;
-        self.window = window.min(u64::from(self.options.window)) as usize;
-        self.life.is_empty |= reply.id == 0;
+        self.window = window.min(u64::from(options.window)) as usize;
+        life.is_empty |= reply.id == 0;
         let request = Record { op: op::STAT, ..Record::default() };
-        match self.life.attached {
+        match life.attached {
             Some(before) => {
                 self.stage = Stage::Stat(Some(before), Listing::new(&request));
                 Ok(false)
             }
-            None if self.durable.is_some() && self.options.reconnect => {
+            None if self.durable.is_some() && options.reconnect => {
                 self.output.add(&[request]);
                 self.stage = Stage::Stat(None, Listing::new(&request));
                 Ok(false)
             }
             None => {
-                self.life.attached = Some(Moment::now());
+                life.attached = Some(Moment::now());
                 // Each was armed once. A periodic one may count twice: it is armed and
                 // not acknowledged.
-                self.life.arms = reply.id / 2;
-                self.begin_restore()
+                life.arms = reply.id / 2;
+                self.begin_restore(options, life)
             }
         }
     }
 
-    fn stat(&mut self) -> Result<bool> {
+    fn stat(&mut self, options: &Options, life: &mut Life) -> Result<bool> {
         if let Stage::Stat(before, listing) = std::mem::replace(&mut self.stage, Stage::Done) {
-            match self.life.check(before, listing) {
-                Err(Error::Lost(_)) if self.options.restore.is_some() => {
-                    self.life.is_empty = true;
+            match life.check(before, listing) {
+                Err(Error::Lost(_)) if options.restore.is_some() => {
+                    life.is_empty = true;
                 }
                 other => other?,
             }
         }
-        self.begin_restore()
+        self.begin_restore(options, life)
     }
 
-    fn begin_restore(&mut self) -> Result<bool> {
-        self.stage = if self.life.is_empty && self.options.restore.is_some() {
-            Stage::Restore(Restore::new(self.options.load()?))
+    fn begin_restore(&mut self, options: &Options, life: &Life) -> Result<bool> {
+        self.stage = if life.is_empty && options.restore.is_some() {
+            Stage::Restore(Restore::new(options.load()?))
         } else {
             Stage::Done
         };
@@ -312,7 +319,7 @@ impl<'a> Handshake<'a> {
 
     /// Takes the replies to a batch, and makes the next one. Returns whether replies are
     /// to come.
-    fn restore(&mut self, from: &mut Buffer) -> Result<bool> {
+    fn restore(&mut self, from: &mut Buffer, life: &mut Life) -> Result<bool> {
         let this = match &mut self.stage {
             Stage::Restore(this) => this,
             _ => return Ok(false),
@@ -332,7 +339,7 @@ impl<'a> Handshake<'a> {
                 this.busy.push(request);
             } else {
                 reply.result()?;
-                self.life.arms += 1;
+                life.arms += 1;
             }
             this.answered += 1;
         }
@@ -344,7 +351,7 @@ impl<'a> Handshake<'a> {
             self.pause = this.pause;
         }
         if this.batch.is_empty() {
-            self.life.is_empty = false;
+            life.is_empty = false;
             self.stage = Stage::Done;
             return Ok(false);
         }
@@ -362,7 +369,12 @@ mod tests {
     }
 
     /// Answers with these statuses. Returns what comes of it.
-    fn feed(handshake: &mut Handshake<'_>, answers: &[(u8, u64, i32)]) -> Result<bool> {
+    fn feed(
+        handshake: &mut Handshake,
+        options: &Options,
+        life: &mut Life,
+        answers: &[(u8, u64, i32)],
+    ) -> Result<bool> {
         let mut from = Buffer::new();
         for (op, id, errno) in answers {
             let status = -*errno as i16;
@@ -371,7 +383,7 @@ mod tests {
             from.room()[..32].copy_from_slice(&reply.to_bytes());
             from.add(32);
             handshake.output.clear();
-            if handshake.feed(&mut from)? {
+            if handshake.feed(&mut from, options, life)? {
                 return Ok(true);
             }
         }
@@ -390,9 +402,9 @@ mod tests {
     fn what_a_busy_server_refused_is_restored_later() {
         let options = Options::new().keyed().restore(timers);
         let mut life = Life::default();
-        let mut handshake = Handshake::new(&options, "q", &mut life);
+        let mut handshake = Handshake::new(&options, "q", &life);
         let arm = |id, errno| (op::ARM, id, errno);
-        assert_eq!(feed(&mut handshake, &[(op::HELLO, 0, 0)]), Ok(false));
+        assert_eq!(feed(&mut handshake, &options, &mut life, &[(op::HELLO, 0, 0)]), Ok(false));
         assert_eq!(handshake.output.bytes(), records(&[1, 2, 3]).bytes());
         assert_eq!(handshake.pause, Duration::ZERO);
         let busy = errno::EBUSY;
@@ -401,11 +413,11 @@ mod tests {
             (vec![arm(1, busy), arm(3, busy)], &[1, 3][..], 2 * PAUSE),
             (vec![arm(1, 0), arm(3, busy)], &[3][..], PAUSE),
         ] {
-            assert_eq!(feed(&mut handshake, &answers), Ok(false));
+            assert_eq!(feed(&mut handshake, &options, &mut life, &answers), Ok(false));
             assert_eq!(handshake.output.bytes(), records(again).bytes());
             assert_eq!(handshake.pause, pause);
         }
-        assert_eq!(feed(&mut handshake, &[arm(3, 0)]), Ok(true));
+        assert_eq!(feed(&mut handshake, &options, &mut life, &[arm(3, 0)]), Ok(true));
         assert_eq!(life.arms, 3);
     }
 
@@ -415,17 +427,17 @@ mod tests {
         let options = Options::new().keyed().restore(timers);
         for errno in [errno::EBUSY, ENOSPC] {
             let mut life = Life::default();
-            let mut handshake = Handshake::new(&options, "q", &mut life);
+            let mut handshake = Handshake::new(&options, "q", &life);
             let busy = (op::ARM, 1, errno::EBUSY);
             let refused = (op::ARM, 1, errno);
             let all = [(op::HELLO, 0, 0), busy, (op::ARM, 2, 0), (op::ARM, 3, 0)];
-            assert_eq!(feed(&mut handshake, &all), Ok(false));
-            assert_eq!(feed(&mut handshake, &[busy]), Ok(false));
+            assert_eq!(feed(&mut handshake, &options, &mut life, &all), Ok(false));
+            assert_eq!(feed(&mut handshake, &options, &mut life, &[busy]), Ok(false));
             if let Stage::Restore(restore) = &mut handshake.stage {
                 restore.refused = restore.refused.map(|since| since - REFUSED_TIME);
             }
             assert_eq!(
-                feed(&mut handshake, &[refused]),
+                feed(&mut handshake, &options, &mut life, &[refused]),
                 Err(Error::Refused { op: op::ARM, id: 1, errno })
             );
         }

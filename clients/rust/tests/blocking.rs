@@ -9,7 +9,7 @@ use std::os::unix::net::UnixStream;
 use std::path::Path;
 use std::process::{Child, Command};
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::Arc;
+use std::sync::{mpsc, Arc};
 use std::thread;
 use std::time::{Duration, Instant};
 use support::{accept, get, greet, greet_again, put, refuse_once, Folder, NOW};
@@ -241,6 +241,55 @@ fn a_busy_server_is_restored_later() {
     let begun = Instant::now();
     Queue::open("q", options).unwrap();
     assert!(begun.elapsed() >= Duration::from_millis(10));
+    server.join().unwrap();
+}
+
+/// The server is silent before it answers HELLO, and before it answers restore. What was
+/// begun is continued by the next call.
+#[test]
+fn receive_ends_in_time_while_it_reconnects() {
+    let folder = Folder::new();
+    let listener = folder.listen();
+    let (release, released) = mpsc::channel();
+    let server = thread::spawn(move || {
+        let wait = || released.recv_timeout(Duration::from_secs(4));
+        let mut first = accept(&listener);
+        greet(&mut first);
+        let arm = get(&mut first, 1);
+        put(&mut first, &arm);
+        drop(first);
+        let mut second = accept(&listener);
+        let _ = wait();
+        greet_again(&mut second);
+        let arm = get(&mut second, 1);
+        let _ = wait();
+        put(&mut second, &arm);
+        assert_eq!(get(&mut second, 1)[0].op, op::CREDIT);
+        put(&mut second, &[Record { op: op::EXPIRED, id: 7, ..Record::default() }]);
+        let _ = second.read(&mut [0]);
+    });
+    let calls = Arc::new(AtomicU32::new(0));
+    let counted = calls.clone();
+    let restore = move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        Ok::<_, Error>([Timer { id: 7, deadline: expiry::NEVER, cookie: 0 }])
+    };
+    let options = Options::new().keyed().ack().consume().reconnect().restore(restore);
+    let mut q = Queue::open("q", options.socket(folder.socket())).unwrap();
+    let mut due = [Record::default()];
+    for _ in 0..2 {
+        for limit in [0, 100, 100] {
+            let limit = Duration::from_millis(limit);
+            let begun = Instant::now();
+            assert_eq!(q.receive(&mut due, Some(limit)), Ok(0));
+            let took = begun.elapsed();
+            assert!(took >= limit && took < Duration::from_secs(2), "{:?}", took);
+        }
+        release.send(()).unwrap();
+    }
+    assert_eq!((q.receive(&mut due, SOON), due[0].id), (Ok(1), 7));
+    assert_eq!((q.reconnects(), calls.load(Ordering::Relaxed)), (1, 2));
+    drop(q);
     server.join().unwrap();
 }
 
