@@ -83,7 +83,9 @@ static void read_done(struct worker *worker, unsigned int queue,
 		      const struct place *place, ssize_t ret)
 {
 	oracle_call(RULE_READ, ret);
-	if (ret <= 0 || !place->mine || !is_alone(worker))
+	/* Memory that was mapped anew is not the fuzzer's own any more. */
+	if (ret <= 0 || !place->mine || !is_alone(worker) ||
+	    state.memory_touched[0])
 		return;
 	if (ret % RECORD)
 		finding("a read of %zd bytes", ret);

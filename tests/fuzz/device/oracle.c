@@ -47,6 +47,9 @@ static bool is_shortage(enum rule rule, int err)
 		return rule != RULE_STATUS;
 	case ENOMEM:
 		return true;
+	/* io_uring's own, where it has no memory for a command that is to wait. */
+	case EAGAIN:
+		return rule == RULE_URING_CMD;
 	case ENFILE:
 		return rule == RULE_OPEN || rule == RULE_CONFIG;
 	case EIO:
