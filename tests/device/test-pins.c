@@ -6,6 +6,8 @@
  * Needs root, zram and a memory cgroup; the node's test two nodes with memory
  * (numa=fake=2). Elsewhere it is skipped. `make check-memory` has machines for
  * them. EXPIRY_TEST_PRESS: a file that is locked while a process asks for memory.
+ * EXPIRY_TEST_BOOT: numa or nokmem, as the machine was booted: what that is for must
+ * not be skipped.
  */
 #include "device.h"
 #include "pressure.h"
@@ -48,8 +50,11 @@ FIXTURE_SETUP(pins)
 
 	if (!why)
 		why = swap_begin(SWAP_MIB);
-	if (why)
+	if (why) {
+		ASSERT_EQ(NULL, getenv("EXPIRY_TEST_BOOT"))
+			TH_LOG("%s", why);
 		SKIP(return, "%s", why);
+	}
 	self->on = true;
 	self->press = open(getenv("EXPIRY_TEST_PRESS") ?: "/dev/null",
 			   O_RDONLY | O_CLOEXEC);
@@ -245,8 +250,19 @@ static int set_policy(int mode, unsigned int node)
 	return 0;
 }
 
-/* Takes memory of node 1 until pages of the queue have gone. 0, or the fault. */
-static int squeeze(int fd, long long before)
+/* Returns whether at most half of each queue's pages are pinned that were before. */
+static bool gave_way(const int *fds, const long long *before, int count)
+{
+	int i;
+
+	for (i = 0; i < count; i++)
+		if (pinned_pages(fds[i]) > before[i] / 2)
+			return false;
+	return true;
+}
+
+/* Takes memory of node 1 until pages of each queue have gone. 0, or the fault. */
+static int squeeze(const int *fds, const long long *before, int count)
 {
 	size_t step = 1 << 20, i;
 	char *memory;
@@ -255,7 +271,7 @@ static int squeeze(int fd, long long before)
 	    write_text("/proc/self/oom_score_adj", "1000"))
 		return 2;
 	for (i = 0; i < 4096; i++) {
-		if (pinned_pages(fd) < before / 2)
+		if (gave_way(fds, before, count))
 			return 0;
 		memory = mmap(NULL, step, PROT_READ | PROT_WRITE,
 			      MAP_PRIVATE | MAP_ANONYMOUS, -1, 0);
@@ -266,43 +282,60 @@ static int squeeze(int fd, long long before)
 }
 
 /*
- * Pages give way on the node where they are, whichever node has the queue's
- * struct: here that is the other one.
+ * Pages give way on the node where they are, whichever node has the queue's struct:
+ * here that is the other one. Of two queues that one group pays for, and of two that
+ * are of two groups.
  */
 TEST_F(pins, give_way_on_their_own_node)
 {
-	enum { TIMERS = 300000, QUEUES = 100 };
-	int fds[QUEUES], i, fd, status;
-	long long before;
+	enum { TIMERS = 150000, QUEUES = 100, USED = 2 };
+	int all[QUEUES], fds[USED], i, groups, status;
+	const char *boot = getenv("EXPIRY_TEST_BOOT");
+	long long before[USED];
 	pid_t pid;
 
 	if (!self->on)
 		return;	/* skipped */
-	if (access(NODE_1, F_OK))
+	if (access(NODE_1, F_OK)) {
+		ASSERT_TRUE(!boot || strcmp(boot, "numa"));
 		SKIP(return, "one node");
-	ASSERT_EQ(0, write_text(UNPIN_MS, "600000"));
-	ASSERT_EQ(0, set_policy(MPOL_BIND, 0));
-	/* Enough to need new memory for the structs. */
-	for (i = 0; i < QUEUES; i++) {
-		fds[i] = queue_open(0);
-		ASSERT_LE(0, fds[i]);
 	}
-	fd = fds[QUEUES - 1];
-	ASSERT_EQ(0, queue_config(fd, CLOCK_MONOTONIC, EXPIRY_MODE_KEYED, 0));
-	ASSERT_EQ(0, set_policy(MPOL_BIND, 1));
-	EXPECT_EQ(TIMERS, fill(fd, self->batch, 1, 1 + TIMERS));
-	ASSERT_EQ(0, set_policy(MPOL_DEFAULT, 0));
-	before = pinned_pages(fd);
-	pid = fork();
-	ASSERT_LE(0, pid);
-	if (!pid)
-		_exit(squeeze(fd, before));
-	ASSERT_EQ(pid, waitpid(pid, &status, 0));
-	EXPECT_EQ(0, status);
-	TH_LOG("%lld pages pinned before, %lld after", before, pinned_pages(fd));
-	EXPECT_EQ(TIMERS, queue_armed(fd));
-	for (i = 0; i < QUEUES; i++)
-		close(fds[i]);
+	ASSERT_EQ(0, write_text(UNPIN_MS, "600000"));
+	for (groups = 1; groups <= USED; groups++) {
+		ASSERT_EQ(0, set_policy(MPOL_BIND, 0));
+		ASSERT_EQ(0, group_enter());
+		/* Enough to need new memory for the structs. */
+		for (i = 0; i < QUEUES; i++) {
+			if (i == QUEUES - 1 && groups == 2)
+				ASSERT_EQ(0, group_leave());
+			all[i] = queue_open(0);
+			ASSERT_LE(0, all[i]);
+		}
+		ASSERT_EQ(0, group_leave());
+		ASSERT_EQ(0, set_policy(MPOL_BIND, 1));
+		for (i = 0; i < USED; i++) {
+			fds[i] = all[QUEUES - USED + i];
+			ASSERT_EQ(0, queue_config(fds[i], CLOCK_MONOTONIC,
+						  EXPIRY_MODE_KEYED, 0));
+			EXPECT_EQ(TIMERS, fill(fds[i], self->batch, 1, 1 + TIMERS));
+			before[i] = pinned_pages(fds[i]);
+			EXPECT_LT(1000, before[i]);
+		}
+		ASSERT_EQ(0, set_policy(MPOL_DEFAULT, 0));
+		pid = fork();
+		ASSERT_LE(0, pid);
+		if (!pid)
+			_exit(squeeze(fds, before, USED));
+		ASSERT_EQ(pid, waitpid(pid, &status, 0));
+		EXPECT_EQ(0, status);
+		for (i = 0; i < USED; i++) {
+			TH_LOG("%d groups: %lld pages pinned before, %lld after",
+			       groups, before[i], pinned_pages(fds[i]));
+			EXPECT_EQ(TIMERS, queue_armed(fds[i]));
+		}
+		for (i = 0; i < QUEUES; i++)
+			close(all[i]);
+	}
 }
 
 TEST_HARNESS_MAIN
