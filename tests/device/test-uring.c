@@ -79,8 +79,9 @@ static int command(struct uring *ring, int fd, __u32 cmd_op,
 	return ret ? ret : cqe.res;
 }
 
-static void queue_read(struct uring *ring, int fd, void *buffer, __u32 len,
-		       __u64 user_data, __u8 sqe_flags)
+static struct io_uring_sqe *queue_read(struct uring *ring, int fd, void *buffer,
+				       __u32 len, __u64 user_data,
+				       __u8 sqe_flags)
 {
 	struct io_uring_sqe *sqe;
 
@@ -89,6 +90,7 @@ static void queue_read(struct uring *ring, int fd, void *buffer, __u32 len,
 	sqe->len = len;
 	sqe->off = -1;
 	sqe->flags = sqe_flags;
+	return sqe;
 }
 
 TEST_F(uring, batch_is_answered_in_place)
@@ -357,6 +359,75 @@ TEST_F(uring, armed_read_can_be_cancelled_and_takes_nothing)
 	ASSERT_EQ(1, receive_wait(self->fd, &record, 1));
 	EXPECT_EQ(1, record.cookie);
 	EXPECT_EQ(0, out.op);
+}
+
+TEST_F(uring, read_into_a_registered_buffer)
+{
+	struct expiry_record record = arm_in(20 * NSEC_PER_MSEC, 42), out[2] = { 0 };
+	struct iovec iov = { .iov_base = out, .iov_len = sizeof(out) };
+	struct io_uring_sqe *sqe;
+	struct io_uring_cqe cqe;
+
+	ASSERT_EQ(0, syscall(__NR_io_uring_register, self->ring.fd,
+			     IORING_REGISTER_BUFFERS, &iov, 1));
+	sqe = queue_read(&self->ring, self->fd, &out[1], RECORD, 5,
+			 variant->sqe_flags);
+	sqe->opcode = IORING_OP_READ_FIXED;
+	ASSERT_EQ(1, uring_submit(&self->ring));
+	ASSERT_EQ(0, request(self->fd, &record));
+	ASSERT_EQ(0, uring_wait(&self->ring, &cqe, WAIT_MS));
+	ASSERT_EQ(RECORD, cqe.res);
+	EXPECT_EQ(0, out[0].op);
+	EXPECT_EQ(EXPIRY_OP_EXPIRED, out[1].op);
+	EXPECT_EQ(record.id, out[1].id);
+	EXPECT_EQ(42, out[1].cookie);
+}
+
+/* Each completion has the expirations that were due then, in a buffer that the ring
+ * chose. Where none is left the read ends, and the next reader gets what is due.
+ */
+TEST_F(uring, a_multishot_read_goes_on)
+{
+	enum { BUFFERS = 5, GROUP = 7, PROVIDE = 1, READ = 2 };
+	struct expiry_record buffers[BUFFERS][2], record;
+	struct io_uring_sqe *sqe;
+	struct io_uring_cqe cqe;
+	unsigned int i;
+
+	sqe = uring_sqe(&self->ring, IORING_OP_PROVIDE_BUFFERS, BUFFERS, PROVIDE);
+	sqe->addr = (uintptr_t)buffers;
+	sqe->len = sizeof(buffers[0]);
+	sqe->buf_group = GROUP;
+	ASSERT_EQ(1, uring_submit(&self->ring));
+	ASSERT_EQ(0, uring_wait(&self->ring, &cqe, WAIT_MS));
+	ASSERT_EQ(0, cqe.res);
+
+	sqe = uring_sqe(&self->ring, READ_MULTISHOT, self->fd, READ);
+	sqe->flags = variant->sqe_flags | IOSQE_BUFFER_SELECT;
+	sqe->buf_group = GROUP;
+	sqe->off = -1;
+	ASSERT_EQ(1, uring_submit(&self->ring));
+	for (i = 0; i < BUFFERS; i++) {
+		record = arm_in(5 * NSEC_PER_MSEC, i);
+		ASSERT_EQ(0, request(self->fd, &record));
+		ASSERT_EQ(0, uring_wait(&self->ring, &cqe, WAIT_MS));
+		EXPECT_EQ(READ, cqe.user_data);
+		if (!i && cqe.res == -EINVAL)
+			SKIP(return, "no multishot reads before Linux 6.7");
+		ASSERT_EQ(RECORD, cqe.res);
+		ASSERT_TRUE(cqe.flags & IORING_CQE_F_BUFFER);
+		ASSERT_GT(BUFFERS, cqe.flags >> IORING_CQE_BUFFER_SHIFT);
+		EXPECT_TRUE(cqe.flags & IORING_CQE_F_MORE);
+		EXPECT_EQ(record.id,
+			  buffers[cqe.flags >> IORING_CQE_BUFFER_SHIFT]->id);
+	}
+	record = arm_in(0, i);
+	ASSERT_EQ(0, request(self->fd, &record));
+	ASSERT_EQ(0, uring_wait(&self->ring, &cqe, WAIT_MS));
+	EXPECT_EQ(-ENOBUFS, cqe.res);
+	EXPECT_FALSE(cqe.flags & IORING_CQE_F_MORE);
+	ASSERT_EQ(1, receive_wait(self->fd, &record, 1));
+	EXPECT_EQ(BUFFERS, record.cookie);
 }
 
 TEST_F(uring, read_of_less_than_a_record_is_einval)

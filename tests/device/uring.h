@@ -16,6 +16,9 @@
 #include <sys/syscall.h>
 #include <linux/io_uring.h>
 
+/* From Linux 6.7 on; newer than the headers of Debian 12. */
+#define READ_MULTISHOT	49
+
 struct uring {
 	int fd;
 	unsigned int entries;

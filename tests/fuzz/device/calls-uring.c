@@ -16,7 +16,6 @@
 #define COMPLETIONS_MAX	64	/* a multishot request may post ever more */
 #define FIXED_PAGES	4	/* of a thread's region, registered with its ring */
 #define GROUP		1	/* of the buffers that the ring chooses from */
-#define READ_MULTISHOT	49	/* from Linux 6.7 on; newer than Debian 12's header */
 
 /* The op of a completion, and the descriptor of its queue. */
 enum tag { TAG_OTHER, TAG_CMD, TAG_READ };
