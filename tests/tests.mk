@@ -84,7 +84,8 @@ $$(B)/tests/$(1): $$(call objects,asan,tests/$(1).c $(2))
 endef
 
 UTIL := daemon/util
-$(eval $(call unit_program,daemon/test-alarm,daemon/engine/alarm.c))
+$(eval $(call unit_program,daemon/test-alarm,daemon/engine/alarm.c \
+	tests/daemon/fake-loop.c))
 $(eval $(call unit_program,daemon/test-arena,daemon/engine/arena.c))
 $(eval $(call unit_program,daemon/test-commit-way,daemon/journal/commit-way.c))
 $(eval $(call unit_program,daemon/test-crc32c,daemon/journal/crc32c.c))
@@ -92,7 +93,7 @@ $(eval $(call unit_program,daemon/test-crowded,daemon/queue/crowded.c))
 $(eval $(call unit_program,daemon/test-defaults,$(UTIL)/config.c $(UTIL)/key-file.c \
 	$(UTIL)/socket-default.c))
 $(eval $(call unit_program,daemon/test-embedded,$(addprefix daemon/engine/,embedded.c \
-	alarm.c arena.c) $(CORE)))
+	alarm.c arena.c) tests/daemon/fake-loop.c $(CORE)))
 $(eval $(call unit_program,daemon/test-memory-limit,tests/fake-root.c \
 	$(UTIL)/memory-limit.c))
 $(eval $(call unit_program,daemon/test-name,$(UTIL)/name.c))

@@ -8,63 +8,22 @@
 #include <cmocka.h>
 
 #include "daemon/engine/alarm.h"
+#include "tests/daemon/fake-loop.h"
 
 #define ALARMS	100
 #define STEPS	20000
 
 static struct alarm alarm_of[ALARMS];
 static uint64_t deadlines[ALARMS];	/* 0: not set */
-static uint64_t now_ns, last_ns;
+static uint64_t last_ns;
 static uint32_t nr_rung;
-
-/* A loop that only has the time. */
-uint64_t loop_now(struct loop *loop, uint32_t clock_id)
-{
-	(void)loop;
-	(void)clock_id;
-	return now_ns;
-}
-
-struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op)
-{
-	static struct io_uring_sqe sqe;
-
-	(void)loop;
-	(void)op;
-	return &sqe;
-}
-
-void loop_fail(struct loop *loop, const char *what, int result)
-{
-	(void)loop;
-	(void)what;
-	(void)result;
-	fail();
-}
-
-int loop_clock(uint32_t clock_id)
-{
-	(void)clock_id;
-	return 0;
-}
-
-uint32_t loop_timeout_clock(uint32_t clock_id)
-{
-	(void)clock_id;
-	return 0;
-}
-
-struct __kernel_timespec loop_timespec(int64_t ns)
-{
-	return (struct __kernel_timespec) { .tv_nsec = ns };
-}
 
 static void ring(struct alarm *alarm)
 {
 	uint64_t deadline_ns = deadlines[alarm - alarm_of];
 
 	assert_true(deadline_ns && deadline_ns == alarm->deadline_ns);
-	assert_true(deadline_ns >= last_ns && deadline_ns <= now_ns);
+	assert_true(deadline_ns >= last_ns && deadline_ns <= fake_now_ns);
 	assert_int_equal(alarm->position, 0);
 	last_ns = deadline_ns;
 	deadlines[alarm - alarm_of] = 0;
@@ -82,7 +41,7 @@ static void turn(struct alarms *alarms)
 	for (i = 0; i < ALARMS; i++) {
 		if (!deadlines[i])
 			continue;
-		assert_true(deadlines[i] > now_ns);
+		assert_true(deadlines[i] > fake_now_ns);
 		if (deadlines[i] < first_ns)
 			first_ns = deadlines[i];
 		nr++;
@@ -104,7 +63,7 @@ static void alarms_ring_once_and_in_order(void **state)
 		i = rand() % ALARMS;
 		switch (rand() % 8) {
 		case 0:
-			now_ns += rand() % 100;
+			fake_now_ns += rand() % 100;
 			turn(&alarms);
 			break;
 		case 1:
@@ -113,7 +72,7 @@ static void alarms_ring_once_and_in_order(void **state)
 			deadlines[i] = 0;
 			break;
 		default:
-			deadlines[i] = now_ns + 1 + rand() % 1000;
+			deadlines[i] = fake_now_ns + 1 + rand() % 1000;
 			assert_int_equal(alarms_reserve(&alarms, alarms.nr + 1),
 					 0);
 			alarm_set(&alarms, &alarm_of[i], deadlines[i]);

@@ -17,6 +17,7 @@
 #include "daemon/engine/arena.h"
 #include "daemon/engine/engine.h"
 #include "daemon/loop/clock-watch.h"
+#include "tests/daemon/fake-loop.h"
 
 #define TIMERS	20000U
 #define LEFT	100U	/* one in a hundred stays */
@@ -24,49 +25,7 @@
 
 extern const struct engine_ops engine_embedded;
 
-static uint64_t now_ns = 1000 * S;
 static struct budget budget;
-
-/* A loop that only has the time. */
-uint64_t loop_now(struct loop *loop, uint32_t clock_id)
-{
-	(void)loop;
-	(void)clock_id;
-	return now_ns;
-}
-
-struct io_uring_sqe *loop_sqe(struct loop *loop, struct loop_op *op)
-{
-	static struct io_uring_sqe sqe;
-
-	(void)loop;
-	(void)op;
-	return &sqe;
-}
-
-void loop_fail(struct loop *loop, const char *what, int result)
-{
-	(void)loop;
-	(void)what;
-	(void)result;
-	fail();
-}
-
-int loop_clock(uint32_t clock_id)
-{
-	return clock_id == CLOCK_MONOTONIC ? 1 : clock_id == CLOCK_BOOTTIME ? 2 : 0;
-}
-
-uint32_t loop_timeout_clock(uint32_t clock_id)
-{
-	(void)clock_id;
-	return 0;
-}
-
-struct __kernel_timespec loop_timespec(int64_t ns)
-{
-	return (struct __kernel_timespec) { .tv_nsec = ns };
-}
 
 bool clock_is_ahead_of_watch(const struct loop *loop)
 {
@@ -142,7 +101,7 @@ static void arm_all(struct engine_queue *queue, uint64_t *ids)
 	for (i = 0; i < TIMERS; i++)
 		ids[i] = request(queue, (struct expiry_record) {
 			.op = EXPIRY_OP_ARM,
-			.deadline_ns = now_ns + (i % LEFT ? 10 * S : 1000000 * S),
+			.deadline_ns = fake_now_ns + (i % LEFT ? 10 * S : 1000000 * S),
 		});
 }
 
@@ -163,17 +122,17 @@ static void drained_queue_gives_its_pages_back(void **state)
 	queue = queue_new(&engine, &loop);
 	arm_all(queue, ids);
 	before = pages(queue);
-	now_ns += 11 * S;
+	fake_now_ns += 11 * S;
 	while (nr < TIMERS - TIMERS / LEFT) {
 		r = engine_embedded.collect(queue, &io);
 		assert_true(r >= 0);
 		nr += r;
 		turn(engine);
 	}
-	now_ns += S - 1;
+	fake_now_ns += S - 1;
 	turn(engine);
 	assert_true(pages(queue) > before / 10);
-	now_ns += 1;
+	fake_now_ns += 1;
 	turn(engine);
 	assert_true(pages(queue) <= before / 10);
 	for (i = 0; i < TIMERS; i += LEFT)
@@ -200,17 +159,17 @@ static void scan_that_is_left_is_given_up(void **state)
 	before = pages(queue);
 	assert_int_equal(engine_embedded.scan(queue, rows, 32, &cursor), 32);
 	assert_true(cursor != 0);
-	now_ns += S;
+	fake_now_ns += S;
 	for (i = 0; i < TIMERS; i++)
 		if (i % LEFT)
 			request(queue, (struct expiry_record) {
 				.op = EXPIRY_OP_CANCEL, .id = ids[i],
 			});
 	turn(engine);
-	now_ns += 59 * S - 1;
+	fake_now_ns += 59 * S - 1;
 	turn(engine);
 	assert_true(pages(queue) > before / 10);
-	now_ns += 1;
+	fake_now_ns += 1;
 	turn(engine);
 	assert_true(pages(queue) <= before / 10);
 	assert_int_equal(engine_embedded.scan(queue, rows, 32, &cursor), -ECANCELED);
@@ -227,7 +186,7 @@ static uint32_t fill(struct engine_queue *queue, uint64_t *ids)
 	for (nr = 0; nr < TIMERS; nr++) {
 		record = (struct expiry_record) {
 			.op = EXPIRY_OP_ARM,
-			.deadline_ns = now_ns + 3600 * S,
+			.deadline_ns = fake_now_ns + 3600 * S,
 		};
 		assert_int_equal(engine_embedded.submit(queue, &io), 0);
 		if (record.status)
@@ -278,10 +237,10 @@ static void full_memory_delivers_all(void **state)
 	for (i = 0; i < 3000; i++)
 		request(queue, (struct expiry_record) {
 			.op = EXPIRY_OP_ARM,
-			.deadline_ns = now_ns + 3600 * S + i * 7919ULL % 3000 * S,
+			.deadline_ns = fake_now_ns + 3600 * S + i * 7919ULL % 3000 * S,
 		});
 	assert_true(fill(other, ids) > TIMERS / 10);
-	now_ns += 7200 * S;
+	fake_now_ns += 7200 * S;
 	assert_int_equal(collect(engine, queue), 3000);
 	engine_embedded.queue_free(other);
 	queue_end(engine, queue);
@@ -309,10 +268,10 @@ static void starved_queue_is_tried_again(void **state)
 	for (i = 0; i < 600; i++)
 		request(queue, (struct expiry_record) {
 			.op = EXPIRY_OP_ARM,
-			.deadline_ns = now_ns + 3600 * S + i * 7919ULL % 600 * S,
+			.deadline_ns = fake_now_ns + 3600 * S + i * 7919ULL % 600 * S,
 		});
 	nr = fill(other, ids);
-	now_ns += 7200 * S;
+	fake_now_ns += 7200 * S;
 	assert_true(collect(engine, queue) < 600);
 	turn(engine);
 	assert_false(is_due);
@@ -322,7 +281,7 @@ static void starved_queue_is_tried_again(void **state)
 		});
 	turn(engine);
 	assert_false(is_due);
-	now_ns += S / 10;
+	fake_now_ns += S / 10;
 	turn(engine);
 	assert_true(is_due);
 	assert_true(collect(engine, queue) > 0);

@@ -271,6 +271,18 @@ static void does_not_wait_for_a_locked_page(struct kunit *test)
 	expiry_queue_free(queue);
 }
 
+/* Submits a record, without a wait under the lock. Returns whether it was done. */
+static bool submit_by(struct kunit *test, struct expiry_queue *queue,
+		      struct expiry_use *use, struct expiry_record *record)
+{
+	u32 done;
+
+	KUNIT_ASSERT_EQ(test, expiry_queue_lock(queue, use), 0);
+	done = expiry_queue_submit_locked(queue, record, 1);
+	expiry_queue_unlock(queue, use);
+	return done;
+}
+
 static struct expiry_queue *waited_for;
 static bool lock_was_free;
 
@@ -291,7 +303,8 @@ static void waits_for_a_page_without_the_lock(struct kunit *test)
 	struct expiry_record record = { .op = EXPIRY_OP_ARM, .deadline_ns = 1 };
 	struct expiry_queue *queue = queue_new(test);
 	struct expiry_use use = { };
-	u32 done, fetched = 0;
+	u32 fetched = 0;
+	bool done;
 
 	arm_many(test, queue);
 	unpin_all(queue);
@@ -300,15 +313,13 @@ static void waits_for_a_page_without_the_lock(struct kunit *test)
 	lock_was_free = false;
 	schedule_delayed_work(&try_and_unlock_pages_work, HZ);
 	do {
-		KUNIT_ASSERT_EQ(test, expiry_queue_lock(queue, &use), 0);
-		done = expiry_queue_submit_locked(queue, &record, 1);
-		expiry_queue_unlock(queue, &use);
+		done = submit_by(test, queue, &use, &record);
 		if (!fetched++)
 			KUNIT_EXPECT_GT(test, locked_nr, 0);
 	} while (!done && expiry_use_fetch(queue, &use));
 	flush_delayed_work(&try_and_unlock_pages_work);
 	KUNIT_EXPECT_TRUE(test, lock_was_free);
-	KUNIT_EXPECT_EQ(test, done, 1);
+	KUNIT_EXPECT_TRUE(test, done);
 	KUNIT_EXPECT_EQ(test, record.status, 0);
 	KUNIT_EXPECT_GT(test, fetched, 1);
 	expiry_queue_free(queue);
@@ -322,7 +333,8 @@ static void pages_that_go_again_are_waited_for(struct kunit *test)
 	struct expiry_record record = { .op = EXPIRY_OP_ARM, .deadline_ns = 1 };
 	struct expiry_queue *queue = queue_new(test);
 	struct expiry_use use = { };
-	u32 done, tries = 0;
+	u32 tries = 0;
+	bool done;
 
 	arm_many(test, queue);
 	/* Where a call waits under the lock too soon it ends then. */
@@ -331,15 +343,13 @@ static void pages_that_go_again_are_waited_for(struct kunit *test)
 		unpin_all(queue);
 		if (!use.patient)
 			lock_pages(queue);
-		KUNIT_ASSERT_EQ(test, expiry_queue_lock(queue, &use), 0);
-		done = expiry_queue_submit_locked(queue, &record, 1);
-		expiry_queue_unlock(queue, &use);
+		done = submit_by(test, queue, &use, &record);
 		unlock_pages(NULL);
 		tries++;
 	} while (!done && expiry_use_fetch(queue, &use) && tries < 1000);
 	cancel_delayed_work_sync(&unlock_pages_work);
 	KUNIT_EXPECT_TRUE(test, use.patient);
-	KUNIT_EXPECT_EQ(test, done, 1);
+	KUNIT_EXPECT_TRUE(test, done);
 	KUNIT_EXPECT_EQ(test, record.status, 0);
 	KUNIT_EXPECT_LT(test, tries, 100);
 	expiry_queue_free(queue);
@@ -352,15 +362,13 @@ static void a_page_given_back_meanwhile_is_dropped(struct kunit *test)
 	struct expiry_record clear = { .op = EXPIRY_OP_CLEAR };
 	struct expiry_queue *queue = queue_new(test);
 	struct expiry_use use = { };
-	u32 done;
+	bool done;
 
 	arm_many(test, queue);
 	unpin_all(queue);
 	lock_pages(queue);
 	schedule_delayed_work(&unlock_pages_work, 10 * HZ);
-	KUNIT_ASSERT_EQ(test, expiry_queue_lock(queue, &use), 0);
-	KUNIT_EXPECT_EQ(test, expiry_queue_submit_locked(queue, &record, 1), 0);
-	expiry_queue_unlock(queue, &use);
+	KUNIT_EXPECT_FALSE(test, submit_by(test, queue, &use, &record));
 	cancel_delayed_work_sync(&unlock_pages_work);
 	unlock_pages(NULL);
 	KUNIT_ASSERT_TRUE(test, expiry_use_fetch(queue, &use));
@@ -373,9 +381,7 @@ static void a_page_given_back_meanwhile_is_dropped(struct kunit *test)
 	mutex_unlock(&queue->lock);
 	KUNIT_EXPECT_NULL(test, page_folio(use.fetch.page)->mapping);
 	do {
-		KUNIT_ASSERT_EQ(test, expiry_queue_lock(queue, &use), 0);
-		done = expiry_queue_submit_locked(queue, &record, 1);
-		expiry_queue_unlock(queue, &use);
+		done = submit_by(test, queue, &use, &record);
 	} while (!done && expiry_use_fetch(queue, &use));
 	KUNIT_EXPECT_EQ(test, record.status, 0);
 	KUNIT_EXPECT_EQ(test, deliver(test, queue).deadline_ns, 1);
