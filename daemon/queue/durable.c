@@ -242,11 +242,34 @@ err_helper:
 	return r;
 }
 
+/* Returns the next queue that the store has as durable and the journal has not: an earlier
+ * daemon ended before its creation was on the disk.
+ */
+static struct queue *next_unmade(const struct context *context)
+{
+	const struct queues *queues = context->queues;
+	struct list *bucket, *entry;
+	struct queue *queue;
+	uint32_t i;
+
+	for (i = 0; i <= queues->mask; i++) {
+		bucket = &queues->buckets[i];
+		for (entry = bucket->next; entry != bucket; entry = entry->next) {
+			queue = container_of(entry, struct queue, all);
+			if (queue->store_thread && !queue->journal_number &&
+			    queue->mode == EXPIRY_MODE_ALL)
+				return queue;
+		}
+	}
+	return NULL;
+}
+
 int durable_init(struct durable *durable, struct context *context)
 {
 	struct journal_directory *directory = context->shared->journal;
 	struct recovery recovery;
 	struct restore restore;
+	struct queue *queue;
 	int r;
 
 	*durable = (struct durable) {
@@ -263,6 +286,8 @@ int durable_init(struct durable *durable, struct context *context)
 		return 0;
 	r = restore_run(&restore, &recovery, context);
 	if (!r) {
+		/* A checkpoint must have its timers before anybody sees them. */
+		restore.is_ahead |= next_unmade(context) != NULL;
 		r = begin(durable, &recovery, &restore);
 		if (r < 0)
 			log_err("journal: %s", strerror(-r));
@@ -273,6 +298,8 @@ int durable_init(struct durable *durable, struct context *context)
 			 (unsigned long long)restore.nr_timers,
 			 (unsigned long long)restore.nr_overdue);
 	durable->nr = r ? 0 : restore.nr_queues;
+	while (!r && (queue = next_unmade(context)))
+		durable_make(queue);
 	counter_set(&context->stat.overdue, r ? 0 : restore.nr_overdue);
 	recovery_close(&recovery);
 	return r;

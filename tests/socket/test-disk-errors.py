@@ -639,6 +639,33 @@ def test_what_a_kept_queue_shows_is_durable():
             kill(daemon)
 
 
+def test_a_kept_queue_that_was_not_made_is_durable_with_the_next_daemon():
+    """Its creation failed, or the daemon ended before that was on the disk."""
+    if ENGINE != "kernel":
+        raise tap.Skip("it is about the module's queues")
+    with Faults() as faults, fast_disk() as disk:
+        more = {"loop": LOOPS[0], "threads": 1, "environment": faults.environment}
+        with disk.daemon(**more) as daemon:
+            assert accepted_durable(daemon, "first")
+            assert wait_for(lambda: settled(faults))
+            faults.fail(0, WRITE, 1, errno.EIO, EVER)
+            with Connection(daemon.path) as queue:
+                assert queue.hello("second", FLAGS).status == -errno.EIO
+            kill(daemon)
+            stored = daemon.manager.take_store()
+        faults.end()
+        assert len(stored) == 2, stored
+        with disk.daemon(stored=stored, **more) as daemon:
+            for _, fd in stored:
+                os.close(fd)
+            with attach(daemon.path, "second", FLAGS) as queue:
+                assert queue.request(arm(HOUR, id=7)).status == 0
+            kill(daemon)
+        with disk.daemon(**more) as daemon, attach(daemon.path, "second", FLAGS) as queue:
+            assert list(rows(queue)) == [7]
+            kill(daemon)
+
+
 def accepted_durable(daemon, name):
     with Connection(daemon.path) as connection:
         return connection.hello(name, FLAGS).status == 0
