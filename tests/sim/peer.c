@@ -52,6 +52,9 @@ static bool is_allowed(const struct peer *peer,
 		return sim.broken || (peer->is_durable && disk_has_failed());
 	case -ENOSPC:
 		return peer->is_durable && disk_has_failed();
+	case -ECANCELED:
+		/* A cursor of another life of the queue, or an invented one. */
+		return asked->op == EXPIRY_OP_SCAN && asked->id;
 	case -ENOMEM:
 		return sim.has_failed;
 	case -EINVAL:
