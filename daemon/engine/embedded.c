@@ -263,11 +263,18 @@ static bool queue_compact(struct embedded_queue *queue)
 	return true;
 }
 
+/* Returns before when no timer is taken. A clock that was set back does not prolong it. */
+static u64 starved_until(const struct embedded_queue *queue)
+{
+	return queue->starved_ns <= now(queue) + STARVED_NS ? queue->starved_ns : 0;
+}
+
 static bool is_due(const struct embedded_queue *queue)
 {
 	u64 now_ns = now(queue);
 
-	return timers_due(&queue->timers, now_ns) && now_ns >= queue->starved_ns;
+	return timers_due(&queue->timers, now_ns) &&
+	       now_ns >= starved_until(queue);
 }
 
 /* Returns true if the queue is up to date. */
@@ -290,13 +297,13 @@ static bool queue_tidy(struct embedded_queue *queue)
 	arena->uses_reserve = false;
 	if (queue->waiting) {
 		u64 next_ns = timers_next_ns(&queue->timers);
+		u64 from_ns = starved_until(queue);
 
 		if (next_ns == EXPIRY_NEVER)
 			alarm_unset(alarms_of(queue), &queue->alarm);
 		else
 			alarm_set(alarms_of(queue), &queue->alarm,
-				  next_ns > queue->starved_ns ?
-					  next_ns : queue->starved_ns);
+				  next_ns > from_ns ? next_ns : from_ns);
 	}
 	for (i = 0; i < TIMERS_PAGES_NR; i++) {
 		struct run *run = &queue->runs[i];

@@ -281,7 +281,11 @@ static void starved_queue_is_tried_again(void **state)
 		});
 	turn(engine);
 	assert_false(is_due);
-	fake_now_ns += S / 10;
+	assert_int_equal(engine_embedded.wait(queue), 0);
+	/* A clock that is set back does not make it wait for longer. */
+	fake_now_ns -= S;
+	assert_int_equal(engine_embedded.wait(queue), 1);
+	fake_now_ns += S + S / 10;
 	turn(engine);
 	assert_true(is_due);
 	assert_true(collect(engine, queue) > 0);
