@@ -271,9 +271,9 @@ static bool tidy_locked(struct expiry_queue *queue)
 }
 
 /*
- * Frees or unpins a bounded amount: all of an idle queue; of another one, in one
- * round, the tables that were not used since the last. Returns whether there is
- * more to do now.
+ * Frees or unpins a bounded amount: all of an idle queue, after its timers have moved
+ * together; of another one, in one round, the pages that were not used since the last.
+ * Returns whether there is more to do now.
  */
 static bool trim_idle_locked(struct expiry_queue *queue, bool *round)
 {

@@ -37,12 +37,11 @@ void budget_init(struct budget *budget, uint64_t bytes_max)
 	};
 }
 
-static bool budget_take(struct budget *budget, bool uses_reserve)
+static bool budget_take(struct budget *budget, bool spares_reserve)
 {
-	uint64_t max = budget->pages_max;
-
-	return share_take(&budget->pages, 1,
-			  uses_reserve ? max : max - budget->pages_reserved);
+	return share_take(&budget->pages, 1, spares_reserve ?
+			  budget->pages_max - budget->pages_reserved :
+			  budget->pages_max);
 }
 
 static void budget_put(struct budget *budget)
@@ -128,7 +127,7 @@ static bool arena_grow(struct arena *arena)
 
 void *arena_get(struct arena *arena)
 {
-	if (!budget_take(arena->budget, arena->uses_reserve))
+	if (!budget_take(arena->budget, arena->spares_reserve))
 		return NULL;
 	if (!arena->nr_kept && !arena->nr_bare && !arena->fresh &&
 	    !arena_grow(arena)) {

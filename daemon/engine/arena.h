@@ -37,7 +37,7 @@ void budget_init(struct budget *budget, uint64_t bytes_max);
 /**
  * struct arena - an arena
  * @budget: shared with other arenas
- * @uses_reserve: the owner's: what asks for pages now makes no queue larger
+ * @spares_reserve: the owner's: what asks for pages now may make a queue larger
  * @used: pages handed out
  * @region: the newest mapping
  * @fresh: pages at its end, never handed out
@@ -47,7 +47,7 @@ void budget_init(struct budget *budget, uint64_t bytes_max);
  */
 struct arena {
 	struct budget *budget;
-	bool uses_reserve;
+	bool spares_reserve;
 	uint64_t used;
 	uint64_t fresh;
 	char *region;

@@ -266,7 +266,10 @@ static bool queue_compact(struct embedded_queue *queue)
 /* Returns before when no timer is taken. A clock that was set back does not prolong it. */
 static u64 starved_until(const struct embedded_queue *queue)
 {
-	return queue->starved_ns <= now(queue) + STARVED_NS ? queue->starved_ns : 0;
+	if (likely(!queue->starved_ns) ||
+	    queue->starved_ns > now(queue) + STARVED_NS)
+		return 0;
+	return queue->starved_ns;
 }
 
 static bool is_due(const struct embedded_queue *queue)
@@ -280,7 +283,6 @@ static bool is_due(const struct embedded_queue *queue)
 /* Returns true if the queue is up to date. */
 static bool queue_tidy(struct embedded_queue *queue)
 {
-	struct arena *arena = &engine_of(queue)->arena;
 	uint32_t count = TIDY_PAGES;
 	bool done = true;
 	int i;
@@ -291,10 +293,8 @@ static bool queue_tidy(struct embedded_queue *queue)
 	/* An error here means no memory: the known first deadline is then too
 	 * early rather than too late.
 	 */
-	arena->uses_reserve = true;
 	if (!timers_drop_stale(&queue->timers, DROP_STEPS))
 		done = false;
-	arena->uses_reserve = false;
 	if (queue->waiting) {
 		u64 next_ns = timers_next_ns(&queue->timers);
 		u64 from_ns = starved_until(queue);
@@ -424,8 +424,11 @@ static int embedded_submit_now(struct engine_queue *base,
 			       struct expiry_record *records, uint32_t count)
 {
 	struct embedded_queue *queue = embedded_queue(base);
+	struct arena *arena = &engine_of(queue)->arena;
 
+	arena->spares_reserve = true;
 	timers_submit(&queue->timers, records, count, now(queue));
+	arena->spares_reserve = false;
 	queue_used(queue);
 	return 0;
 }
@@ -433,9 +436,14 @@ static int embedded_submit_now(struct engine_queue *base,
 static int embedded_reserve(struct engine_queue *base, uint64_t timers)
 {
 	struct embedded_queue *queue = embedded_queue(base);
+	struct arena *arena = &engine_of(queue)->arena;
+	int r;
 
+	arena->spares_reserve = true;
+	r = timers_reserve(&queue->timers, timers);
+	arena->spares_reserve = false;
 	queue_used(queue);
-	return timers_reserve(&queue->timers, timers);
+	return r;
 }
 
 /* Processes a batch at once. A timer that is due when armed needs no alarm: it
@@ -456,13 +464,11 @@ static int embedded_submit(struct engine_queue *base, struct engine_io *io)
 static int embedded_collect(struct engine_queue *base, struct engine_io *io)
 {
 	struct embedded_queue *queue = embedded_queue(base);
-	struct arena *arena = &engine_of(queue)->arena;
 	uint32_t done = 0, calls = COLLECT_CALLS;
 	u64 now_ns = now(queue);
 	int r = 0;
 
 	io->late_ns = 0;
-	arena->uses_reserve = true;
 	/* Timers that became due by a step are not late. */
 	if (queue->clock_id == CLOCK_REALTIME &&
 	    unlikely(timers_due(&queue->timers, now_ns - CLOCK_STEP_NS)) &&
@@ -480,7 +486,6 @@ static int embedded_collect(struct engine_queue *base, struct engine_io *io)
 	} while (done < io->count && --calls &&
 		 timers_due(&queue->timers, now_ns));
 	queue_used(queue);
-	arena->uses_reserve = false;
 	queue->starved_ns = 0;
 	if (r == -ENOMEM && !done) {
 		/* Others may free some. */
@@ -513,12 +518,8 @@ static void embedded_unwait(struct engine_queue *base)
 static int embedded_rewind(struct engine_queue *base)
 {
 	struct embedded_queue *queue = embedded_queue(base);
-	struct arena *arena = &engine_of(queue)->arena;
-	int r;
+	int r = timers_rewind(&queue->timers, &queue->rewind, now(queue));
 
-	arena->uses_reserve = true;
-	r = timers_rewind(&queue->timers, &queue->rewind, now(queue));
-	arena->uses_reserve = false;
 	if (r < 0)
 		timers_walk_stop(&queue->timers, &queue->rewind);
 	queue->walked_ns = monotonic_now(queue);

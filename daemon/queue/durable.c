@@ -242,24 +242,18 @@ err_helper:
 	return r;
 }
 
-/* Returns the next queue that the store has as durable and the journal has not: an earlier
- * daemon ended before its creation was on the disk.
+/* Returns the next queue from *@indexp on that the store has as durable and the journal has
+ * not: an earlier daemon ended before its creation was on the disk.
  */
-static struct queue *next_unmade(const struct context *context)
+static struct queue *next_unmade(const struct context *context, uint32_t *indexp)
 {
-	const struct queues *queues = context->queues;
-	struct list *bucket, *entry;
 	struct queue *queue;
-	uint32_t i;
 
-	for (i = 0; i <= queues->mask; i++) {
-		bucket = &queues->buckets[i];
-		for (entry = bucket->next; entry != bucket; entry = entry->next) {
-			queue = container_of(entry, struct queue, all);
-			if (queue->store_thread && !queue->journal_number &&
-			    queue->mode == EXPIRY_MODE_ALL)
-				return queue;
-		}
+	while ((queue = pool_at(&context->queues->pool, *indexp))) {
+		++*indexp;
+		if (queue->user && queue->store_thread && !queue->journal_number &&
+		    queue->mode == EXPIRY_MODE_ALL)
+			return queue;
 	}
 	return NULL;
 }
@@ -270,6 +264,7 @@ int durable_init(struct durable *durable, struct context *context)
 	struct recovery recovery;
 	struct restore restore;
 	struct queue *queue;
+	uint32_t index = 0;
 	int r;
 
 	*durable = (struct durable) {
@@ -287,7 +282,7 @@ int durable_init(struct durable *durable, struct context *context)
 	r = restore_run(&restore, &recovery, context);
 	if (!r) {
 		/* A checkpoint must have its timers before anybody sees them. */
-		restore.is_ahead |= next_unmade(context) != NULL;
+		restore.is_ahead |= next_unmade(context, &index) != NULL;
 		r = begin(durable, &recovery, &restore);
 		if (r < 0)
 			log_err("journal: %s", strerror(-r));
@@ -298,7 +293,8 @@ int durable_init(struct durable *durable, struct context *context)
 			 (unsigned long long)restore.nr_timers,
 			 (unsigned long long)restore.nr_overdue);
 	durable->nr = r ? 0 : restore.nr_queues;
-	while (!r && (queue = next_unmade(context)))
+	index = 0;
+	while (!r && (queue = next_unmade(context, &index)))
 		durable_make(queue);
 	counter_set(&context->stat.overdue, r ? 0 : restore.nr_overdue);
 	recovery_close(&recovery);

@@ -110,34 +110,26 @@ static int find_thread(struct shared *shared, const struct stored_name *name,
 	return *entryp ? 0 : -ENOMEM;
 }
 
-/* Finds the threads of those queues in the store whose names have one, or of the others. */
-static int find_threads(struct store *store, struct shared *shared,
-			bool has_thread)
+/* Finds the thread of each queue in the store. */
+static int store_find_threads(struct store *store, struct shared *shared)
 {
 	struct stored_name name;
 	int i, r;
 
+	if (shared->nr == 1 || !store->nr_queues)
+		return 0;
+	store->entries = calloc(store->nr_fds, sizeof(*store->entries));
+	if (!store->entries)
+		return -ENOMEM;
 	for (i = 0; i < store->nr_fds; i++) {
 		if (SD_LISTEN_FDS_START + i == store->listener ||
-		    !parse_name(store->names[i], &name) ||
-		    (name.thread != 0) != has_thread)
+		    !parse_name(store->names[i], &name))
 			continue;
 		r = find_thread(shared, &name, &store->entries[i]);
 		if (r < 0 && r != -EEXIST)
 			return r;
 	}
 	return 0;
-}
-
-static int store_find_threads(struct store *store, struct shared *shared)
-{
-	if (shared->nr == 1 || !store->nr_queues)
-		return 0;
-	store->entries = calloc(store->nr_fds, sizeof(*store->entries));
-	if (!store->entries)
-		return -ENOMEM;
-	return find_threads(store, shared, true) ?:
-	       find_threads(store, shared, false);
 }
 
 int store_init(struct store *store, struct shared *shared)

@@ -32,10 +32,26 @@ def hello(status=0):
 
 
 @contextlib.contextmanager
+def played_by(play):
+    """Yields the path of a socket that @play(listener) serves, in a thread."""
+    with tempfile.TemporaryDirectory() as folder, \
+            socket.socket(socket.AF_UNIX) as listener:
+        path = os.path.join(folder, "s")
+        listener.bind(path)
+        listener.listen()
+        listener.settimeout(LIMIT)
+        thread = threading.Thread(target=play, args=(listener,))
+        thread.start()
+        try:
+            yield path
+        finally:
+            thread.join()
+
+
 def server(*steps):
     """Plays a server: a number reads that many records, bytes are sent, None waits for the
     client to go. Then it ends the connection."""
-    def play():
+    def play(listener):
         with listener.accept()[0] as connection:
             connection.settimeout(LIMIT)
             for step in steps:
@@ -45,18 +61,7 @@ def server(*steps):
                     connection.recv(step * wire.SIZE, socket.MSG_WAITALL)
                 else:
                     connection.sendall(step)
-    with tempfile.TemporaryDirectory() as folder, \
-            socket.socket(socket.AF_UNIX) as listener:
-        path = os.path.join(folder, "s")
-        listener.bind(path)
-        listener.listen()
-        listener.settimeout(LIMIT)
-        thread = threading.Thread(target=play)
-        thread.start()
-        try:
-            yield path
-        finally:
-            thread.join()
+    return played_by(play)
 
 
 def blocking(path):
@@ -143,26 +148,18 @@ def test_receive_ends_in_time_while_it_reconnects():
         restores.append(0)
         return [(7, 10**18, 0)]
 
-    with tempfile.TemporaryDirectory() as folder, \
-            socket.socket(socket.AF_UNIX) as listener:
-        path = os.path.join(folder, "s")
-        listener.bind(path)
-        listener.listen()
-        listener.settimeout(LIMIT)
-        thread = threading.Thread(target=play, args=(listener,))
-        thread.start()
-        with expiry.sync.connect("q", path=path, keyed=True, ack=True, reconnect=True,
-                                 restore=restore) as queue:
-            for event in released:
-                for timeout in 0, 0.1, 0.1:
-                    begun = time.monotonic()
-                    assert not len(queue.receive(timeout=timeout))
-                    took = time.monotonic() - begun
-                    assert timeout <= took < 2, took
-                event.set()
-            (due,) = queue.receive(timeout=LIMIT)
-            assert due.id == 7 and queue.connections == 2 and len(restores) == 2, restores
-        thread.join()
+    with played_by(play) as path, \
+            expiry.sync.connect("q", path=path, keyed=True, ack=True, reconnect=True,
+                                restore=restore) as queue:
+        for event in released:
+            for timeout in 0, 0.1, 0.1:
+                begun = time.monotonic()
+                assert not len(queue.receive(timeout=timeout))
+                took = time.monotonic() - begun
+                assert timeout <= took < 2, took
+            event.set()
+        (due,) = queue.receive(timeout=LIMIT)
+        assert due.id == 7 and queue.connections == 2 and len(restores) == 2, restores
 
 
 def test_a_full_backlog_is_a_pause():

@@ -186,8 +186,9 @@ static void regions(void **state)
 	for (i = 0; i < 2 * in_one + 1; i++) {
 		/* The last ones are a reserve. */
 		if (i == 2 * in_one + 1 - budget.pages_reserved) {
+			arena.spares_reserve = true;
 			assert_null(arena_get(&arena));
-			arena.uses_reserve = true;
+			arena.spares_reserve = false;
 		}
 		pages[i] = arena_get(&arena);
 		assert_non_null(pages[i]);
@@ -198,7 +199,7 @@ static void regions(void **state)
 				    (char *)pages[i - 1] + CORE_PAGE_SIZE);
 	}
 	/* The limit, to the page. */
-	assert_true(budget.pages_reserved > 0 && arena.uses_reserve);
+	assert_true(budget.pages_reserved > 0);
 	assert_null(arena_get(&arena));
 	arena_put(&arena, pages[5]);
 	assert_true(arena_get(&arena) == pages[5]);

@@ -1,6 +1,6 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Preloaded into the daemon by test-disk-errors.py: lets calls about the journal's files
+ * Preloaded into the daemon by disk_faults.py: lets calls about the journal's files
  * fail, by rules in a file that both have mapped, EXPIRY_FAIL_DISK.
  *
  * A commit on io_uring does not pass the C library. It is changed before it is
@@ -31,7 +31,7 @@
 #define FILES	1024
 #define DELAY	(1U << 20)
 
-/* As in test-disk-errors.py. */
+/* As in disk_faults.py. */
 enum call {
 	CALL_WRITE, CALL_SYNC, CALL_OPEN, CALL_RENAME, CALL_UNLINK,
 	CALL_SYNC_NAMES, CALL_READ, CALL_LIST, CALLS,
