@@ -105,10 +105,8 @@ static int count_pin(struct expiry_table *table, int nid,
  */
 void *expiry_table_find(struct expiry_table *table, u32 slot)
 {
-	if (!table->page[slot] && table->pageable && table->aged[slot]) {
+	if (!table->page[slot] && table->pageable)
 		swap(table->page[slot], table->aged[slot]);
-		folio_mark_accessed(page_folio(virt_to_page(table->page[slot])));
-	}
 	return table->page[slot];
 }
 
@@ -131,7 +129,6 @@ int expiry_table_enter(struct expiry_table *table, u32 slot, struct page *page,
 		err = count_pin(table, page_to_nid(page), spare, gfp);
 		if (err)
 			return err;
-		folio_mark_accessed(page_folio(page));
 	}
 	table->page[slot] = page_address(page);
 	table->pinned++;
@@ -153,6 +150,16 @@ static void put_entry(struct expiry_table *table, void **entry)
 		folio_mark_dirty(folio);
 	if (!FORGETFUL)
 		folio_put(folio);
+}
+
+/*
+ * Tells the kernel's reclaim that a page was used since the last visit, once, however
+ * often it was.
+ */
+static void report_use(const struct expiry_table *table, const void *address)
+{
+	if (address && table->pageable)
+		folio_mark_accessed(page_folio(virt_to_page(address)));
 }
 
 /* Unpins the page of an entry, if there is one. Returns how many. */
@@ -183,6 +190,7 @@ u32 expiry_table_unpin(struct expiry_table *table, u32 from)
 	u32 i, put = 0;
 
 	for (i = from; i < CORE_DIR_SIZE && table->pinned; i++) {
+		report_use(table, table->page[i]);
 		put += unpin(table, &table->page[i]);
 		if (table->pageable)
 			put += unpin(table, &table->aged[i]);
@@ -202,6 +210,7 @@ u32 expiry_table_age(struct expiry_table *table)
 
 	for (i = 0; i < CORE_DIR_SIZE && table->pinned; i++) {
 		put += unpin(table, &table->aged[i]);
+		report_use(table, table->page[i]);
 		swap(table->page[i], table->aged[i]);
 	}
 	return put;
@@ -229,8 +238,10 @@ u32 expiry_table_age_node(struct expiry_table *table, struct expiry_pins *pins)
 			put_entry(table, &table->aged[i]);
 			put++;
 		}
-		if (is_on_node(table->page[i], pins->nid))
+		if (is_on_node(table->page[i], pins->nid)) {
+			report_use(table, table->page[i]);
 			swap(table->page[i], table->aged[i]);
+		}
 	}
 	return put;
 }

@@ -5,7 +5,8 @@
  * A page has a second chance. A visit of its table takes it from where the core finds
  * it: it is *aged*, and stays pinned. The core's next access brings it back, at the
  * cost of one call of page_in(). A page that is still aged at the next visit was not
- * used, and is unpinned. So accesses need not be counted.
+ * used, and is unpinned. So accesses need not be counted. A visit tells the kernel's
+ * reclaim which pages were used since the last.
  *
  * All functions here are called with the queue's lock held.
  */
