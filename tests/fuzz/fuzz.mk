@@ -69,13 +69,16 @@ fuzz-seeds: $(FUZZ_TARGETS:%=$(B)/fuzz/libfuzzer-%) ## what fuzzing found new, m
 FUZZ_DEVICE := $(B)/fuzz/fuzz-device
 FUZZ_MODULE = build/kmod-kcov/$(notdir $(FUZZ_KERNEL))
 MACHINE ?= um
+FUZZ_SERIES = $(filter-out own,$(firstword $(DEBUG_SERIES)))
 ifeq ($(MACHINE),um)
-FUZZ_KERNEL = $(UML_DEBUG_KERNEL)
+FUZZ_CONFIGS = --arch um tests/uml/machine.config tests/uml/debug.config
 FUZZ_MODULE_MAKE = $(call uml-make,$(FUZZ_KERNEL))
 else
-FUZZ_KERNEL = $(DEBUG_KERNEL)
+FUZZ_CONFIGS = $(VM_CONFIGS) tests/vm/debug.config
 FUZZ_MODULE_MAKE = $(call debug-make,$(FUZZ_KERNEL))
 endif
+FUZZ_KERNEL = $(eval FUZZ_KERNEL := $$(shell tests/vm/build-kernel \
+	$$(FUZZ_SERIES:%=--series %) $$(FUZZ_CONFIGS)))$(FUZZ_KERNEL)
 
 $(FUZZ_DEVICE): $(wildcard tests/fuzz/device/*.[ch]) tests/device/files.h tests/device/uring.h \
 		include/uapi/linux/expiry.h
@@ -88,7 +91,7 @@ fuzz-kernel-module:
 	@$(FUZZ_MODULE_MAKE) module MODULE_DIR=$(FUZZ_MODULE) \
 		MODULE_FLAGS='W=1 UBSAN_SANITIZE=y KCOV_INSTRUMENT=y'
 
-fuzz-kernel: $(FUZZ_DEVICE) fuzz-kernel-module ## calls by chance on /dev/expiry in User Mode Linux, TIME=60; MACHINE=x86
+fuzz-kernel: $(FUZZ_DEVICE) fuzz-kernel-module ## calls by chance on /dev/expiry in User Mode Linux, TIME=60; MACHINE=x86, KERNELS=7.2
 	@tests/fuzz/device/run $(MACHINE) $(FUZZ_KERNEL) $(FUZZ_MODULE)/expiry.ko $(TIME)
 
 fuzz-kernel-seeds: $(FUZZ_DEVICE) fuzz-kernel-module ## what that found new, minimised, to the seeds kept

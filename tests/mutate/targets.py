@@ -240,7 +240,7 @@ def tools():
 class Module(Target):
     """kmod/, and what of daemon/ and lib/ needs the module: made for a kernel of
     User Mode Linux. Quick programs are run in one machine after the other: those
-    of tests/device/, and clients on the kernel engine."""
+    of tests/device/, those of them about memory, and clients on the kernel engine."""
     variables = []
     records = False
     jobs = os.cpu_count()
@@ -248,6 +248,7 @@ class Module(Target):
               "poll", "uring", "lifetime", "holders", "namespaces", "compat",
               "periodic", "clock", "scan-stat", "limits", "trace", "killed",
               "read-fault", "batch-memory"]
+    memory = ["sizes", "pins", "give-back", "memcg"]
     clients = ["build/tests/lib/test-timers", "build/tests/lib/test-handle",
                "tests/socket/test-requests.py", "tests/socket/test-credit.py",
                "tests/socket/test-queues.py", "tests/socket/test-limits.py",
@@ -267,6 +268,8 @@ class Module(Target):
         self.base += [module, "device-tests", *self.clients[:2]]
         self.lists = {"device": [f"build/tests/device/test-{name}"
                                  for name in self.device],
+                      "memory": [f"build/tests/device/test-{name}"
+                                 for name in self.memory],
                       "clients": self.clients}
 
     def programs(self):
@@ -288,10 +291,10 @@ class Module(Target):
         return 10
 
     def likely(self, path):
-        return ["device"] if path.startswith("kmod/") else ["clients"]
+        return ["device", "memory"] if path.startswith("kmod/") else ["clients"]
 
     def sources(self, name):
-        if name == "device":
+        if name != "clients":
             return glob.glob("tests/device/*")
         return self.all_sources()
 
