@@ -227,7 +227,6 @@ static int make_queue(struct restore *restore, const struct journal_make *make,
 		reserve(restore, queue);
 	}
 	queue_set_journal(queue, entry->number);
-	store_keep(queue);
 	queue->late_before_ns = restore->now_ns[loop_clock(make->clock_id)];
 	queue->again_before_ns = restore->late_ns[loop_clock(make->clock_id)];
 	entry->clock = loop_clock(make->clock_id);
@@ -520,6 +519,18 @@ static int apply(void *data, const struct recovery_place *place,
 
 /* ----------------------------------------------------------------- the whole */
 
+/* The queue is complete. One from the manager's store counts as complete at the next start,
+ * so none gets there before: a start may be refused, or killed.
+ */
+static void finish_queue(struct restore *restore, struct queue *queue)
+{
+	const struct engine_ops *ops = restore->context->engine->ops;
+
+	if (ops->reserve)
+		ops->reserve(queue->engine_queue, 0);
+	store_keep(queue);
+}
+
 static void count_queue(struct restore *restore, struct queue *queue)
 {
 	const struct engine_ops *ops = restore->context->engine->ops;
@@ -528,8 +539,6 @@ static void count_queue(struct restore *restore, struct queue *queue)
 	uint64_t cursor = 0;
 	int i, n;
 
-	if (ops->reserve)
-		ops->reserve(queue->engine_queue, 0);
 	charge_update(queue);
 	restore->nr_queues++;
 	restore->nr_timers += charge_count_timers(queue);
@@ -594,8 +603,10 @@ int restore_run(struct restore *restore, struct recovery *recovery,
 	if (r < 0)
 		log_fault(restore, recovery, r);
 	for (i = 0; !r && i < restore->table_size; i++)
-		if (restore->table[i].queue)
+		if (restore->table[i].queue) {
+			finish_queue(restore, restore->table[i].queue);
 			count_queue(restore, restore->table[i].queue);
+		}
 	crowded_free(&restore->crowded);
 	free(restore->table);
 	restore->table = NULL;

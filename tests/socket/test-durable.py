@@ -14,9 +14,9 @@ import time
 import tap
 from client import (ACK, ACKING, ARM, CANCEL, CLEAR, CONSUME, DROP, DURABLE, EXISTING,
                     HELLO, HOUR, KEYED, QUERY, QUEUES, REDELIVERED, REFRESH, RELATIVE,
-                    SCAN, SIZE, STAT, Connection, Record, arm, attach, error, hello, pack,
-                    wait_for)
-from daemon import PROGRAM, Daemon
+                    SCAN, SIZE, STAT, WAIT, Connection, Record, arm, attach, error, hello, pack,
+                    pack, wait_for)
+from daemon import ENGINE, PROGRAM, Daemon
 from durable import (FLAGS, MILLISECOND, Disk, kill, limit_writes, named_by, query, refused,
                      rows, without_signal)
 from listing import listing
@@ -289,6 +289,32 @@ def full(connection):
             assert bad == {-errno.ENOSPC}, bad
             return armed
     raise AssertionError("there is space for a million timers")
+
+
+def test_only_complete_queues_are_kept():
+    """What the service manager keeps counts as complete at the next start."""
+    if ENGINE != "kernel":
+        raise tap.Skip("the kernel engine's")
+    with Disk() as disk:
+        with disk.daemon(threads=1) as daemon:
+            with attach(daemon.path, "one", FLAGS) as one, \
+                    attach(daemon.path, "two", FLAGS) as two:
+                for number in (1, 2):
+                    for connection in (one, two):
+                        assert connection.request(arm(HOUR, id=number)).status == 0
+            kill(daemon)
+        disk.config = "queues = 1\n"
+        daemon = disk.daemon(threads=1)
+        assert daemon.process.wait(WAIT) == 1, daemon.log()
+        kept = daemon.manager.take_store()
+        daemon.remove()
+        disk.config = None
+        with disk.daemon(threads=1, stored=kept) as daemon:
+            for name in ("one", "two"):
+                with attach(daemon.path, name, FLAGS) as connection:
+                    assert sorted(rows(connection)) == [1, 2], (name, kept)
+            assert len(daemon.manager.names()) == 2, daemon.manager.names()
+        assert not kept, kept
 
 
 def attach_and_arm(connection, *records, flags=FLAGS):
