@@ -213,7 +213,7 @@ static uint32_t check_queue_files(const struct config *config)
 	struct declarations *set;
 	uint32_t faults, i;
 
-	set = declarations_read(config, NULL, &faults);
+	set = declarations_read(config, &faults);
 	for (i = 0; set && i < set->nr; i++)
 		if (set->all[i].is_good && set->all[i].is_durable &&
 		    !strcmp(config->journal, "none")) {

@@ -30,14 +30,6 @@ static struct log_about about_file(const struct declaration *file, int error)
 	};
 }
 
-static uint64_t limit_of(const struct context *context,
-			 const struct declaration *file)
-{
-	uint64_t most = context->config.timers_per_queue;
-
-	return file->limit ? min_u64(file->limit, most) : most;
-}
-
 /* Applies what may change at any time: group and mode. */
 static void set_access(struct queue *queue, const struct declaration *file)
 {
@@ -55,11 +47,7 @@ int declare_queue(struct context *context, const struct declaration *file,
 		.config = {
 			.clock_id = file->clock_id,
 			.mode = file->mode,
-			.slack_ns = file->slack_ns,
-			.limit = limit_of(context, file),
 		},
-		.layout = file->layout == LAYOUT_CONFIGURED ?
-			  config_layout(&context->config) : file->layout,
 	};
 	int r;
 
@@ -73,6 +61,7 @@ int declare_queue(struct context *context, const struct declaration *file,
 	plan.user = user_get(&context->users, file->uid);
 	if (!plan.user)
 		return -ENOMEM;
+	declaration_apply(file, &context->config, &plan);
 	r = queue_new(context, &plan, queuep);
 	if (r < 0) {
 		user_put(&context->users, plan.user);
@@ -126,7 +115,7 @@ static void print_changes(char *text, const struct queue *queue,
 
 	context->engine->ops->stat(queue->engine_queue, &stat);
 	if (file->limit)
-		limit = stat.limit != limit_of(context, file);
+		limit = stat.limit != declaration_limit(file, &context->config);
 	snprintf(text, CHANGES_TEXT, "%s%s%s%s%s%s%s",
 		 queue->clock_id != file->clock_id ? ", clock" : "",
 		 (queue->mode ^ file->mode) & EXPIRY_MODE_KEYED ? ", keyed" : "",
@@ -281,11 +270,13 @@ void declare_read(struct context *context)
 	struct declarations *set;
 	uint32_t faults;
 
-	set = declarations_read(&context->config,
-				shared->nr > 1 ? &shared->directory : NULL,
-				&faults);
+	set = declarations_read(&context->config, &faults);
 	if (!set)
 		return;
+	if (shared->nr > 1 && declarations_place(set, &shared->directory) < 0) {
+		declarations_free(set);
+		return;
+	}
 	shared->declared_before = shared->declared;
 	shared->declared = set;
 }

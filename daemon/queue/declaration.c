@@ -11,6 +11,7 @@
 #include "daemon/util/key-file.h"
 #include "daemon/util/log.h"
 #include "daemon/util/name.h"
+#include "daemon/util/util.h"
 
 #define SUFFIX	(sizeof(".conf") - 1)
 
@@ -122,7 +123,7 @@ static void tidy(struct declarations *set)
 		qsort(set->all, nr, sizeof(*set->all), compare);
 }
 
-static int find_threads(struct declarations *set, struct directory *directory)
+int declarations_place(struct declarations *set, struct directory *directory)
 {
 	uint32_t i;
 
@@ -131,14 +132,15 @@ static int find_threads(struct declarations *set, struct directory *directory)
 		struct declaration *one = &set->all[i];
 
 		one->in_directory = directory_get(directory, one->name);
-		if (!one->in_directory)
+		if (!one->in_directory) {
+			log_err("declared queues: %s", strerror(ENOMEM));
 			return -ENOMEM;
+		}
 	}
 	return 0;
 }
 
 struct declarations *declarations_read(const struct config *config,
-				       struct directory *directory,
 				       uint32_t *faults)
 {
 	struct declarations *set = calloc(1, sizeof(*set));
@@ -150,13 +152,11 @@ struct declarations *declarations_read(const struct config *config,
 	while (!r && (folder = strsep(&next, ":")))
 		if (*folder)
 			r = read_folder(&reader, folder);
-	if (!r)
-		tidy(set);
-	if (!r && directory)
-		r = find_threads(set, directory);
 	*faults = r ? 1 : reader.faults;
-	if (!r)
+	if (!r) {
+		tidy(set);
 		return set;
+	}
 	log_err("declared queues: %s", strerror(-r));
 	declarations_free(set);
 	return NULL;
@@ -185,4 +185,22 @@ const struct declaration *declarations_find(const struct declarations *set,
 		return NULL;
 	memcpy(key.name, name, EXPIRY_NAME_MAX);
 	return bsearch(&key, set->all, set->nr, sizeof(key), compare);
+}
+
+uint64_t declaration_limit(const struct declaration *file,
+			   const struct config *config)
+{
+	uint64_t most = config->timers_per_queue;
+
+	return file && file->limit ? min_u64(file->limit, most) : most;
+}
+
+void declaration_apply(const struct declaration *file, const struct config *config,
+		       struct queue_plan *plan)
+{
+	bool has_layout = file && file->layout != LAYOUT_CONFIGURED;
+
+	plan->config.limit = declaration_limit(file, config);
+	plan->config.slack_ns = file ? file->slack_ns : 0;
+	plan->layout = has_layout ? file->layout : config_layout(config);
 }

@@ -13,6 +13,7 @@
 
 struct config;
 struct directory;
+struct queue_plan;
 
 /**
  * struct declarations - all declarations, by name
@@ -25,13 +26,14 @@ struct declarations {
 };
 
 /* Reads the files of all folders that @config names, in order: a name in an
- * earlier folder hides later ones. @directory gives each queue its thread;
- * NULL: only read. Returns the set of good and faulty files; NULL: no memory.
- * *@faults: the number of faults, each of them in the log.
+ * earlier folder hides later ones. Returns the set of good and faulty files; NULL: no
+ * memory. *@faults: the number of faults, each of them in the log.
  */
 struct declarations *declarations_read(const struct config *config,
-				       struct directory *directory,
 				       uint32_t *faults);
+
+/* Gives each queue its thread. -ENOMEM, after a line in the log. */
+int declarations_place(struct declarations *set, struct directory *directory);
 
 /* Frees a set; NULL is allowed. */
 void declarations_free(struct declarations *set);
@@ -39,5 +41,13 @@ void declarations_free(struct declarations *set);
 /* Returns the declaration of the queue @name, EXPIRY_NAME_MAX bytes, or NULL. */
 const struct declaration *declarations_find(const struct declarations *set,
 					    const char *name);
+
+/* Returns the limit of timers that @file, NULL = none, and @config set. */
+uint64_t declaration_limit(const struct declaration *file,
+			   const struct config *config);
+
+/* Sets limit, slack and layout of a new queue likewise. */
+void declaration_apply(const struct declaration *file, const struct config *config,
+		       struct queue_plan *plan);
 
 #endif /* DAEMON_DECLARATION_H */

@@ -188,6 +188,22 @@ err_account:
 	return r;
 }
 
+int queue_renew(struct queue *queue, const struct queue_plan *plan,
+		struct engine_queue **oldp)
+{
+	struct engine *engine = queue->context->engine;
+	struct expiry_config config = plan->config;
+	struct engine_queue *renewed;
+	int r = engine->ops->queue_new(engine, &config, plan->layout, &renewed);
+
+	if (r < 0)
+		return r;
+	*oldp = queue->engine_queue;
+	renewed->owner = queue;
+	queue->engine_queue = renewed;
+	return 0;
+}
+
 int queue_adopt(struct context *context, int fd, struct directory_entry *entry,
 		const char *name, uid_t uid, struct queue **queuep)
 {

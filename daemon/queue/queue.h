@@ -155,6 +155,12 @@ struct queue *queue_find(struct queues *queues, const char *name);
 int queue_new(struct context *context, const struct queue_plan *plan,
 	      struct queue **queuep);
 
+/* Gives the queue an empty one of the engine's, made as @plan says. The caller frees *@oldp.
+ * Returns 0, or the engine's error, after which nothing has changed.
+ */
+int queue_renew(struct queue *queue, const struct queue_plan *plan,
+		struct engine_queue **oldp);
+
 /* Makes @uid the owner. The charges of the old owner move to @uid, whatever the
  * limits. -ENOMEM.
  */

@@ -1,27 +1,24 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
-#include <ctype.h>
 #include <errno.h>
-#include <fcntl.h>
 #include <inttypes.h>
 #include <stdlib.h>
 #include <string.h>
 #include <time.h>
-#include <unistd.h>
 
 #include "daemon/engine/engine.h"
 #include "daemon/journal/directory.h"
 #include "daemon/queue/charge.h"
 #include "daemon/queue/context.h"
+#include "daemon/queue/declaration.h"
 #include "daemon/queue/directory.h"
 #include "daemon/queue/queue.h"
 #include "daemon/queue/restore.h"
 #include "daemon/queue/store.h"
+#include "daemon/util/boot-id.h"
 #include "daemon/util/log.h"
 #include "daemon/util/name.h"
 #include "daemon/util/notify.h"
 #include "daemon/util/util.h"
-
-#define BOOT_ID_FILE	"/proc/sys/kernel/random/boot_id"
 
 /* Least size of the table of queues. */
 #define TABLE_MIN	256U
@@ -35,7 +32,9 @@
  * struct restore_entry - a queue of the journal
  * @number: 0 = the entry is free
  * @queue: NULL = it was dropped
+ * @crowded: ARMs for which it has no room at the end of the journal
  * @clock: its, by loop_clock()
+ * @is_raised: its limit is not the one that is set
  * @is_kept: the module has its timers
  * @is_elsewhere: another thread's journal has a queue of this name, so that the end
  *	of this one must follow
@@ -43,37 +42,14 @@
 struct restore_entry {
 	uint64_t number;
 	struct queue *queue;
+	uint64_t crowded;
 	uint8_t clock;
+	bool is_raised;
 	bool is_kept;
 	bool is_elsewhere;
 };
 
 /* -------------------------------------------------------------------- clocks */
-
-/* Reads the machine's boot id; zeros where it is unknown. */
-static void read_boot_id(uint8_t boot_id[16])
-{
-	char text[64] = "";
-	int fd = open(BOOT_ID_FILE, O_RDONLY | O_CLOEXEC);
-	int i, nibbles = 0;
-
-	memset(boot_id, 0, 16);
-	if (fd < 0)
-		return;
-	if (read(fd, text, sizeof(text) - 1) > 0)
-		for (i = 0; text[i] && nibbles < 32; i++) {
-			int digit = isdigit((unsigned char)text[i]) ?
-					    text[i] - '0' :
-				    text[i] >= 'a' && text[i] <= 'f' ?
-					    text[i] - 'a' + 10 : -1;
-
-			if (digit < 0)
-				continue;
-			boot_id[nibbles / 2] |= digit << (nibbles % 2 ? 0 : 4);
-			nibbles++;
-		}
-	close(fd);
-}
 
 /* Sets how deadlines have to be moved. MONOTONIC does not count the time without
  * the machine; BOOTTIME does, by the wall clock. The clocks of a container may go
@@ -177,6 +153,25 @@ static void reserve(struct restore *restore, struct queue *queue)
 		restore->reservable -= timers;
 }
 
+/* Returns how the settings say that the queue of the journal is to be made. */
+static struct queue_plan plan_of(const struct context *context, const char *name,
+				 uint32_t clock_id, uint32_t mode)
+{
+	const struct declaration *file =
+		declarations_find(context->shared->declared, name);
+	struct queue_plan plan = {
+		.name = name,
+		.config = { .clock_id = clock_id, .mode = mode },
+		.is_restored = true,
+	};
+
+	if (file && (!file->is_good || file->clock_id != clock_id ||
+		     file->mode != mode))
+		file = NULL;
+	declaration_apply(file, &context->config, &plan);
+	return plan;
+}
+
 /* Makes the queue with this thread, or takes the one that the service manager
  * kept.
  */
@@ -184,17 +179,10 @@ static int make_queue(struct restore *restore, const struct journal_make *make,
 		      struct restore_entry *entry)
 {
 	struct context *context = restore->context;
-	struct queue_plan plan = {
-		.name = make->name,
-		.config = {
-			.clock_id = make->clock_id,
-			.mode = make->mode,
-			.limit = context->config.timers_per_queue,
-		},
-		.layout = config_layout(&context->config),
-		.is_restored = true,
-	};
+	struct queue_plan plan = plan_of(context, make->name, make->clock_id,
+					 make->mode);
 	struct queue *queue = queue_find(context->queues, make->name);
+	uint64_t rows;
 	int r = 0;
 
 	/* A checkpoint has the later one; this one was dropped before. */
@@ -217,6 +205,11 @@ static int make_queue(struct restore *restore, const struct journal_make *make,
 			if (r < 0)
 				return entry->is_elsewhere ? 0 : r;
 		}
+		/* The limit may be lower by now than the number of timers: see settle(). */
+		rows = min_u64(restore->follow, restore->reservable);
+		entry->is_raised = rows > plan.config.limit;
+		if (entry->is_raised)
+			plan.config.limit = rows;
 		plan.user = user_get(&context->users, make->uid);
 		r = plan.user ? queue_new(context, &plan, &queue) : -ENOMEM;
 		if (r < 0 && plan.user)
@@ -328,22 +321,6 @@ static int add_crowded(void *data, struct queue *queue,
 	return add(data, queue, arm);
 }
 
-/* Arms what had no room, at the end of the journal. */
-static int add_all_crowded(struct restore *restore)
-{
-	int r = flush(restore);
-	struct crowded crowded = restore->crowded;
-
-	restore->has_ended = true;
-	restore->crowded = (struct crowded) { 0 };
-	if (!r)
-		r = crowded_visit(&crowded, add_crowded, restore);
-	if (!r)
-		r = flush(restore);
-	crowded_free(&crowded);
-	return r;
-}
-
 /* Ends the timer, and a delivery of it that waits for its ACK. */
 static int add_end(struct restore *restore, struct queue *queue, uint64_t id)
 {
@@ -420,6 +397,97 @@ static int add_last(struct restore *restore, const struct restore_entry *entry,
 	if (last.deadline_ns > now_ns)
 		last.deadline_ns = now_ns;
 	return add_timer(restore, entry, &last, 0);
+}
+
+/* Moves all timers of a queue to one that is made as @plan says. */
+static int move(struct restore *restore, struct restore_entry *entry,
+		const struct queue_plan *plan)
+{
+	const struct engine_ops *ops = restore->context->engine->ops;
+	struct expiry_record rows[RESTORE_BATCH];
+	struct engine_queue *before;
+	uint64_t cursor = 0;
+	int i, n, r;
+
+	r = queue_renew(entry->queue, plan, &before);
+	if (r < 0)
+		return r;
+	do {
+		n = ops->scan(before, rows, RESTORE_BATCH, &cursor);
+		for (i = 0; !r && i < n; i++)
+			r = add_timer(restore, entry, &rows[i], 0);
+	} while (!r && n >= 0 && cursor);
+	if (!r)
+		r = n < 0 ? n : flush(restore);
+	ops->queue_free(before);
+	return r;
+}
+
+/* Gives a queue the limit that is set, or where that was lowered since, as many as it has
+ * timers: none is lost, and the start is not refused.
+ */
+static int settle(struct restore *restore, struct restore_entry *entry)
+{
+	struct queue *queue = entry->queue;
+	struct queue_plan plan = plan_of(restore->context, queue->name,
+					 queue->clock_id, queue->mode);
+	struct expiry_stat stat = { 0 };
+	uint64_t timers;
+	int r;
+
+	r = restore->context->engine->ops->stat(queue->engine_queue, &stat);
+	if (r < 0)
+		return r;
+	timers = charge_count_timers(queue) + entry->crowded;
+	if (timers > plan.config.limit) {
+		log_warning("queue %.*s had %" PRIu64 " timers, more than its limit of %" PRIu64 ": that many are its limit until the next start",
+			    EXPIRY_NAME_MAX, queue->name, timers,
+			    (uint64_t)plan.config.limit);
+		plan.config.limit = timers;
+	}
+	return stat.limit == plan.config.limit ? 0 : move(restore, entry, &plan);
+}
+
+static int count_crowded(void *data, struct queue *queue,
+			 const struct expiry_record *arm)
+{
+	(void)arm;
+	find(data, queue->journal_number)->crowded++;
+	return 0;
+}
+
+static int settle_all(struct restore *restore)
+{
+	struct restore_entry *entry;
+	uint32_t i;
+	int r;
+
+	r = crowded_visit(&restore->crowded, count_crowded, restore);
+	for (i = 0; !r && i < restore->table_size; i++) {
+		entry = &restore->table[i];
+		if (entry->queue && (entry->crowded || entry->is_raised))
+			r = settle(restore, entry);
+	}
+	return r;
+}
+
+/* Arms what had no room, at the end of the journal. */
+static int add_all_crowded(struct restore *restore)
+{
+	int r = flush(restore);
+	struct crowded crowded;
+
+	if (!r)
+		r = settle_all(restore);
+	crowded = restore->crowded;
+	restore->has_ended = true;
+	restore->crowded = (struct crowded) { 0 };
+	if (!r)
+		r = crowded_visit(&crowded, add_crowded, restore);
+	if (!r)
+		r = flush(restore);
+	crowded_free(&crowded);
+	return r;
 }
 
 static int apply_timer(struct restore *restore,
@@ -563,7 +631,7 @@ static void log_fault(const struct restore *restore,
 	if (!recovery->why) {
 		log_err("journal: the queues of thread %u cannot be made: %s%s",
 			restore->context->number, strerror(-error),
-			error == -ENOSPC ? " (see queues and timers_per_queue in expiryd.conf)" :
+			error == -ENOSPC ? " (see queues in expiryd.conf)" :
 					   "");
 		return;
 	}
@@ -583,7 +651,7 @@ int restore_run(struct restore *restore, struct recovery *recovery,
 	restore->now_ns[0] = loop_now(&context->loop, CLOCK_REALTIME);
 	restore->now_ns[1] = loop_now(&context->loop, CLOCK_MONOTONIC);
 	restore->now_ns[2] = loop_now(&context->loop, CLOCK_BOOTTIME);
-	read_boot_id(restore->boot_id);
+	boot_id_read(restore->boot_id);
 	if (!context->number &&
 	    !memcmp(restore->boot_id, (uint8_t[16]) { 0 }, 16))
 		log_warning("journal: cannot read " BOOT_ID_FILE ": after a reboot deadlines on MONOTONIC and BOOTTIME may be wrong");

@@ -172,21 +172,17 @@ static int server_stop(struct server *server)
 	return r;
 }
 
-/* Reads the files of declared queues, and makes these, each in its thread: a durable
- * one is where its journal is. Faults in one are logged, and do not affect other
- * queues.
- */
-static int server_declare(struct server *server, const struct config *config)
+/* Makes the declared queues, each in its thread: a durable one is where its journal is. */
+static int server_declare(struct server *server)
 {
 	struct shared *shared = &server->shared;
-	uint32_t faults, i;
+	uint32_t i;
+	int r = 0;
 
-	shared->declared =
-		declarations_read(config,
-				  shared->nr > 1 ? &shared->directory : NULL,
-				  &faults);
-	if (!shared->declared)
-		return -ENOMEM;
+	if (shared->nr > 1)
+		r = declarations_place(shared->declared, &shared->directory);
+	if (r < 0)
+		return r;
 	if (shared->declared->nr)
 		log_info("declared queues: %u", shared->declared->nr);
 	declare_all(shared->contexts[0]);
@@ -274,17 +270,23 @@ static int server_start(struct server *server, struct worker *first,
 			const struct config *config)
 {
 	struct shared *shared = &server->shared;
-	uint32_t i;
+	uint32_t faults, i;
 	int r;
 
 	handshakes_init(&server->handshakes, &first->context);
+	/* Faults in one are logged, and do not affect other queues. Those of the journal
+	 * are made as these files say, too.
+	 */
+	shared->declared = declarations_read(config, &faults);
+	if (!shared->declared)
+		return -ENOMEM;
 	r = worker_init(first, shared, 0, config, first_turn_end);
 	if (!r)
 		server_log_memory(shared);
 	for (i = 1; !r && i < shared->nr; i++)
 		r = thread_start(server, i, config);
 	if (!r)
-		r = server_declare(server, config);
+		r = server_declare(server);
 	if (!r) {
 		store_taken(shared);
 		r = listener_init(&server->listener, &server->handshakes);

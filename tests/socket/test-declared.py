@@ -517,6 +517,32 @@ def test_durable_ones_outlive_the_daemon():
                     pass
 
 
+def test_a_durable_queue_is_made_again_as_its_file_says():
+    """Its limit and layout are not in the journal. A limit that is too low by now is no
+    reason to lose timers, or not to start."""
+    pages = {"sorted": range(5, 9), "radix": range(9, 40)}
+    for layout in pages:
+        with files() as at, Disk() as disk:
+            disk.config = at.config()
+            at.write("one", limit=600, layout=layout, slack="1ms", **DURABLE_KEYS)
+            at.write("two", limit=700, **DURABLE_KEYS)
+            with disk.daemon() as daemon:
+                with attach(daemon.path, "one", KEYED | ACKING) as queue:
+                    queue.batch([arm(HOUR - i * 7919 % 600, id=i + 1) for i in range(600)])
+                kill(daemon)
+            for limit, wanted in ((600, 600), (10, 600), (800, 800)):
+                at.write("one", limit=limit, layout=layout, **DURABLE_KEYS)
+                with disk.daemon() as daemon:
+                    with attach(daemon.path, "one", KEYED | ACKING) as queue:
+                        stat = queue.stat()
+                        assert (stat.armed, stat.limit) == (600, wanted), (limit, stat)
+                        assert stat.pages_heap in pages[layout], (layout, stat)
+                    assert ("queue one had 600 timers" in daemon.log()) == (limit == 10)
+                    with attach(daemon.path, "two", KEYED | ACKING) as queue:
+                        assert queue.stat().limit == 700
+                    kill(daemon)
+
+
 def test_a_durable_queue_s_owner_changes():
     with files() as at, Disk() as disk:
         disk.config = at.config()

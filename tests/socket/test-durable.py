@@ -5,6 +5,7 @@
 import contextlib
 import errno
 import os
+import re
 import resource
 import select
 import subprocess
@@ -441,6 +442,65 @@ def test_a_full_queue_changes_while_a_checkpoint_is_taken():
         with disk.daemon(threads=1) as daemon, \
                 attach(daemon.path, "queue", FLAGS) as connection:
             assert rows(connection) == before
+
+
+def full_queue(connection, has_checkpoint):
+    """Makes a thousand timers, of which five are delivered. Returns them."""
+    connection.batch([arm(1, number, id=number, period=number % 2 * 3600000)
+                      for number in range(1, 6)])
+    connection.credit(5)
+    assert {connection.expiration().id for _ in range(5)} == set(range(1, 6))
+    absolute = time.time_ns() + HOUR
+    others = [Record(ARM, id=number, deadline=absolute + number, cookie=number,
+                     period=number % 3 * 1000) for number in range(6, 1001)]
+    while True:
+        stream(connection, pack(others))
+        if connection.stat().journal_checkpoints >= has_checkpoint:
+            return rows(connection)
+
+
+def test_a_lower_limit_refuses_no_start():
+    """All timers are there, and as many are the limit until the start after that."""
+    for has_checkpoint in (False, True):
+        with Disk("timers_per_queue = 2000\n") as disk:
+            with disk.daemon(threads=1) as daemon:
+                with attach(daemon.path, "other", FLAGS) as other, \
+                        attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
+                    other.batch([arm(HOUR, id=number) for number in range(1, 51)])
+                    before = full_queue(connection, has_checkpoint)
+                    assert len(before) == 1000, len(before)
+                kill(daemon)
+            disk.config = "timers_per_queue = 100\n"
+            with disk.daemon(threads=1) as daemon:
+                # The module counts a periodic timer and its delivery for two.
+                assert re.search("queue queue had 100[0-3] timers, more than its limit of 100:",
+                                 daemon.log()), daemon.log()
+                assert "queue other had" not in daemon.log()
+                with attach(daemon.path, "other", FLAGS) as other:
+                    assert len(rows(other)) == 50 and other.stat().limit == 100
+                with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
+                    after = rows(connection)
+                    assert set(after) == set(before), (len(before), len(after))
+                    for number in range(6, 1001):
+                        assert after[number] == before[number], number
+                    assert connection.stat().limit in range(1000, 1004), connection.stat()
+                    statuses = [reply.status for reply in connection.batch(
+                        [arm(HOUR, id=number) for number in range(1001, 1005)])]
+                    assert statuses[3] == -errno.ENOSPC, statuses
+                    connection.credit(9)
+                    again = [connection.expiration() for _ in range(5)]
+                    assert {record.id for record in again} == set(range(1, 6)), again
+                    assert all(record.flags & REDELIVERED for record in again), again
+                    connection.batch([Record(ACK, id=number) for number in range(1, 6)])
+                    connection.batch([Record(CANCEL, id=number) for number in range(101, 1005)])
+                    assert connection.request(arm(HOUR, id=1001)).status == 0
+                    connection.request(Record(CANCEL, id=1001))
+                    left = set(rows(connection))
+                kill(daemon)
+            with disk.daemon(threads=1) as daemon, \
+                    attach(daemon.path, "queue", FLAGS) as connection:
+                assert set(rows(connection)) == left
+                assert connection.stat().limit == 100, connection.stat()
 
 
 def test_expirations_come_while_the_journal_fails():
