@@ -1,6 +1,7 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Processors go and come while timers are set on them.
+ * Processors go and come while timers are set on them, of queues of one memory cgroup
+ * and of two.
  *
  * Takes processor 1 away, so EXPIRY_TEST_HOTPLUG must allow it; skipped without, and
  * where there is no such processor.
@@ -8,6 +9,7 @@
 #define _GNU_SOURCE
 #include "device.h"
 #include "files.h"
+#include "pressure.h"
 
 #include <sched.h>
 #include <sys/mman.h>
@@ -21,19 +23,37 @@ FIXTURE(hotplug) {
 	int fds[QUEUES];
 };
 
+FIXTURE_VARIANT(hotplug) {
+	bool two_groups;
+};
+
+FIXTURE_VARIANT_ADD(hotplug, one_group) {
+	.two_groups = false,
+};
+
+FIXTURE_VARIANT_ADD(hotplug, two_groups) {
+	.two_groups = true,
+};
+
 FIXTURE_SETUP(hotplug)
 {
 	static const clockid_t clocks[QUEUES] = {
 		CLOCK_MONOTONIC, CLOCK_REALTIME,
 	};
+	const char *why;
 	int i;
 
 	if (!getenv("EXPIRY_TEST_HOTPLUG"))
 		SKIP(return, "EXPIRY_TEST_HOTPLUG does not allow it");
 	if (read_number(CPU_1, "") != 1 || access(CPU_1, W_OK))
 		SKIP(return, CPU_1 ": %s", strerror(errno));
+	why = variant->two_groups ? group_make() : NULL;
+	if (why)
+		SKIP(return, "%s", why);
 	self->on = true;
 	for (i = 0; i < QUEUES; i++) {
+		if (i && variant->two_groups)
+			ASSERT_EQ(0, group_enter());
 		self->fds[i] = queue_new_flags(clocks[i], EXPIRY_MODE_KEYED,
 					       O_NONBLOCK);
 		ASSERT_LE(0, self->fds[i]);
@@ -49,6 +69,10 @@ FIXTURE_TEARDOWN(hotplug)
 	write_text(CPU_1, "1");
 	for (i = 0; i < QUEUES; i++)
 		close(self->fds[i]);
+	if (variant->two_groups) {
+		group_leave();
+		group_remove();
+	}
 }
 
 static int move_to(unsigned int cpu)

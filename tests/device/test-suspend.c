@@ -415,14 +415,15 @@ static __u32 count_right(int fd, const struct expiry_record *records, __u32 nr)
 
 /*
  * Timers of queues, in memory and paged out, are in the image or in the swap around
- * it. The image is as small as possible, so that most pages of queues are paged out.
+ * it: of two that a memory cgroup pays for, and of one outside of it. The image is as
+ * small as possible, so that most pages of queues are paged out.
  */
 TEST_F(suspend, timers_outlive_hibernation)
 {
-	enum { QUEUES = 2, TIMERS = 50000 };
+	enum { QUEUES = 3, TIMERS = 50000 };
 	static struct expiry_record records[QUEUES][TIMERS];
 	static const clockid_t clocks[QUEUES] = {
-		CLOCK_MONOTONIC, CLOCK_BOOTTIME,
+		CLOCK_MONOTONIC, CLOCK_BOOTTIME, CLOCK_REALTIME,
 	};
 	const char *disk = getenv("EXPIRY_TEST_SWAP");
 	int fds[QUEUES], i;
@@ -434,7 +435,9 @@ TEST_F(suspend, timers_outlive_hibernation)
 	ASSERT_EQ(0, write_text(POWER "image_size", "0"));
 	ASSERT_EQ(0, write_text(POWER "disk", "test_resume"));
 	ASSERT_EQ(0, write_text(UNPIN_MS, "10"));
+	ASSERT_EQ(NULL, group_make());
 	for (i = 0; i < QUEUES; i++) {
+		ASSERT_EQ(0, i ? group_enter() : group_leave());
 		fds[i] = queue_new_flags(clocks[i], EXPIRY_MODE_KEYED,
 					 O_NONBLOCK);
 		ASSERT_LE(0, fds[i]);
@@ -450,6 +453,8 @@ TEST_F(suspend, timers_outlive_hibernation)
 		EXPECT_EQ(TIMERS - TIMERS / 100, queue_armed(fds[i]));
 		close(fds[i]);
 	}
+	group_leave();
+	group_remove();
 	EXPECT_EQ(0, swapoff(disk));
 }
 
