@@ -399,17 +399,18 @@ static int add_last(struct restore *restore, const struct restore_entry *entry,
 	return add_timer(restore, entry, &last, 0);
 }
 
-/* Moves all timers of a queue to one that is made as @plan says. */
+/* Moves all timers of a queue to one that is made as @plan says. A failure changes nothing. */
 static int move(struct restore *restore, struct restore_entry *entry,
 		const struct queue_plan *plan)
 {
 	const struct engine_ops *ops = restore->context->engine->ops;
+	struct queue *queue = entry->queue;
 	struct expiry_record rows[RESTORE_BATCH];
-	struct engine_queue *before;
+	struct engine_queue *before, *ended;
 	uint64_t cursor = 0;
 	int i, n, r;
 
-	r = queue_renew(entry->queue, plan, &before);
+	r = queue_renew(queue, plan, &before);
 	if (r < 0)
 		return r;
 	do {
@@ -419,7 +420,13 @@ static int move(struct restore *restore, struct restore_entry *entry,
 	} while (!r && n >= 0 && cursor);
 	if (!r)
 		r = n < 0 ? n : flush(restore);
-	ops->queue_free(before);
+	ended = before;
+	if (r < 0) {
+		restore->count = 0;
+		ended = queue->engine_queue;
+		queue->engine_queue = before;
+	}
+	ops->queue_free(ended);
 	return r;
 }
 
@@ -431,21 +438,28 @@ static int settle(struct restore *restore, struct restore_entry *entry)
 	struct queue *queue = entry->queue;
 	struct queue_plan plan = plan_of(restore->context, queue->name,
 					 queue->clock_id, queue->mode);
+	uint64_t set = plan.config.limit, timers;
 	struct expiry_stat stat = { 0 };
-	uint64_t timers;
 	int r;
 
 	r = restore->context->engine->ops->stat(queue->engine_queue, &stat);
 	if (r < 0)
 		return r;
 	timers = charge_count_timers(queue) + entry->crowded;
-	if (timers > plan.config.limit) {
-		log_warning("queue %.*s had %" PRIu64 " timers, more than its limit of %" PRIu64 ": that many are its limit until the next start",
-			    EXPIRY_NAME_MAX, queue->name, timers,
-			    (uint64_t)plan.config.limit);
+	if (timers > set)
 		plan.config.limit = timers;
+	if (stat.limit != plan.config.limit)
+		r = move(restore, entry, &plan);
+	/* Without memory for both it stays as it is, if it has room for all. */
+	if (r == -ENOMEM && timers <= stat.limit) {
+		plan.config.limit = stat.limit;
+		r = 0;
 	}
-	return stat.limit == plan.config.limit ? 0 : move(restore, entry, &plan);
+	if (!r && plan.config.limit > set)
+		log_warning("queue %.*s has %" PRIu64 " timers, and the limit that is set is %" PRIu64 ": its limit is %" PRIu64 " until the next start",
+			    EXPIRY_NAME_MAX, queue->name, timers, set,
+			    (uint64_t)plan.config.limit);
+	return r;
 }
 
 static int count_crowded(void *data, struct queue *queue,

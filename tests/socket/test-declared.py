@@ -537,7 +537,7 @@ def test_a_durable_queue_is_made_again_as_its_file_says():
                         stat = queue.stat()
                         assert (stat.armed, stat.limit) == (600, wanted), (limit, stat)
                         assert stat.pages_heap in pages[layout], (layout, stat)
-                    assert ("queue one had 600 timers" in daemon.log()) == (limit == 10)
+                    assert ("queue one has 600 timers" in daemon.log()) == (limit == 10)
                     with attach(daemon.path, "two", KEYED | ACKING) as queue:
                         assert queue.stat().limit == 700
                     kill(daemon)
