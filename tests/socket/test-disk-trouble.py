@@ -377,12 +377,13 @@ def test_a_stop_does_not_wait_for_a_full_disk():
         opens = faults.calls()[OPEN]
         faults.fail(0, OPEN, 1, DELAY + 6000)
         faults.fail(1, RENAME, 1, errno.ENOSPC, EVER)
-        # A request by itself takes a whole sector.
+        # They must be full before the next file is there.
+        requests = [arm(HOUR, id=1)] * 500
         while True:
-            queue.send(arm(HOUR, id=1))
+            queue.send(*requests)
             if not select.select([queue.socket], [], [], 1)[0]:
                 break
-            assert queue.reply().status == 0
+            assert {queue.reply().status for _ in requests} == {0}
         renames = faults.calls()[RENAME]
         assert faults.calls()[OPEN] == opens + 1
         assert wait_for(lambda: faults.calls()[RENAME] > renames)
