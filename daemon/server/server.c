@@ -195,6 +195,7 @@ static int server_declare(struct server *server)
 static int server_init(struct server *server, const struct config *config)
 {
 	struct shared *shared = &server->shared;
+	uint32_t faults;
 	int r;
 
 	*server = (struct server) {
@@ -228,7 +229,11 @@ static int server_init(struct server *server, const struct config *config)
 			return r;
 		shared->journal = &server->journal;
 	}
-	return 0;
+	/* Faults in one are logged, and do not affect other queues. Those of the journal
+	 * are made as these files say, too.
+	 */
+	shared->declared = declarations_read(config, &faults);
+	return shared->declared ? 0 : -ENOMEM;
 }
 
 static void server_deinit(struct server *server)
@@ -270,16 +275,10 @@ static int server_start(struct server *server, struct worker *first,
 			const struct config *config)
 {
 	struct shared *shared = &server->shared;
-	uint32_t faults, i;
+	uint32_t i;
 	int r;
 
 	handshakes_init(&server->handshakes, &first->context);
-	/* Faults in one are logged, and do not affect other queues. Those of the journal
-	 * are made as these files say, too.
-	 */
-	shared->declared = declarations_read(config, &faults);
-	if (!shared->declared)
-		return -ENOMEM;
 	r = worker_init(first, shared, 0, config, first_turn_end);
 	if (!r)
 		server_log_memory(shared);
