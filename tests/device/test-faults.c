@@ -9,6 +9,7 @@
  * faults of each call is added.
  */
 #include "device.h"
+#include "files.h"
 #include "uring.h"
 
 #define NTHS	2000		/* a longer sweep has no end */
@@ -594,7 +595,8 @@ static bool wait_bare(int fd, __u64 pages)
 		sleep_ms(10);
 		if (queue_stat(fd, &stat))
 			return false;
-	} while (stat.pages_resident >= pages && tries--);
+	} while ((stat.pages_resident >= pages ||
+		  fdinfo_number(fd, "pages-pinned:")) && tries--);
 	return tries > 0;
 }
 
