@@ -59,9 +59,13 @@ class Faults:
         struct.pack_into("Q", self.map, at + 16, first + count - 1)
         struct.pack_into("Q", self.map, at + 8, first)
 
+    def lift(self, rule):
+        """Lets calls succeed again, and a delayed one return."""
+        struct.pack_into("4Q", self.map, 8 * (CALLS + 4 * rule), 0, 1, 0, 0)
+
     def end(self):
         for rule in range(RULES):
-            struct.pack_into("4Q", self.map, 8 * (CALLS + 4 * rule), 0, 1, 0, 0)
+            self.lift(rule)
 
 
 def settled(faults):

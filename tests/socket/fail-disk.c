@@ -68,6 +68,16 @@ static int (*real_submit)(struct io_uring *ring);
 static int (*real_submit_and_wait)(struct io_uring *ring, unsigned int nr);
 static int (*real_submit_and_get_events)(struct io_uring *ring);
 
+/* Waits as long as the rule says, or until it is lifted. */
+static void wait_by(const struct rule *rule, uint64_t number)
+{
+	uint64_t steps = (rule->error - DELAY) / 10;
+
+	usleep((rule->error - DELAY) % 10 * 1000);
+	while (steps-- && number <= rule->last)
+		usleep(10 * 1000);
+}
+
 /* Counts a call. Returns the error that it fails with: 0 = a part of it is done,
  * -1 = it does not fail.
  */
@@ -81,7 +91,7 @@ static int fault_of(enum call call)
 		    number <= rule->last) {
 			if (rule->error < DELAY)
 				return rule->error;
-			usleep((rule->error - DELAY) * 1000);
+			wait_by(rule, number);
 		}
 	return -1;
 }

@@ -10,8 +10,8 @@ import select
 import time
 
 import tap
-from client import (ACK, ACKING, CANCEL, CONSUME, DROP, HOUR, KEYED, SCAN, Connection,
-                    Record, Refused, arm, attach, wait_for)
+from client import (ACK, ACKING, CANCEL, CONSUME, DROP, HOUR, KEYED, SCAN, SIZE, Connection,
+                    Record, Refused, arm, attach, pack, unpack, wait_for)
 from daemon import ENGINE
 from declared import files, rows as declared_rows
 from disk_faults import (DELAY, EVER, LOOPS, MOST_STALL_S, OPEN, RENAME, SYNC, WRITE, Faults,
@@ -366,6 +366,19 @@ def test_a_segment_that_fails_to_be_used_again_is_not_counted():
             kill(daemon)
 
 
+def answered(connection, requests):
+    """Returns whether all packed requests were carried out; False if they wait."""
+    replies = bytearray()
+    connection.socket.sendall(requests)
+    while len(replies) < len(requests):
+        if not select.select([connection.socket], [], [], 1)[0]:
+            return False
+        replies += connection.socket.recv(len(requests))
+    statuses = {reply.status for reply in unpack(replies[:SIZE] + replies[-SIZE:])}
+    assert statuses == {0}, statuses
+    return True
+
+
 def test_a_stop_does_not_wait_for_a_full_disk():
     """The next file takes until all others are full, and then there is no space for it: a
     block has no place, and none is made."""
@@ -375,17 +388,14 @@ def test_a_stop_does_not_wait_for_a_full_disk():
         assert queue.request(arm(HOUR, id=1)).status == 0
         assert wait_for(lambda: settled(faults))
         opens = faults.calls()[OPEN]
-        faults.fail(0, OPEN, 1, DELAY + 6000)
+        faults.fail(0, OPEN, 1, DELAY + 300000)
         faults.fail(1, RENAME, 1, errno.ENOSPC, EVER)
-        # They must be full before the next file is there.
-        requests = [arm(HOUR, id=1)] * 500
-        while True:
-            queue.send(*requests)
-            if not select.select([queue.socket], [], [], 1)[0]:
-                break
-            assert {queue.reply().status for _ in requests} == {0}
+        requests = pack([arm(HOUR, id=1)] * 500)
+        while answered(queue, requests):
+            pass
         renames = faults.calls()[RENAME]
         assert faults.calls()[OPEN] == opens + 1
+        faults.lift(0)
         assert wait_for(lambda: faults.calls()[RENAME] > renames)
 
 
