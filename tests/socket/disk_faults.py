@@ -24,8 +24,6 @@ DELAY = 1 << 20         # and milliseconds
 
 MOST_STALL_S = 0.2      # of a machine on which waits are judged
 
-MOST_STALL_S = 0.2      # of a machine on which waits are judged
-
 
 class Faults:
     """What a daemon's calls are counted and fail by."""

@@ -15,7 +15,7 @@ import time
 import tap
 from client import (ACK, ACKING, ARM, CANCEL, CLEAR, CONSUME, DROP, DURABLE, EXISTING,
                     HELLO, HOUR, KEYED, QUERY, QUEUES, REDELIVERED, REFRESH, RELATIVE,
-                    SCAN, SIZE, STAT, WAIT, Connection, Record, arm, attach, error, hello, pack,
+                    SCAN, SIZE, STAT, WAIT, Connection, Record, arm, attach, error, hello,
                     pack, wait_for)
 from daemon import ENGINE, PROGRAM, Daemon
 from durable import (FLAGS, MILLISECOND, Disk, kill, limit_writes, named_by, query, refused,
@@ -393,9 +393,8 @@ def test_the_reserve_holds_over_starts_without_space():
                         connection.credit(1)
                         assert connection.expiration().id == 1 << 40
                         assert connection.request(Record(ACK, id=1 << 40)).status == 0
-                    # It is full, as the first try to make a segment has shown. An ARM
-                    # that comes before is carried out, and takes of the last segment.
-                    assert wait_for(lambda: time.sleep(0.1) or connection.request(
+                    # It is full, as the first try to make a segment has shown.
+                    assert wait_for(lambda: connection.request(
                         arm(HOUR, id=1 << 41)).status == -errno.ENOSPC)
                     connection.request(Record(CANCEL, id=1 << 41))
                 if life % 2:

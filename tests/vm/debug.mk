@@ -17,7 +17,6 @@
 CHECKERS ?= debug
 PROGRAMS ?=
 VM_CONFIGS = tests/vm/machine.config tests/vm/checkers.config
-DEBUG_KERNEL = $(eval DEBUG_KERNEL := $$(shell tests/vm/build-kernel $(VM_CONFIGS) tests/vm/debug.config))$(DEBUG_KERNEL)
 
 .PHONY: check-debug check-debug-uml check-debug-vm check-debug-programs \
 	check-uml debug-modules
