@@ -1,11 +1,13 @@
 // SPDX-License-Identifier: LGPL-2.1-or-later
 /*
- * Preloaded into the daemon by test-no-memory.py: lets calls for memory fail, by
- * numbers in a file that both have mapped, EXPIRY_FAIL_CALLS: how many calls there were,
- * which of them is the first that is refused, 0 = none, and how many are.
+ * Preloaded into the daemon by memory_faults.py: counts calls for memory and lets some
+ * fail, by numbers in a file that both have mapped, EXPIRY_FAIL_CALLS: how many calls
+ * there were, which of them is the first that is refused, 0 = none, how many are, and
+ * how many bytes are allocated.
  */
 #include <errno.h>
 #include <fcntl.h>
+#include <malloc.h>
 #include <stdatomic.h>
 #include <stdbool.h>
 #include <stddef.h>
@@ -22,11 +24,13 @@ void *__libc_malloc(size_t size);
 void *__libc_calloc(size_t nr, size_t size);
 void *__libc_realloc(void *memory, size_t size);
 void *__libc_memalign(size_t align, size_t size);
+void __libc_free(void *memory);
 
 static struct calls {
 	_Atomic uint64_t nr;
 	_Atomic uint64_t first;
 	_Atomic uint64_t count;
+	_Atomic int64_t allocated;
 } *calls;
 
 static bool is_refused(void)
@@ -44,24 +48,47 @@ static bool is_refused(void)
 	return true;
 }
 
+/* Returns @memory, which is counted from now on, or NULL. */
+static void *counted(void *memory)
+{
+	if (calls && memory)
+		atomic_fetch_add(&calls->allocated, malloc_usable_size(memory));
+	return memory;
+}
+
 void *malloc(size_t size)
 {
-	return is_refused() ? NULL : __libc_malloc(size);
+	return is_refused() ? NULL : counted(__libc_malloc(size));
 }
 
 void *calloc(size_t nr, size_t size)
 {
-	return is_refused() ? NULL : __libc_calloc(nr, size);
+	return is_refused() ? NULL : counted(__libc_calloc(nr, size));
 }
 
 void *realloc(void *memory, size_t size)
 {
-	return is_refused() ? NULL : __libc_realloc(memory, size);
+	size_t before = memory ? malloc_usable_size(memory) : 0;
+	void *moved;
+
+	if (is_refused())
+		return NULL;
+	moved = counted(__libc_realloc(memory, size));
+	if (calls && moved)
+		atomic_fetch_sub(&calls->allocated, before);
+	return moved;
 }
 
 void *aligned_alloc(size_t align, size_t size)
 {
-	return is_refused() ? NULL : __libc_memalign(align, size);
+	return is_refused() ? NULL : counted(__libc_memalign(align, size));
+}
+
+void free(void *memory)
+{
+	if (calls && memory)
+		atomic_fetch_sub(&calls->allocated, malloc_usable_size(memory));
+	__libc_free(memory);
 }
 
 /* The C library's own calls do not come here, nor those of liburing. */

@@ -6,52 +6,19 @@ for each of them."""
 
 import contextlib
 import errno
-import mmap
-import os
-import struct
-import tempfile
 
 import tap
 from client import (ACK, ACKING, CANCEL, CLEAR, CONSUME, DROP, EXPIRED, HOUR, KEYED,
                     MISSED, OBSERVE, QUERY, REFRESH, SCALE, SIZE, STAT, WAIT, Closed,
                     Connection, Record, accepted, arm, attach, wait_for)
-from daemon import ENGINE, ROOT, SHADOW, Daemon
+from daemon import ENGINE, Daemon
 from durable import FLAGS, Disk
 from listing import listing
+from memory_faults import Refuser
 
-REFUSER = os.path.join(ROOT, "build", "tests", "socket", "fail-calls.so")
 # The number of calls that are tried, from the first to the last.
 TRIES = 60 if SCALE == 1 else 6
 IN_A_ROW = 1, 5, 2
-
-
-class Refuser:
-    """What a daemon's calls for memory are counted and refused by: one of them, or
-    some in a row, so that what is tried again fails again."""
-
-    def __init__(self):
-        if not os.path.exists(REFUSER):
-            raise tap.Skip("no %s: make check-socket builds it"
-                           % os.path.basename(REFUSER))
-        if SHADOW:
-            raise tap.Skip("malloc() is the sanitizer's")
-        self.file = tempfile.NamedTemporaryFile()
-        self.file.truncate(24)
-        self.map = mmap.mmap(self.file.fileno(), 24)
-
-    def daemon(self, make, refused=0):
-        """A daemon whose call of that number is refused."""
-        struct.pack_into("3Q", self.map, 0, 0, refused, 1)
-        return make(environment={"LD_PRELOAD": REFUSER,
-                                 "EXPIRY_FAIL_CALLS": self.file.name})
-
-    def calls(self):
-        return struct.unpack_from("Q", self.map)[0]
-
-    def refuse(self, number, in_a_row=1):
-        """Lets the call of that number from now on fail, 0 = none, and those
-        behind it."""
-        struct.pack_into("2Q", self.map, 8, number and self.calls() + number, in_a_row)
 
 
 def spread(most):
