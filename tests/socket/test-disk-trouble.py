@@ -268,6 +268,7 @@ def test_a_kept_queue_that_was_not_made_is_durable_with_the_next_daemon():
             faults.fail(0, WRITE, 1, errno.EIO, EVER)
             with Connection(daemon.path) as queue:
                 assert queue.hello("second", FLAGS).status == -errno.EIO
+            assert wait_for(lambda: len(daemon.manager.names()) == 2)
             kill(daemon)
             stored = daemon.manager.take_store()
         faults.end()
