@@ -193,7 +193,7 @@ socket_programs = $(patsubst %,tests/socket/test-%.py,$(1))
 # What is about start, settings and log is tried once in check-socket, and with more
 # threads in check-threads. The watchdog's test has several threads itself.
 SOCKET_ONCE := $(call socket_programs,config config-bounds conformance-notices declared \
-	disk-errors disk-trouble journal log loop memory no-memory seeds service \
+	disk-errors disk-full disk-trouble journal log loop memory no-memory seeds service \
 	socket-file start time-namespace watchdog)
 # On the other loop.
 SOCKET_LOOP := $(filter-out $(SOCKET_ONCE),$(SOCKET_ANY))
@@ -342,7 +342,7 @@ check-kills: $(SOCKET_NEEDS) ## KILLS=500 of the daemon under load by SEED, on b
 
 # What measures time, or needs more than the time that a round has, is left out.
 ROUNDS ?= 3
-SHAKEN := $(filter-out $(call socket_programs,kills disk-errors disk-trouble),$(SOCKET_TESTS)) \
+SHAKEN := $(filter-out $(call socket_programs,kills disk-errors disk-full disk-trouble),$(SOCKET_TESTS)) \
 	$(LIB_PROGRAMS) $(wildcard tests/lib/test-*.py tests/tools/test-*.py)
 check-shaken: $(SOCKET_NEEDS) $(LIB_NEEDS) ## while their processes stand still by turns, do the tests pass? ROUNDS=3, SEED=1
 	@tests/shake --rounds $(ROUNDS) --seed $(or $(SEED),1) $(SHAKEN)

@@ -373,9 +373,9 @@ static bool hello_logs(const struct context *context,
 	if (record->op != EXPIRY_OP_HELLO)
 		return false;
 	memcpy(&hello, record, sizeof(hello));
-	return hello.flags & EXPIRY_HELLO_DURABLE ||
-	       (is_declared_durable(context, hello.name) &&
-		!queue_find(context->queues, hello.name));
+	return (hello.flags & EXPIRY_HELLO_DURABLE ||
+		is_declared_durable(context, hello.name)) &&
+	       !queue_find(context->queues, hello.name);
 }
 
 /* Returns whether DROP ends a durable queue, or makes one anew from its file. */

@@ -68,13 +68,11 @@ static void maker_done(struct journal_job *job);
 static void set_last(struct journal *journal,
 		     const struct recovery_segment *segment)
 {
-	const struct journal_config *config = &journal->config;
-	uint32_t align = config->disk->align;
+	uint32_t align = journal->config.disk->align;
 
 	journal->maker.last = (struct segment) { .fd = -1 };
 	if (segment->has_more || !segment->end || segment->end % align ||
-	    segment->size % align ||
-	    segment->size < segment->end + 2 * config->block_max + align)
+	    segment->size % align || segment->size < segment->end + 2 * align)
 		return;
 	journal->maker.last.number = segment->number;
 	journal->maker.last.size = segment->size;
@@ -175,35 +173,62 @@ void journal_deinit(struct journal *journal)
 
 /* --------------------------------------------------------------- gathering */
 
-/* Returns whether what gathers now, and as much again, can be written without
- * another segment.
- */
-static bool has_reserve(const struct journal *journal)
+/* Returns the bytes of the present segment that are not written yet. */
+static uint64_t left(const struct journal *journal)
 {
-	return journal->nr_ahead ||
-	       (journal->current.fd >= 0 &&
-		journal->current.size - journal->current.offset >=
-			2 * journal->config.block_max);
+	return journal->current.fd < 0 ? 0 : journal->current.size -
+						     journal->current.offset;
+}
+
+/* Returns whether the space is used to its end: what gathers has a place, and nothing
+ * more.
+ */
+static bool is_used_up(const struct journal *journal)
+{
+	uint32_t count = gathering(journal)->count + EXTRA_RECORDS +
+			 JOURNAL_ROOM_MIN;
+
+	return journal->is_full && !journal->nr_ahead &&
+	       left(journal) < journal_block_size(count, journal->config.disk->align);
+}
+
+/* Returns whether what gathers now may fill a segment, and there is another one. */
+static bool has_next(const struct journal *journal)
+{
+	return journal->nr_ahead + (journal->current.fd >= 0) > 1;
 }
 
 int journal_takes(const struct journal *journal, bool grows)
 {
 	if (journal_has_failed(journal))
 		return journal->error;
+	if (is_used_up(journal))
+		return -ENOSPC;
+	if (!grows)
+		return 0;
 	/* The rest of the space is for requests that end timers. */
-	if (journal->is_full && (grows || !has_reserve(journal)))
+	if (journal->is_full || journal_is_over(journal))
 		return -ENOSPC;
-	if (grows && journal_is_over(journal))
-		return -ENOSPC;
+	/* So is what may turn out to be the rest. Where no file can be made for another
+	 * reason there is space.
+	 */
+	if (!has_next(journal) && (journal->making || !journal->maker.result))
+		return -EAGAIN;
 	return 0;
 }
 
 uint32_t journal_room(const struct journal *journal)
 {
 	uint32_t used = gathering(journal)->count + EXTRA_RECORDS;
-	uint32_t max = journal->config.block_max / RECORD - 1;
+	uint64_t place = journal->config.block_max;
+	uint32_t max;
 
-	return used < max ? max - used : 0;
+	/* Behind the present segment there may be nothing. */
+	if (journal->current.fd >= 0 && !journal->nr_ahead &&
+	    (journal->is_full || journal->making))
+		place = min_u64(place, left(journal));
+	max = place / RECORD;
+	return used + 1 < max ? max - 1 - used : 0;
 }
 
 static bool is_logged(const struct expiry_record *record)
@@ -636,21 +661,19 @@ static void commit_gathered(struct journal *journal, const uint64_t ns[3],
 	commit(journal, ns[1]);
 }
 
-uint64_t journal_turn(struct journal *journal, bool clock)
+uint64_t journal_turn(struct journal *journal, bool clock, bool awaited)
 {
 	bool is_failed = journal->state == JOURNAL_FAILED;
-	bool records = gathering(journal)->count;
 	uint64_t ns[3], wait = UINT64_MAX;
 
-	if (!records && !clock && journal->state == JOURNAL_EMPTY)
+	if (journal_is_unused(journal) && !awaited)
 		return UINT64_MAX;
 	journal->config.events->clocks(journal, ns);
 	if (is_failed)
 		journal_mend(journal);
 	if (!journal->committing && journal->state <= JOURNAL_OPEN)
 		commit_gathered(journal, ns, clock);
-	if (journal->state != JOURNAL_EMPTY || records)
-		make_ahead(journal, ns);
+	make_ahead(journal, ns);
 	stock_trim(&journal->stock, journal->config.runner);
 	if (journal->state == JOURNAL_OPEN && needs_flush(journal, ns[1]))
 		flush(journal, ns[1]);

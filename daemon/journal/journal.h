@@ -35,6 +35,11 @@ struct recovery;
 /* Segments made ahead: the next one, and a reserve for CANCEL and ACK. */
 #define JOURNAL_AHEAD	2
 
+/* Room of a journal without space that still takes records: for a queue's end, of at most
+ * two, and for its file to make it anew.
+ */
+#define JOURNAL_ROOM_MIN	3U
+
 /* Least time between two CLOCK records. */
 #define JOURNAL_CLOCK_NS	100000000ULL
 
@@ -176,7 +181,9 @@ static inline bool journal_is_over(const struct journal *journal)
 }
 
 /* Returns whether records are taken now; 0 or the -errno to refuse them with.
- * @grows: they may add timers.
+ * @grows: they may add timers, and are no more taken from the reserve: -EAGAIN, it has to
+ * be seen first whether there is space for another segment. journal_turn() makes it, if
+ * somebody waits.
  */
 int journal_takes(const struct journal *journal, bool grows);
 
@@ -211,12 +218,19 @@ static inline uint64_t journal_pending(const struct journal *journal)
 	       journal->next_lsn : journal->next_lsn - 1;
 }
 
+/* Returns whether it has begun no segment, and what gathers needs none. */
+static inline bool journal_is_unused(const struct journal *journal)
+{
+	return journal->state == JOURNAL_EMPTY && !journal->nr_ahead &&
+	       journal_pending(journal) == journal->acked;
+}
+
 /* Begins what can begin: a commit of what has gathered, a flush that is due, a
  * segment. Called once a turn. @clock: a CLOCK record is wanted, if the last one
- * is old. Returns after how many nanoseconds it must be called again at the
+ * is old. @awaited: somebody waits for -EAGAIN to end. Returns after how many nanoseconds it must be called again at the
  * latest, UINT64_MAX: after the next completion.
  */
-uint64_t journal_turn(struct journal *journal, bool clock);
+uint64_t journal_turn(struct journal *journal, bool clock, bool awaited);
 
 /* Returns whether a job or a commit is in progress. */
 static inline bool journal_is_busy(const struct journal *journal)

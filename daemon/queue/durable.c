@@ -15,9 +15,6 @@
 #include "daemon/util/util.h"
 
 #define RECORD		sizeof(struct expiry_record)
-/* Room for a queue's end, of at most two records, and for its file to make it anew. */
-#define OWN_ROOM	3U
-
 /* A checkpoint begins when the journal has grown by as much. */
 #define CHECKPOINT_BYTES	(64ULL << 20)
 
@@ -308,7 +305,7 @@ bool durable_is_stopping(struct durable *durable)
 	if (!durable->is_stopping && journal->state == JOURNAL_OPEN)
 		journal_append_clock(journal, JOURNAL_CLOCK_CLEAN);
 	durable->is_stopping = true;
-	durable_turn(durable);
+	durable_turn(durable, false);
 	if (journal_is_busy(journal) || checkpoint_is_busy(&durable->checkpoint))
 		return true;
 	/* The end of a full disk is waited for by nobody: what has no answer then may be
@@ -391,7 +388,7 @@ int durable_may_attach(const struct queue *queue)
 
 int durable_may_drop(const struct queue *queue)
 {
-	return refusal(durable_of(queue), false, OWN_ROOM);
+	return refusal(durable_of(queue), false, JOURNAL_ROOM_MIN);
 }
 
 void durable_drop(struct queue *queue)
@@ -407,15 +404,22 @@ void durable_drop(struct queue *queue)
 
 bool durable_goes_on(const struct durable *durable)
 {
-	return refusal(durable, false, OWN_ROOM) != -EAGAIN;
+	return refusal(durable, true, JOURNAL_ROOM_MIN) != -EAGAIN &&
+	       refusal(durable, false, JOURNAL_ROOM_MIN) != -EAGAIN;
+}
+
+static bool may_grow(const struct expiry_record *request)
+{
+	return request->op == EXPIRY_OP_ARM || request->op == EXPIRY_OP_REFRESH;
 }
 
 uint32_t durable_admit(struct queue *queue, const struct expiry_record *records,
 		       uint32_t count, uint32_t *refusedp, int *errorp)
 {
 	struct journal *journal = &durable_of(queue)->journal;
-	uint32_t i, room = journal_room(journal);
-	bool grows;
+	uint32_t room = journal_room(journal), i = 0;
+	bool grows = may_grow(records);
+	int error;
 
 	*refusedp = 0;
 	*errorp = journal_takes(journal, false);
@@ -424,21 +428,20 @@ uint32_t durable_admit(struct queue *queue, const struct expiry_record *records,
 		counter_add(&queue->context->stat.refused_journal, count);
 		return 0;
 	}
-	if (!journal_takes(journal, true))
+	error = journal_takes(journal, true);
+	if (!error)
 		return min_u64(count, room);
 	/* Without space what ends timers goes on. */
-	for (i = 0; i < count; i++) {
-		grows = records[i].op == EXPIRY_OP_ARM ||
-			records[i].op == EXPIRY_OP_REFRESH;
-		if (!grows && *refusedp)
-			break;
-		if (grows && i > *refusedp)
-			return min_u64(i, room);
-		*refusedp += grows;
-	}
-	*errorp = -ENOSPC;
-	counter_add(&queue->context->stat.refused_journal, *refusedp);
-	return *refusedp ? 0 : min_u64(i, room);
+	while (i < count && may_grow(&records[i]) == grows)
+		i++;
+	if (!grows)
+		return min_u64(i, room);
+	if (error == -EAGAIN)
+		return 0;
+	*refusedp = i;
+	*errorp = error;
+	counter_add(&queue->context->stat.refused_journal, i);
+	return 0;
 }
 
 void durable_log(struct queue *queue, const struct expiry_record *records,
@@ -638,14 +641,13 @@ static void put_rows(struct durable *durable)
 	pace_put(&durable->pace, durable->checkpoint.rows - rows);
 }
 
-bool durable_turn(struct durable *durable)
+bool durable_turn(struct durable *durable, bool awaited)
 {
 	struct journal *journal = &durable->journal;
 	struct checkpoint *checkpoint = &durable->checkpoint;
 	uint64_t wait_ns, rows_ns, now_ns, length;
 
-	if (journal->state == JOURNAL_EMPTY &&
-	    journal_pending(journal) == journal->acked)
+	if (journal_is_unused(journal) && !awaited)
 		return false;
 	now_ns = loop_now(&durable->context->loop, CLOCK_MONOTONIC);
 	if (durable->pace.committing && !journal->committing)
@@ -660,7 +662,8 @@ bool durable_turn(struct durable *durable)
 		durable->wants_clock = true;
 	release_names(durable, journal->durable);
 	length = journal->length;
-	wait_ns = journal_turn(journal, durable->wants_clock && durable->nr);
+	wait_ns = journal_turn(journal, durable->wants_clock && durable->nr,
+			       awaited);
 	if (journal->length > length)
 		pace_commit(&durable->pace, (journal->length - length) / RECORD);
 	durable->wants_clock = false;

@@ -155,9 +155,9 @@ void durable_refuse(const struct context *context, const struct queue *queue,
 /* Returns the block up to which replies may be sent. */
 uint64_t durable_acked(const struct context *context);
 
-/* Begins commits and the steps of a checkpoint: at the end of a turn. Returns
- * true if it needs another turn at once.
+/* Begins commits and the steps of a checkpoint: at the end of a turn. @awaited: clients
+ * wait until durable_goes_on(). Returns true if it needs another turn at once.
  */
-bool durable_turn(struct durable *durable);
+bool durable_turn(struct durable *durable, bool awaited);
 
 #endif /* DAEMON_DURABLE_H */

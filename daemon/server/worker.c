@@ -255,16 +255,16 @@ static void worker_resume(struct worker *worker)
 static bool worker_commit(struct worker *worker)
 {
 	struct durable *durable = &worker->durable;
-	bool again = durable_turn(durable);
+	struct connections *connections = &worker->connections;
+	bool awaited = !list_empty(&connections->no_journal);
+	bool again = durable_turn(durable, awaited);
 
 	if (durable->failed)
-		clients_refuse(&worker->connections, durable->error);
+		clients_refuse(connections, durable->error);
 	if (durable->advanced)
-		outputs_release(&worker->connections);
-	if (!list_empty(&worker->connections.no_journal) &&
-	    durable_goes_on(durable))
-		list_splice(&worker->connections.ready,
-			    &worker->connections.no_journal);
+		outputs_release(connections);
+	if (awaited && durable_goes_on(durable))
+		list_splice(&connections->ready, &connections->no_journal);
 	durable->failed = false;
 	durable->advanced = false;
 	return again;

@@ -152,6 +152,7 @@ static void test_begins_at_the_header(void **state)
 	read_journal(&recovery, true);
 	assert_int_equal(found.by_ns[0], SHIFT_NS);
 	/* The clocks have begun anew. */
+	assert_true(recovery.has_clock);
 	assert_int_equal(recovery.clock.ns[2], 200);
 	assert_int_equal(recovery.boot_id[0], 2);
 	recovery_close(&recovery);
@@ -165,6 +166,7 @@ static void test_begins_behind_the_header(void **state)
 	(void)state;
 	read_journal(&recovery, false);
 	assert_int_equal(found.by_ns[0], 0);
+	assert_true(recovery.has_clock);
 	assert_int_equal(recovery.clock.ns[2], 5000);
 	assert_int_equal(recovery.boot_id[0], 2);
 	recovery_close(&recovery);

@@ -423,7 +423,7 @@ static void step(struct life *life)
 		run.now_ns += random_below(400000000);
 		/* fall through */
 	default:
-		journal_turn(&life->journal, !random_below(4));
+		journal_turn(&life->journal, !random_below(4), random_below(4));
 		break;
 	}
 }

@@ -47,8 +47,8 @@ SECONDS = {
     "test-threads.py": 28, "test-exporter.py": 33, "test-metrics.py": 9,
     "test-refusals.py": 4, "test-restart.py": 2, "test-run.py": 6, "test-reconnect-server": 6,
     "test-replies": 2, "test-seeds": 4, "test-crashes": 30, "test-crash": 4,
-    "test-disk-errors.py": 40, "test-disk-trouble.py": 40, "test-kills.py": 60, "test-durable.py": 28,
-    "test-durable-times.py": 16,
+    "test-disk-errors.py": 40, "test-disk-trouble.py": 40, "test-disk-full.py": 25,
+    "test-kills.py": 60, "test-durable.py": 28, "test-durable-times.py": 16,
 }
 
 # Programs that are likely to notice, by the first matching start of a path.

@@ -21,6 +21,9 @@
 /* The age of the daemon at the first step. */
 #define OLD_NS		(3600 * SIM_S)
 
+/* A journal is mended in that time, once its disk takes all. */
+#define MENDED_NS	(3600 * SIM_S)
+
 /* Turns without any news after which the daemon has hung. */
 #define BUSY_MOST	100000
 
@@ -92,6 +95,7 @@ static bool jump(void)
 }
 
 static uint32_t busy, rounds;
+static uint64_t closed_ns;
 
 /* Begins the next phase, when the daemon sleeps and nobody wants anything. */
 static void next_phase(void)
@@ -105,6 +109,7 @@ static void next_phase(void)
 			return;
 		sim.phase = SIM_CLOSE;
 		trace("all clients close");
+		closed_ns = sim.mono_ns;
 		peers_close();
 		programs_close();
 		break;
@@ -115,8 +120,11 @@ static void next_phase(void)
 			return;
 		}
 		/* Replies may wait for the journal. */
-		if (inside_journal_fails() && jump())
+		if (inside_journal_fails() && jump()) {
+			if (sim.mono_ns > closed_ns + MENDED_NS)
+				sim_fail("a journal is not mended");
 			return;
+		}
 		/* The engine ends its operations first. */
 		if (sim.io && jump())
 			return;

@@ -1,17 +1,16 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A journal's disk that is slow, is full or takes no files: who waits, who does not, what
-each is answered, and that all of it goes on once the disk does."""
+"""A journal's disk that is slow or fails: who waits, who does not, what each is answered,
+and that all of it goes on once the disk does."""
 
 import contextlib
 import errno
 import os
-import select
 import time
 
 import tap
-from client import (ACK, ACKING, CANCEL, CONSUME, DROP, HOUR, KEYED, SCAN, Connection,
-                    Record, Refused, arm, attach, pack, unpack, wait_for)
+from client import (ACK, ACKING, CONSUME, DROP, HOUR, KEYED, SCAN, Connection,
+                    Record, Refused, arm, attach, wait_for)
 from daemon import ENGINE
 from declared import files, rows as declared_rows
 from disk_faults import (DELAY, EVER, LOOPS, MOST_STALL_S, OPEN, RENAME, SYNC, WRITE, Faults,
@@ -287,113 +286,6 @@ def test_a_kept_queue_that_was_not_made_is_durable_with_the_next_daemon():
 def accepted_durable(daemon, name):
     with Connection(daemon.path) as connection:
         return connection.hello(name, FLAGS).status == 0
-
-
-def test_a_full_disk_is_not_written_to_over_and_over():
-    def check(daemon, faults):
-        with attach(daemon.path, "queue", FLAGS) as queue:
-            assert queue.request(arm(HOUR, id=1)).status == 0
-            assert wait_for(lambda: settled(faults))
-            faults.fail(0, OPEN, 1, errno.ENOSPC, EVER)
-            first, status = 2, 0
-            while not status:
-                replies = queue.batch([arm(HOUR, id=first + i) for i in range(20000)])
-                status = min(reply.status for reply in replies)
-                first += 20000
-            assert status == -errno.ENOSPC, status
-            before = faults.calls()
-            for number in range(2, 40):
-                assert queue.request(Record(CANCEL, id=number)).status == 0
-                time.sleep(0.05)
-            opens = faults.calls()[OPEN] - before[OPEN]
-            assert opens < 12, "%d files in 2 s" % opens
-            assert daemon.log().count("a checkpoint failed") <= 1, daemon.log()
-            faults.end()
-            assert wait_for(lambda: queue.request(arm(HOUR, id=2)).status == 0)
-    on_both(check)
-
-
-def write_over(queue, batches):
-    """Arms the same timers over and over. Returns the statuses."""
-    return {reply.status for _ in range(batches)
-            for reply in queue.batch([arm(HOUR, id=1 + i) for i in range(4000)])}
-
-
-def arm_until_refused(queue):
-    """Arms the same timers, so that a checkpoint stays small. Returns the status."""
-    while True:
-        status = min(write_over(queue, 1))
-        if status:
-            return status
-
-
-def test_a_disk_that_takes_no_new_file_is_told():
-    """A file system that is read-only now, say: what is written still goes into the files
-    that are there."""
-    def check(daemon, faults):
-        with attach(daemon.path, "queue", FLAGS) as queue:
-            assert queue.request(arm(HOUR, id=1)).status == 0
-            assert wait_for(lambda: settled(faults))
-            faults.fail(0, OPEN, 1, errno.EROFS, EVER)
-            assert arm_until_refused(queue) == -errno.EROFS
-            assert queue.request(Record(CANCEL, id=1)).status == -errno.EROFS
-            assert "are refused until" in daemon.log(), daemon.log()
-            faults.end()
-            assert wait_for(lambda: queue.request(arm(HOUR, id=2)).status == 0)
-    on_both(check)
-
-
-def sizes(disk):
-    return sum(os.stat(path).st_size for kind in ("journal", "checkpoint")
-               for path in disk.files(kind))
-
-
-def test_a_segment_that_fails_to_be_used_again_is_not_counted():
-    with Faults() as faults, fast_disk() as disk:
-        disk.config = "journal_size = %d\n" % (30 << 20)
-        with disk.daemon(threads=1, environment=faults.environment) as daemon, \
-                attach(daemon.path, "queue", FLAGS) as queue:
-            for _ in range(4):
-                before = faults.calls()[RENAME]
-                # That of the checkpoint, and that of a segment which it has freed.
-                faults.fail(0, RENAME, 2, errno.EIO)
-                assert wait_for(lambda: write_over(queue, 5) == {0} and
-                                faults.calls()[RENAME] > before + 2), daemon.log()
-            assert wait_for(lambda: settled(faults) and
-                            queue.stat().journal_size == sizes(disk)), \
-                (queue.stat().journal_size, sizes(disk), disk.files())
-            kill(daemon)
-
-
-def answered(connection, requests):
-    """Returns whether all packed requests were carried out; False if some wait."""
-    replies = bytearray()
-    connection.socket.sendall(requests)
-    while len(replies) < len(requests) and \
-            select.select([connection.socket], [], [], 1)[0]:
-        replies += connection.socket.recv(len(requests))
-    assert {reply.status for reply in unpack(replies)} <= {0}, unpack(replies)[-1]
-    return len(replies) == len(requests)
-
-
-def test_a_stop_does_not_wait_for_a_full_disk():
-    """The next file takes until all others are full, and then there is no space for it: a
-    block has no place, and none is made."""
-    with Faults() as faults, fast_disk() as disk, \
-            disk.daemon(loop=LOOPS[0], threads=1, environment=faults.environment) as daemon, \
-            attach(daemon.path, "queue", FLAGS) as queue:
-        assert queue.request(arm(HOUR, id=1)).status == 0
-        assert wait_for(lambda: settled(faults))
-        opens = faults.calls()[OPEN]
-        faults.fail(0, OPEN, 1, DELAY + 300000)
-        faults.fail(1, RENAME, 1, errno.ENOSPC, EVER)
-        requests = pack([arm(HOUR, id=1)] * 500)
-        while answered(queue, requests):
-            pass
-        renames = faults.calls()[RENAME]
-        assert faults.calls()[OPEN] == opens + 1
-        faults.lift(0)
-        assert wait_for(lambda: faults.calls()[RENAME] > renames)
 
 
 @contextlib.contextmanager

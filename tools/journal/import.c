@@ -110,7 +110,7 @@ static int commit(struct import_stream *stream)
 	int r = 0;
 
 	while (!r && journal_pending(journal) > journal->acked) {
-		journal_turn(journal, false);
+		journal_turn(journal, false, false);
 		r = stream->result ? stream->result :
 		    journal->state == JOURNAL_FAILED ? journal->error :
 		    journal->is_full && !journal->nr_ahead ? -ENOSPC : 0;
