@@ -137,6 +137,12 @@ static void thread_commit(struct journal_runner *runner,
 	thread_add(&helper_of(runner)->commits, &write->job);
 }
 
+static void thread_flush(struct journal_runner *runner,
+			 struct journal_write *write)
+{
+	thread_add(&helper_of(runner)->flushes, &write->job);
+}
+
 /* Returns whether one write can flush without a thread: one through the page cache may
  * wait for the disk within the submission.
  */
@@ -228,7 +234,7 @@ static void ring_commit(struct journal_runner *runner,
 
 /* --------------------------------------------------------------- beginning */
 
-int helper_init(struct helper *helper, struct loop *loop)
+int helper_init(struct helper *helper, struct loop *loop, bool flushes)
 {
 	bool ring = loop->ops->kind == EXPIRY_LOOP_IO_URING;
 	int r = 0;
@@ -236,6 +242,7 @@ int helper_init(struct helper *helper, struct loop *loop)
 	*helper = (struct helper) {
 		.runner.start = helper_start,
 		.runner.commit = ring ? ring_commit : thread_commit,
+		.runner.flush = flushes ? thread_flush : NULL,
 		.loop = loop,
 		.woken.done = helper_woken,
 		.written.done = commit_written,
@@ -249,6 +256,8 @@ int helper_init(struct helper *helper, struct loop *loop)
 		r = thread_start(helper, &helper->background, "expiryd-journal");
 	if (!r && !ring)
 		r = thread_start(helper, &helper->commits, "expiryd-commit");
+	if (!r && flushes)
+		r = thread_start(helper, &helper->flushes, "expiryd-flush");
 	if (r < 0)
 		helper_deinit(helper);
 	else
@@ -260,6 +269,7 @@ void helper_deinit(struct helper *helper)
 {
 	thread_end(&helper->background);
 	thread_end(&helper->commits);
+	thread_end(&helper->flushes);
 	if (helper->fd >= 0)
 		close(helper->fd);
 	helper->fd = -1;

@@ -2,8 +2,9 @@
 /*
  * The daemon's runner: a thread for jobs, which wakes the loop by an eventfd. On
  * io_uring a commit is a write that flushes, or a write with a linked fdatasync, in the
- * loop's ring (commit-way.h); on epoll a second thread carries it out, so that the loop
- * never waits for the disk.
+ * loop's ring (commit-way.h); on epoll a thread carries it out, so that the loop never
+ * waits for the disk. With an interval between flushes there is a thread for these: what
+ * is answered must not wait for longer because a file is made.
  */
 #ifndef DAEMON_JOURNAL_HELPER_H
 #define DAEMON_JOURNAL_HELPER_H
@@ -48,6 +49,7 @@ struct helper {
 	pthread_mutex_t lock;
 	struct helper_thread background;
 	struct helper_thread commits;
+	struct helper_thread flushes;
 	struct journal_job *done;
 	int fd;
 	struct loop_op woken;
@@ -61,8 +63,8 @@ struct helper {
 	bool must_wait;
 };
 
-/* Starts the threads. Returns 0 or -errno. */
-int helper_init(struct helper *helper, struct loop *loop);
+/* Starts the threads. @flushes: the journal has an interval. Returns 0 or -errno. */
+int helper_init(struct helper *helper, struct loop *loop, bool flushes);
 
 /* Ends the threads after their jobs, whose @done is not called. */
 void helper_deinit(struct helper *helper);

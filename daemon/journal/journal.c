@@ -605,8 +605,7 @@ static void flush(struct journal *journal, uint64_t ns)
 	journal->flush_lsn = journal->written;
 	journal->flushed_ns = ns;
 	journal->flushing = true;
-	journal->config.runner->start(journal->config.runner,
-				      &journal->flush.job);
+	journal->config.runner->flush(journal->config.runner, &journal->flush);
 }
 
 static void flush_done(struct journal_job *job)

@@ -47,11 +47,14 @@ void journal_write_run(struct journal_job *job);
  * struct journal_runner - what carries jobs out
  * @start: starts @job. Jobs run in their order, one at a time.
  * @commit: starts a commit, beside jobs; one at a time
+ * @flush: likewise a sync alone, beside both; NULL: the journal has no interval
  */
 struct journal_runner {
 	void (*start)(struct journal_runner *runner, struct journal_job *job);
 	void (*commit)(struct journal_runner *runner,
 		       struct journal_write *write);
+	void (*flush)(struct journal_runner *runner,
+		      struct journal_write *write);
 };
 
 #endif /* DAEMON_JOURNAL_RUNNER_H */

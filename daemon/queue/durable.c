@@ -203,7 +203,7 @@ static int begin(struct durable *durable, struct recovery *recovery,
 	r = recovery_clean(recovery);
 	if (r < 0)
 		return r;
-	r = helper_init(&durable->helper, &context->loop);
+	r = helper_init(&durable->helper, &context->loop, config.interval_ns);
 	if (r < 0)
 		return r;
 	r = journal_init(&durable->journal, &config, recovery,

@@ -27,6 +27,7 @@
 #include "tests/journal/model.h"
 #include "tests/journal/recovered.h"
 #include "tests/journal/simulated-disk.h"
+#include "tests/journal/simulated-runner.h"
 
 #define OPS_MAX		4096U	/* requests of a life */
 #define LIFE_STEPS	500U
@@ -43,7 +44,6 @@ struct step {
 
 /**
  * struct life - from one start of the daemon to its end
- * @jobs: started and not run; likewise @commit
  * @scan_queue: where the checkpoint is; likewise @scan_id, @scan_numbers
  * @wants_checkpoint: one failed, or the journal mends
  * @model: with deadlines on REALTIME, which no reboot moves; the journal has them on
@@ -55,11 +55,9 @@ struct step {
  */
 struct life {
 	struct sim_disk *disk;
-	struct journal_runner runner;
+	struct sim_runner runner;
 	struct journal journal;
 	struct checkpoint checkpoint;
-	struct journal_job *jobs;
-	struct journal_write *commit;
 	struct model model;
 	struct step steps[OPS_MAX];
 	uint32_t nr_steps;
@@ -118,37 +116,14 @@ static void fail(const char *format, ...)
 	exit(1);
 }
 
-/* ---------------------------------------------------------------- the runner */
-
-static struct life *life_of(struct journal_runner *runner)
-{
-	return container_of(runner, struct life, runner);
-}
-
-static void sim_start(struct journal_runner *runner, struct journal_job *job)
-{
-	struct journal_job **last = &life_of(runner)->jobs;
-
-	while (*last)
-		last = &(*last)->next;
-	job->next = NULL;
-	*last = job;
-}
-
-static void sim_commit(struct journal_runner *runner,
-		       struct journal_write *write)
-{
-	assert(!life_of(runner)->commit);
-	life_of(runner)->commit = write;
-}
+/* ----------------------------------------------------------------------- jobs */
 
 static void run_commit(struct life *life)
 {
-	struct journal_write *write = life->commit;
+	struct journal_write *write = sim_runner_take_commit(&life->runner);
 
 	if (!write)
 		return;
-	life->commit = NULL;
 	write->job.run(&write->job);
 	if (life->disk->is_dead)
 		return;
@@ -159,32 +134,32 @@ static void run_commit(struct life *life)
 	write->job.done(&write->job);
 }
 
-static void run_job(struct life *life)
+/* A segment is gone on with. Its first blocks are where it may go wrong; and a checkpoint
+ * that begins before or behind its second header. There may be room for that, and for no
+ * other segment.
+ */
+static void resumed(struct life *life)
 {
-	struct journal_job *job = life->jobs;
+	run.resumed++;
+	life->last = 0;
+	if (random_below(3)) {
+		life->disk->crash_at = life->disk->operations + random_below(8);
+	} else {
+		life->disk->limit = random_below(2) ? 0 :
+			sim_disk_used(life->disk) + CHECKPOINT_SECTORS;
+		life->wants_checkpoint = true;
+	}
+}
 
+static void run_job(struct life *life, struct journal_job *job)
+{
 	if (!job)
 		return;
-	life->jobs = job->next;
 	job->run(job);
 	if (!life->disk->is_dead)
 		job->done(job);
-	if (life->last && life->journal.current.number == life->last) {
-		run.resumed++;
-		life->last = 0;
-		/* Its first blocks are where it may go wrong; and a checkpoint
-		 * that begins before or behind its second header. There may be
-		 * room for that, and for no other segment.
-		 */
-		if (random_below(3)) {
-			life->disk->crash_at = life->disk->operations +
-					       random_below(8);
-		} else {
-			life->disk->limit = random_below(2) ? 0 :
-				sim_disk_used(life->disk) + CHECKPOINT_SECTORS;
-			life->wants_checkpoint = true;
-		}
-	}
+	if (life->last && life->journal.current.number == life->last)
+		resumed(life);
 }
 
 /* ------------------------------------------------------------------- a life */
@@ -394,7 +369,7 @@ static void check_counters(struct life *life)
 	check_counter("failures", &life->stat.failures, life->failures);
 	check_counter("commits", &life->stat.commits, life->commits);
 	check_counter("records", &life->stat.records, life->records);
-	if (life->jobs || life->commit || life->failures ||
+	if (!sim_runner_is_idle(&life->runner) || life->failures ||
 	    life->disk->fail_at || life->checkpoint.state != CHECKPOINT_NONE)
 		return;
 	check_counter("size", &life->stat.size,
@@ -404,7 +379,7 @@ static void check_counters(struct life *life)
 
 static void step(struct life *life)
 {
-	switch (random_below(8)) {
+	switch (random_below(9)) {
 	case 0:
 	case 1:
 	case 2:
@@ -414,12 +389,15 @@ static void step(struct life *life)
 		run_commit(life);
 		break;
 	case 4:
-		run_job(life);
+		run_job(life, sim_runner_take_job(&life->runner));
 		break;
 	case 5:
-		checkpoint_step(life);
+		run_job(life, sim_runner_take_flush(&life->runner));
 		break;
 	case 6:
+		checkpoint_step(life);
+		break;
+	case 7:
 		run.now_ns += random_below(400000000);
 		/* fall through */
 	default:
@@ -561,7 +539,7 @@ static void life_begin(struct life *life, struct sim_disk *disk)
 {
 	struct journal_config config = {
 		.disk = &disk->disk,
-		.runner = &life->runner,
+		.runner = &life->runner.runner,
 		.stat = &life->stat,
 		.events = &events,
 		.interval_ns = run.interval_ns,
@@ -575,9 +553,9 @@ static void life_begin(struct life *life, struct sim_disk *disk)
 
 	*life = (struct life) {
 		.disk = disk,
-		.runner = { .start = sim_start, .commit = sim_commit },
 		.nr_steps = 1,
 	};
+	sim_runner_init(&life->runner);
 	r = recover(&recovered, disk, &recovery);
 	if (r < 0)
 		fail("start: %s (%s)", strerror(-r), recovered_fault(&recovery));

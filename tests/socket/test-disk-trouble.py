@@ -322,4 +322,18 @@ def test_what_is_written_is_flushed_without_other_work():
                 "%s: it is not flushed" % loop
 
 
+def test_a_flush_waits_for_no_new_file():
+    for loop in LOOPS:
+        with flushed_by("100ms", loop) as (_, faults, queue):
+            opens = faults.calls()[OPEN]
+            faults.fail(0, OPEN, 1, DELAY + 300000)
+            while faults.calls()[OPEN] == opens:
+                replies = queue.batch([arm(HOUR, id=1 + i) for i in range(4000)])
+                assert {reply.status for reply in replies} == {0}
+            before = faults.calls()[SYNC]
+            assert queue.request(arm(HOUR, id=1)).status == 0
+            assert wait_for(lambda: faults.calls()[SYNC] > before, 2), loop
+            faults.lift(0)
+
+
 tap.main()

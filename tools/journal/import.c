@@ -64,6 +64,7 @@ static void run_write(struct journal_runner *runner,
 static struct journal_runner runner = {
 	.start = run_job,
 	.commit = run_write,
+	.flush = run_write,
 };
 
 static void advanced(struct journal *journal)
