@@ -181,9 +181,9 @@ static inline bool journal_is_over(const struct journal *journal)
 }
 
 /* Returns whether records are taken now; 0 or the -errno to refuse them with.
- * @grows: they may add timers, and are no more taken from the reserve: -EAGAIN, it has to
- * be seen first whether there is space for another segment. journal_turn() makes it, if
- * somebody waits.
+ * @grows: they may add timers, and are not taken from the reserve. -EAGAIN: the journal
+ * has to see first whether there is space for another segment, which journal_turn() makes
+ * if that is awaited.
  */
 int journal_takes(const struct journal *journal, bool grows);
 
@@ -227,7 +227,7 @@ static inline bool journal_is_unused(const struct journal *journal)
 
 /* Begins what can begin: a commit of what has gathered, a flush that is due, a
  * segment. Called once a turn. @clock: a CLOCK record is wanted, if the last one
- * is old. @awaited: somebody waits for -EAGAIN to end. Returns after how many nanoseconds it must be called again at the
+ * is old. @awaited: a client waits for -EAGAIN to end. Returns after how many nanoseconds it must be called again at the
  * latest, UINT64_MAX: after the next completion.
  */
 uint64_t journal_turn(struct journal *journal, bool clock, bool awaited);
