@@ -182,7 +182,8 @@ $(B)/asan/%: $(B)/obj/asan/tests/lib/%.o \
 		-lcmocka -lpthread
 
 CALLS := $(B)/tests/socket/count-calls.so $(B)/tests/socket/fail-calls.so \
-	$(B)/tests/socket/fail-disk.so $(B)/tests/socket/refuse-uring.so \
+	$(B)/tests/socket/fail-disk.so $(B)/tests/socket/fail-submit.so \
+	$(B)/tests/socket/refuse-uring.so \
 	$(B)/tests/socket/step-clock.so
 
 # For any number of threads: all but the tests of several; and what of the

@@ -180,7 +180,7 @@ static int submit(struct client *client, struct engine_io *batch)
 	const struct engine_ops *ops = client->context->engine->ops;
 
 	if (client->durable && ops->kind == EXPIRY_ENGINE_KERNEL)
-		return ops->submit_now(queue, batch->records, batch->count);
+		return ops->submit_now(queue, batch);
 	return ops->submit(queue, batch);
 }
 

@@ -420,14 +420,13 @@ err_queue:
 /* Processes a batch at once. run_page_in() never returns -EAGAIN, so that all
  * records are processed.
  */
-static int embedded_submit_now(struct engine_queue *base,
-			       struct expiry_record *records, uint32_t count)
+static int embedded_submit_now(struct engine_queue *base, struct engine_io *io)
 {
 	struct embedded_queue *queue = embedded_queue(base);
 	struct arena *arena = &engine_of(queue)->arena;
 
 	arena->spares_reserve = true;
-	timers_submit(&queue->timers, records, count, now(queue));
+	timers_submit(&queue->timers, io->records, io->count, now(queue));
 	arena->spares_reserve = false;
 	queue_used(queue);
 	return 0;
@@ -453,7 +452,7 @@ static int embedded_submit(struct engine_queue *base, struct engine_io *io)
 {
 	struct embedded_queue *queue = embedded_queue(base);
 
-	embedded_submit_now(base, io->records, io->count);
+	embedded_submit_now(base, io);
 	if (queue->waiting && is_due(queue)) {
 		alarm_unset(alarms_of(queue), &queue->alarm);
 		embedded_ring(&queue->alarm);

@@ -61,7 +61,7 @@ struct engine_queue {
  * @late_ns: out, of collect(): the most lateness of them
  * @done: called with the result after -EINPROGRESS
  * @op: the engine's
- * @progress: of a failed submit(): records that have their statuses
+ * @progress: of a failed submit() or submit_now(): records that have their statuses
  *
  * @late_ns leaves out timers held until @taken_ns, and timers armed with a
  * passed deadline. @done should only record the event. After success @progress
@@ -104,8 +104,7 @@ struct engine_io {
  * @submit: processes all records of @io in place, each gets its status. Returns
  *	0, -EINPROGRESS (@io->done comes later) or, where the whole queue is
  *	unusable, another error; see @io->progress, 0 before the call.
- * @submit_now: the same without the ring; may block. After a failure the status
- *	of a record does not say whether it was carried out.
+ * @submit_now: the same without the ring; may block. @io->done is not called.
  * @reserve: prepares an empty queue for @timers, which come by submit_now(); 0: there
  *	are no more. A failure changes nothing. NULL: nothing to do.
  * @collect: returns up to @io->count due expirations, in order: their number,
@@ -139,8 +138,7 @@ struct engine_ops {
 	void (*queue_free)(struct engine_queue *queue);
 
 	int (*submit)(struct engine_queue *queue, struct engine_io *io);
-	int (*submit_now)(struct engine_queue *queue,
-			  struct expiry_record *records, uint32_t count);
+	int (*submit_now)(struct engine_queue *queue, struct engine_io *io);
 	int (*reserve)(struct engine_queue *queue, uint64_t timers);
 	int (*collect)(struct engine_queue *queue, struct engine_io *io);
 	void (*stop)(struct engine_queue *queue, struct engine_io *io);

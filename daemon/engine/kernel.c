@@ -214,13 +214,18 @@ static void count_batch(struct kernel_queue *queue,
 	}
 }
 
-static void submit_rest(struct kernel_queue *queue, struct engine_io *io)
+static struct expiry_batch rest_of(const struct engine_io *io)
 {
-	struct io_uring_sqe *sqe = loop_sqe(queue->base.engine->loop, &io->op);
-	struct expiry_batch batch = {
+	return (struct expiry_batch) {
 		.addr = (uintptr_t)(io->records + io->progress),
 		.count = io->count - io->progress,
 	};
+}
+
+static void submit_rest(struct kernel_queue *queue, struct engine_io *io)
+{
+	struct io_uring_sqe *sqe = loop_sqe(queue->base.engine->loop, &io->op);
+	struct expiry_batch batch = rest_of(io);
 
 	io_uring_prep_rw(IORING_OP_URING_CMD, sqe, queue->fd, NULL, 0, 0);
 	sqe->cmd_op = EXPIRY_IOC_SUBMIT;
@@ -256,24 +261,19 @@ static int kernel_submit(struct engine_queue *base, struct engine_io *io)
 	return -EINPROGRESS;
 }
 
-static int kernel_submit_now(struct engine_queue *base,
-			     struct expiry_record *records, uint32_t count)
+static int kernel_submit_now(struct engine_queue *base, struct engine_io *io)
 {
 	struct kernel_queue *queue = kernel_queue(base);
 	struct expiry_batch batch;
 	int r;
 
-	while (count) {
-		batch = (struct expiry_batch) {
-			.addr = (uintptr_t)records,
-			.count = count,
-		};
+	while (io->progress < io->count) {
+		batch = rest_of(io);
 		r = ioctl(queue->fd, EXPIRY_IOC_SUBMIT, &batch);
 		if (r <= 0)
 			return r < 0 ? -errno : -EIO;
-		count_batch(queue, records, r);
-		records += r;
-		count -= r;
+		count_batch(queue, io->records + io->progress, r);
+		io->progress += r;
 	}
 	return 0;
 }

@@ -48,8 +48,9 @@ void charge_complete(struct queue *queue, uint32_t arms)
 static bool charge_has_timer(struct queue *queue, uint64_t id)
 {
 	struct expiry_record record = { .op = EXPIRY_OP_QUERY, .id = id };
+	struct engine_io io = { .records = &record, .count = 1 };
 	int r = queue->context->engine->ops->submit_now(queue->engine_queue,
-							&record, 1);
+							&io);
 
 	return !r && !record.status;
 }

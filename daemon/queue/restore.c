@@ -278,15 +278,18 @@ static int answered(struct restore *restore, const struct expiry_record *answer)
 static int flush(struct restore *restore)
 {
 	const struct engine_ops *ops = restore->context->engine->ops;
-	uint32_t i, count = restore->count;
+	struct engine_io io = {
+		.records = restore->batch,
+		.count = restore->count,
+	};
+	uint32_t i;
 	int r;
 
 	restore->count = 0;
-	if (!count)
+	if (!io.count)
 		return 0;
-	r = ops->submit_now(restore->queue->engine_queue, restore->batch,
-			    count);
-	for (i = 0; !r && i < count; i++)
+	r = ops->submit_now(restore->queue->engine_queue, &io);
+	for (i = 0; !r && i < io.count; i++)
 		if (restore->batch[i].status || restore->crowded.nr)
 			r = answered(restore, &restore->batch[i]);
 	return r < 0 ? r : 0;

@@ -332,6 +332,7 @@ bool store_keep(struct queue *queue)
 void store_forget(struct queue *queue)
 {
 	struct expiry_record clear = { .op = EXPIRY_OP_CLEAR };
+	struct engine_io io = { .records = &clear, .count = 1 };
 	struct store *store = queue->context->shared->store;
 	bool was_stored = queue->stored;
 	char name[STORE_NAME];
@@ -351,7 +352,7 @@ void store_forget(struct queue *queue)
 	/* The queue returns with the next daemon, but without its timers. */
 	log_err("queue %s is dropped, but the service manager does not read",
 		name);
-	queue->context->engine->ops->submit_now(queue->engine_queue, &clear, 1);
+	queue->context->engine->ops->submit_now(queue->engine_queue, &io);
 }
 
 bool store_leave(struct queue *queue)

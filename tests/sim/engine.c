@@ -450,24 +450,24 @@ static int sim_reserve(struct engine_queue *queue, uint64_t timers)
 	return engine_fast.reserve(queue, timers);
 }
 
-static int sim_submit_now(struct engine_queue *queue,
-			  struct expiry_record *records, uint32_t count)
+static int sim_submit_now(struct engine_queue *queue, struct engine_io *io)
 {
+	struct expiry_record *records = io->records;
 	struct twin *twin = twin_of(queue);
 	struct expiry_record *asked;
 	uint32_t i;
 	int r;
 
 	if (sim.phase != SIM_START) {
-		if (count != 1 || records->op != EXPIRY_OP_QUERY)
+		if (io->count != 1 || records->op != EXPIRY_OP_QUERY)
 			twin->is_unsure = true;
-		return engine_fast.submit_now(queue, records, count);
+		return engine_fast.submit_now(queue, io);
 	}
 	/* The daemon makes a durable queue anew. */
-	asked = sim_alloc(count * sizeof(*asked));
-	memcpy(asked, records, count * sizeof(*asked));
-	r = engine_fast.submit_now(queue, records, count);
-	for (i = 0; i < count; i++) {
+	asked = sim_alloc(io->count * sizeof(*asked));
+	memcpy(asked, records, io->count * sizeof(*asked));
+	r = engine_fast.submit_now(queue, io);
+	for (i = 0; i < io->count; i++) {
 		horrible_submit(&twin->horrible, &asked[i], twin_now(twin), 0);
 		if (memcmp(&asked[i], &records[i], sizeof(asked[i])))
 			sim_fail("queue %.24s: op %u of id %llx is answered %d at the start, and should be %d",

@@ -4,9 +4,14 @@
 and only those are counted."""
 
 import errno
+import os
 
 import tap
-from client import (CANCEL, HOUR, KEYED, QUERY, Record, arm, attach)
+from client import CANCEL, HOUR, KEYED, QUERY, Record, arm, attach
+from daemon import ENGINE, ROOT, SHADOW
+from durable import FLAGS, Disk, kill, rows
+
+FAIL_SUBMIT = os.path.join(ROOT, "build", "tests", "socket", "fail-submit.so")
 
 
 def test_records_that_were_done_keep_their_statuses():
@@ -49,6 +54,31 @@ def test_only_what_was_done_is_charged_to_the_user():
         queue.send(arm(HOUR), arm(HOUR))
         assert [r.status for r in queue.replies(2)] == [0, 0]
         assert queue.request(arm(HOUR)).status == -errno.EDQUOT
+
+
+def test_the_journal_has_what_was_done():
+    """A durable queue's batch goes to the module by a call that blocks."""
+    if ENGINE != "kernel":
+        raise tap.Skip("the embedded engine carries out all of a batch")
+    if SHADOW:
+        raise tap.Skip("the sanitizer has ioctl() of its own")
+    if not os.path.exists(FAIL_SUBMIT):
+        raise tap.Skip("no %s: make check-socket builds it" % os.path.basename(FAIL_SUBMIT))
+    with Disk() as disk:
+        with disk.daemon(threads=1, environment={"LD_PRELOAD": FAIL_SUBMIT,
+                                                 "EXPIRY_FAIL_AFTER": "3"}) as daemon, \
+                attach(daemon.path, "queue", FLAGS) as queue:
+            queue.send(*(arm(HOUR, i, id=i) for i in range(1, 6)))
+            assert [r.status for r in queue.replies(5)] == [0] * 3 + [-errno.EIO] * 2
+            queue.send(Record(CANCEL, id=1), Record(CANCEL, id=9), Record(CANCEL, id=2),
+                       Record(CANCEL, id=3))
+            assert [r.status for r in queue.replies(4)] == \
+                [0, -errno.ENOENT, 0, -errno.EIO]
+            assert list(rows(queue)) == [3]
+            kill(daemon)
+        # The module's queue is gone: this is what the journal has.
+        with disk.daemon(threads=1) as daemon, attach(daemon.path, "queue", FLAGS) as queue:
+            assert list(rows(queue)) == [3]
 
 
 if __name__ == "__main__":
