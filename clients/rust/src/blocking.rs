@@ -3,6 +3,7 @@
 //! A connection of one thread, whose calls wait for their answers.
 
 use crate::buffer::{Buffer, Output};
+use crate::dial::Dial;
 use crate::error::{errno, Error, Result};
 use crate::handshake::{Handshake, Life, PAUSE, PAUSE_MAX, REFUSED_TIME};
 use crate::inbox::Inbox;
@@ -26,6 +27,7 @@ pub struct Queue {
     options: Options,
     stream: Option<UnixStream>,
     /// Of a connection that cannot be used yet. A later call continues it.
+    dial: Option<Dial>,
     handshake: Option<Handshake>,
     /// In the handshake: when the server was heard last, and when to send.
     heard: Instant,
@@ -73,6 +75,7 @@ impl Queue {
         let mut queue = Queue {
             name: name.to_string(),
             stream: None,
+            dial: None,
             handshake: None,
             heard: Instant::now(),
             resume: Instant::now(),
@@ -516,7 +519,10 @@ impl Queue {
     fn connect(&mut self, limit: Option<Duration>, end: Option<Instant>) -> Result<bool> {
         let mut handshake = match self.handshake.take() {
             Some(handshake) => handshake,
-            None => self.dial()?,
+            None => match self.dial(limit, end)? {
+                Some(stream) => self.shake_hands(stream)?,
+                None => return Ok(false),
+            },
         };
         let ended = match self.greet(&mut handshake, limit, end) {
             Ok(true) => self.attach(&handshake).map(|()| true),
@@ -532,10 +538,34 @@ impl Queue {
         ended
     }
 
-    /// Connects. std has no limit for that: it waits while the server's backlog is full.
-    fn dial(&mut self) -> Result<Handshake> {
+    /// Connects, or returns `None`: the time is up. A server whose backlog stays full for
+    /// longer than `limit` has failed.
+    fn dial(&mut self, limit: Option<Duration>, end: Option<Instant>) -> Result<Option<UnixStream>> {
         let path = self.options.path();
-        let stream = UnixStream::connect(&path).map_err(|e| Error::connect(path.as_ref(), &e))?;
+        let failed = |e| Error::connect(path.as_ref(), &e);
+        if limit.is_none() && end.is_none() {
+            return UnixStream::connect(&path).map(Some).map_err(failed);
+        }
+        let mut dial = match self.dial.take() {
+            Some(dial) => dial,
+            None => Dial::begin(path.clone()).map_err(failed)?,
+        };
+        let silent = limit.map(|limit| limit.saturating_sub(dial.begun.elapsed()));
+        let left = left_until(end);
+        let wait = left.into_iter().chain(silent).min().unwrap_or(HANDSHAKE_TIME);
+        if let Some(connected) = dial.wait(wait) {
+            return connected.map(Some).map_err(failed);
+        }
+        let is_silent = !is_less(left, silent);
+        if is_silent {
+            dial.begun = Instant::now();
+        }
+        self.dial = Some(dial);
+        if is_silent { Err(Error::TimedOut) } else { Ok(None) }
+    }
+
+    /// Begins the handshake of a connection.
+    fn shake_hands(&mut self, stream: UnixStream) -> Result<Handshake> {
         stream.set_write_timeout(self.options.timeout).map_err(|e| Error::io(&e))?;
         self.limits = Limits::default();
         self.stream = Some(stream);

@@ -19,6 +19,7 @@
 
 pub mod blocking;
 mod buffer;
+mod dial;
 #[cfg(feature = "tokio")]
 mod driver;
 mod error;

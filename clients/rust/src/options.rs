@@ -152,7 +152,8 @@ impl Options {
         self
     }
 
-    /// Limits the time for which the server may be silent while an answer is due.
+    /// Limits the time for which the server may be silent while an answer is due, or may
+    /// take no connection.
     pub fn timeout(mut self, time: Duration) -> Options {
         self.timeout = Some(time);
         self

@@ -357,6 +357,59 @@ fn each_fault_within_a_batch_says_what_was_carried_out() {
     }
 }
 
+/// Has no more room for a connection, as where the server hangs.
+fn fill_backlog(path: &Path) {
+    let (connects, connected) = mpsc::channel();
+    let path = path.to_path_buf();
+    thread::spawn(move || {
+        while UnixStream::connect(&path).is_ok() && connects.send(()).is_ok() {}
+    });
+    while connected.recv_timeout(Duration::from_millis(300)).is_ok() {}
+}
+
+#[test]
+fn a_full_backlog_has_the_limits_of_a_silent_server() {
+    let folder = Folder::new();
+    let listener = folder.listen();
+    let limit = Duration::from_millis(100);
+    let options = || Options::new().socket(folder.socket());
+    let restore = || Ok::<_, Error>([Timer { id: 7, deadline: expiry::NEVER, cookie: 0 }]);
+    let server = thread::spawn(move || {
+        let mut first = accept(&listener);
+        greet(&mut first);
+        let arm = get(&mut first, 1);
+        put(&mut first, &arm);
+        (listener, first)
+    });
+    let reconnects = options().keyed().ack().consume().reconnect().restore(restore);
+    let mut q = Queue::open("q", reconnects).unwrap();
+    let (listener, first) = server.join().unwrap();
+    fill_backlog(&folder.socket());
+
+    let begun = Instant::now();
+    let error = Queue::open("", options().timeout(limit)).err().expect("an error");
+    assert_eq!(error, Error::TimedOut);
+    // What was begun is continued by the next call.
+    drop(first);
+    for _ in 0..3 {
+        assert_eq!(q.receive(&mut [Record::default()], Some(limit)), Ok(0));
+    }
+    let took = begun.elapsed();
+    assert!(took >= 4 * limit && took < Duration::from_secs(2), "{:?}", took);
+    let server = thread::spawn(move || loop {
+        let mut next = accept(&listener);
+        if next.read_exact(&mut [0; 32]).is_ok() {
+            return next;
+        }
+    });
+    let end = Instant::now() + SOON.unwrap();
+    while !server.is_finished() {
+        assert_eq!(q.receive(&mut [Record::default()], Some(limit)), Ok(0));
+        assert!(Instant::now() < end, "no connection comes");
+    }
+    server.join().unwrap();
+}
+
 #[test]
 fn an_absent_daemon_is_named_by_its_socket() {
     let error = Queue::open("", Options::new().socket("/nowhere/s")).err().expect("an error");
