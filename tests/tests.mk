@@ -194,8 +194,8 @@ socket_programs = $(patsubst %,tests/socket/test-%.py,$(1))
 # What is about start, settings and log is tried once in check-socket, and with more
 # threads in check-threads. The watchdog's test has several threads itself.
 SOCKET_ONCE := $(call socket_programs,config config-bounds conformance-notices declared \
-	disk-errors disk-full disk-trouble journal log loop memory no-memory seeds service \
-	socket-file start time-namespace watchdog)
+	disk-errors disk-full disk-trouble durable-space journal log loop memory \
+	no-memory seeds service socket-file start time-namespace watchdog)
 # On the other loop.
 SOCKET_LOOP := $(filter-out $(SOCKET_ONCE),$(SOCKET_ANY))
 # With two threads: not what one connection or one queue shows. Each is in one thread,

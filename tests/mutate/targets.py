@@ -49,6 +49,7 @@ SECONDS = {
     "test-replies": 2, "test-seeds": 4, "test-crashes": 30, "test-crash": 4,
     "test-disk-errors.py": 40, "test-disk-trouble.py": 40, "test-disk-full.py": 25,
     "test-kills.py": 60, "test-durable.py": 28, "test-durable-times.py": 16,
+    "test-durable-space.py": 10,
 }
 
 # Programs that are likely to notice, by the first matching start of a path.

@@ -21,6 +21,7 @@ CALLS, RULES = 8, 4
 SHORT = 0
 EVER = 1 << 40
 DELAY = 1 << 20         # and milliseconds
+HELD = DELAY + 300000   # until the rule is lifted
 
 MOST_STALL_S = 0.2      # of a machine on which waits are judged
 

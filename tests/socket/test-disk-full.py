@@ -11,11 +11,10 @@ import time
 
 import tap
 from client import CANCEL, HOUR, Connection, Record, arm, attach, wait_for
-from disk_faults import DELAY, EVER, LOOPS, OPEN, RENAME, Faults, fast_disk, on_both, settled
+from disk_faults import EVER, HELD, LOOPS, OPEN, RENAME, Faults, fast_disk, on_both, settled
 from durable import FLAGS, kill, rows
 
 BLOCK = 4096            # bytes of a commit of one record
-HELD = DELAY + 300000   # until the rule is lifted
 
 
 @contextlib.contextmanager

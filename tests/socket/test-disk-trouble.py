@@ -13,7 +13,7 @@ from client import (ACK, ACKING, CONSUME, DROP, HOUR, KEYED, SCAN, Connection,
                     Record, Refused, arm, attach, wait_for)
 from daemon import ENGINE
 from declared import files, rows as declared_rows
-from disk_faults import (DELAY, EVER, LOOPS, MOST_STALL_S, OPEN, RENAME, SYNC, WRITE, Faults,
+from disk_faults import (DELAY, EVER, HELD, LOOPS, MOST_STALL_S, OPEN, RENAME, SYNC, WRITE, Faults,
                          fast_disk, on_both, settled)
 from durable import FLAGS, MILLISECOND, kill, rows
 from stalls import Stalls
@@ -326,7 +326,7 @@ def test_a_flush_waits_for_no_new_file():
     for loop in LOOPS:
         with flushed_by("100ms", loop) as (_, faults, queue):
             opens = faults.calls()[OPEN]
-            faults.fail(0, OPEN, 1, DELAY + 300000)
+            faults.fail(0, OPEN, 1, HELD)
             while faults.calls()[OPEN] == opens:
                 replies = queue.batch([arm(HOUR, id=1 + i) for i in range(4000)])
                 assert {reply.status for reply in replies} == {0}

@@ -2,7 +2,6 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """Durable queues: what was answered is there after the daemon was killed."""
 
-import contextlib
 import errno
 import os
 import re
@@ -14,8 +13,8 @@ import time
 
 import tap
 from client import (ACK, ACKING, ARM, CANCEL, CLEAR, CONSUME, DROP, DURABLE, EXISTING,
-                    HELLO, HOUR, KEYED, QUERY, QUEUES, REDELIVERED, REFRESH, RELATIVE,
-                    SCAN, SIZE, STAT, WAIT, Connection, Record, arm, attach, error, hello,
+                    HOUR, KEYED, QUERY, QUEUES, REDELIVERED, REFRESH, RELATIVE,
+                    SCAN, SIZE, STAT, WAIT, Connection, Record, arm, attach, error,
                     pack, wait_for)
 from daemon import ENGINE, PROGRAM, Daemon
 from durable import (FLAGS, MILLISECOND, Disk, kill, limit_writes, named_by, query, refused,
@@ -278,20 +277,6 @@ def test_a_torn_tail_is_cut_and_damage_is_refused():
             assert sorted(rows(connection)) == [1, 2, 3, 4]
 
 
-def full(connection):
-    """Arms timers until there is no space. Returns the ids of those that are armed."""
-    armed = set()
-    for start in range(1, 1_000_000, 4000):
-        replies = connection.batch([
-            arm(HOUR, 1, id=number) for number in range(start, start + 4000)])
-        armed.update(r.id for r in replies if not r.status)
-        bad = {r.status for r in replies if r.status}
-        if bad:
-            assert bad == {-errno.ENOSPC}, bad
-            return armed
-    raise AssertionError("there is space for a million timers")
-
-
 def test_only_complete_queues_are_kept():
     """What the service manager keeps counts as complete at the next start."""
     if ENGINE != "kernel":
@@ -316,96 +301,6 @@ def test_only_complete_queues_are_kept():
                     assert sorted(rows(connection)) == [1, 2], (name, kept)
             assert len(daemon.manager.names()) == 2, daemon.manager.names()
         assert not kept, kept
-
-
-def attach_and_arm(connection, *records, flags=FLAGS):
-    """Arms with HELLO, with fifty more that stay. Returns the ids of these. The third
-    segment that the daemon makes finds a small disk full, perhaps before a later ARM."""
-    ids = list(range(1 << 20, (1 << 20) + 50))
-    connection.send(hello("queue", flags), *records,
-                    *(arm(HOUR, id=number) for number in ids))
-    assert connection.reply().op == HELLO
-    for _ in range(len(records) + len(ids)):
-        reply = connection.reply()
-        assert not reply.status, reply
-    return set(ids)
-
-
-@contextlib.contextmanager
-def small_disk(size):
-    tap.need_root()
-    with tempfile.TemporaryDirectory() as folder:
-        mount = ["mount", "-t", "tmpfs", "-o", "size=%s,mode=700" % size, "none", folder]
-        if subprocess.run(mount, stderr=subprocess.DEVNULL, check=False).returncode:
-            raise tap.Skip("cannot mount a tmpfs")
-        try:
-            yield Disk(folder=folder)
-        finally:
-            subprocess.run(["umount", "-l", folder], check=True)
-
-
-def test_no_space():
-    """CANCEL and ACK go on for a while; after that nothing is lost, either."""
-    with small_disk("14m") as disk:
-        with disk.daemon() as daemon:
-            with Connection(daemon.path) as connection, \
-                    attach(daemon.path, "other") as other:
-                armed = attach_and_arm(connection)
-                armed |= full(connection)
-                ends = [connection.request(Record(CANCEL, id=number))
-                        for number in list(armed)[:5]]
-                assert [reply.status for reply in ends] == [0] * 5, ends
-                armed -= {reply.id for reply in ends}
-                assert other.request(arm(HOUR)).status == 0
-            kill(daemon)
-        with disk.daemon() as daemon, attach(daemon.path, "queue", FLAGS) as connection:
-            assert set(rows(connection)) == armed
-
-
-def test_the_reserve_holds_over_starts_without_space():
-    """Each start goes on with what the life before had made ahead, or with its last
-    segment. Nothing is made, so a file that another program has may grow."""
-    with small_disk("14m") as disk:
-        with disk.daemon(threads=1) as daemon:
-            with Connection(daemon.path) as connection:
-                armed = attach_and_arm(connection, arm(1, id=1 << 40),
-                                       flags=FLAGS | CONSUME)
-                connection.credit(1)
-                assert connection.expiration().id == 1 << 40
-                armed |= full(connection)
-            kill(daemon)
-        with open(os.path.join(disk.folder, "other"), "wb", buffering=0) as file:
-            try:
-                while True:
-                    file.write(bytes(4096))
-            except OSError as reason:
-                assert reason.errno == errno.ENOSPC, reason
-        used = set()
-        for life in range(12):
-            before = disk.files()
-            with disk.daemon(threads=1) as daemon:
-                with attach(daemon.path, "queue", FLAGS | CONSUME) as connection:
-                    for number in list(armed)[:3]:
-                        reply = connection.request(Record(CANCEL, id=number))
-                        assert reply.status == 0, (life, error(reply.status))
-                        armed.discard(number)
-                    if not life:
-                        connection.credit(1)
-                        assert connection.expiration().id == 1 << 40
-                        assert connection.request(Record(ACK, id=1 << 40)).status == 0
-                    # It is full, as the first try to make a segment has shown.
-                    assert wait_for(lambda: connection.request(
-                        arm(HOUR, id=1 << 41)).status == -errno.ENOSPC)
-                    connection.request(Record(CANCEL, id=1 << 41))
-                if life % 2:
-                    kill(daemon)
-            assert len(disk.files()) == len(before), (before, disk.files())
-            used.add(before == disk.files())
-        assert used == {False, True}, "one way to go on was not taken"
-        with disk.daemon(threads=1) as daemon, \
-                attach(daemon.path, "queue", FLAGS) as connection:
-            assert set(rows(connection)) == armed
-            os.unlink(os.path.join(disk.folder, "other"))
 
 
 def stream(connection, data):
@@ -609,41 +504,6 @@ def test_a_failed_write():
             kill(daemon)
         with disk.daemon() as daemon, attach(daemon.path, "queue", FLAGS) as connection:
             assert rows(connection) == before
-
-
-def test_the_limit_of_the_journal_s_size():
-    """What grows is refused at the limit; what ends timers goes on, and makes room."""
-    nr = 140000
-    with Disk("journal_size = %d\n" % (30 << 20)) as disk:
-        with disk.daemon(threads=1) as daemon, \
-                attach(daemon.path, "queue", FLAGS) as connection:
-            # Segments are made anew beside the checkpoint that frees others.
-            for first in range(1, nr, 4000):
-                replies = connection.batch([arm(HOUR, id=first + i) for i in range(4000)])
-                assert {reply.status for reply in replies} <= {0, -errno.ENOSPC}
-            assert wait_for(lambda: connection.request(
-                arm(HOUR, id=1)).status == -errno.ENOSPC), connection.stat()
-            assert wait_for(lambda: connection.stat().journal_checkpoints)
-            stat = connection.stat()
-            assert stat.journal_size > 30 << 20, stat
-            assert stat.refused_journal and stat.journal_queues == 1, stat
-            there = {row.id for row in connection.scan(4000)}
-            assert stat.journal_timers == len(there) > 100000, (stat, len(there))
-            moved = connection.request(Record(REFRESH, RELATIVE, id=1, deadline=HOUR))
-            assert moved.status == -errno.ENOSPC, moved
-            there = sorted(there)
-            for first in range(0, len(there), 4000):
-                replies = connection.batch([Record(CANCEL, id=number)
-                                            for number in there[first:first + 4000]])
-                assert {reply.status for reply in replies} == {0}
-            assert wait_for(lambda: connection.request(
-                arm(HOUR, id=7)).status == 0), connection.stat()
-            assert connection.stat().journal_size < 30 << 20, connection.stat()
-            kill(daemon)
-        with disk.daemon(threads=1) as daemon, \
-                attach(daemon.path, "queue", FLAGS) as connection:
-            assert list(rows(connection)) == [7]
-            assert connection.stat().journal_timers == 1, connection.stat()
 
 
 def test_a_long_start_asks_for_time():
