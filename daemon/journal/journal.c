@@ -209,8 +209,8 @@ int journal_takes(const struct journal *journal, bool grows)
 	/* The rest of the space is for requests that end timers. */
 	if (journal->is_full || journal_is_over(journal))
 		return -ENOSPC;
-	/* So is what may turn out to be the rest. Where no file can be made for another
-	 * reason there is space.
+	/* So is what may be the rest: the next file is not made yet. One that failed for
+	 * another reason does not mean that there is no space.
 	 */
 	if (!has_next(journal) && (journal->making || !journal->maker.result))
 		return -EAGAIN;

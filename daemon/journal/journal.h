@@ -227,8 +227,9 @@ static inline bool journal_is_unused(const struct journal *journal)
 
 /* Begins what can begin: a commit of what has gathered, a flush that is due, a
  * segment. Called once a turn. @clock: a CLOCK record is wanted, if the last one
- * is old. @awaited: a client waits for -EAGAIN to end. Returns after how many nanoseconds it must be called again at the
- * latest, UINT64_MAX: after the next completion.
+ * is old. @awaited: a client waits for -EAGAIN to end. Returns after how many
+ * nanoseconds it must be called again at the latest, UINT64_MAX: after the next
+ * completion.
  */
 uint64_t journal_turn(struct journal *journal, bool clock, bool awaited);
 

@@ -15,6 +15,7 @@
 #include "daemon/util/util.h"
 
 #define RECORD		sizeof(struct expiry_record)
+
 /* A checkpoint begins when the journal has grown by as much. */
 #define CHECKPOINT_BYTES	(64ULL << 20)
 
@@ -305,7 +306,10 @@ bool durable_is_stopping(struct durable *durable)
 	if (!durable->is_stopping && journal->state == JOURNAL_OPEN)
 		journal_append_clock(journal, JOURNAL_CLOCK_CLEAN);
 	durable->is_stopping = true;
-	durable_turn(durable, false);
+	/* Files for which there are no records yet are not made any more. */
+	if (journal->state != JOURNAL_EMPTY ||
+	    journal_pending(journal) > journal->acked)
+		durable_turn(durable, false);
 	if (journal_is_busy(journal) || checkpoint_is_busy(&durable->checkpoint))
 		return true;
 	/* The end of a full disk is waited for by nobody: what has no answer then may be
