@@ -398,7 +398,7 @@ static bool awaits_journal(struct client *client,
 			    hello_logs(context, record) :
 			    drop_logs(client, record);
 
-	if (!logs || durable_goes_on(context->durable))
+	if (!logs || durable_has_room(context->durable))
 		return false;
 	await_journal(client);
 	return true;

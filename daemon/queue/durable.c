@@ -361,7 +361,10 @@ static int refusal(const struct durable *durable, bool grows, uint32_t room)
 
 int durable_may_make(const struct context *context)
 {
-	return refusal(context->durable, true, 1);
+	int r = refusal(context->durable, true, 1);
+
+	/* It is one record, and may be in what turns out to be the reserve. */
+	return r == -EAGAIN ? refusal(context->durable, false, 1) : r;
 }
 
 void durable_make(struct queue *queue)
@@ -406,10 +409,15 @@ void durable_drop(struct queue *queue)
 	durable->nr--;
 }
 
+bool durable_has_room(const struct durable *durable)
+{
+	return refusal(durable, false, JOURNAL_ROOM_MIN) != -EAGAIN;
+}
+
 bool durable_goes_on(const struct durable *durable)
 {
-	return refusal(durable, true, JOURNAL_ROOM_MIN) != -EAGAIN &&
-	       refusal(durable, false, JOURNAL_ROOM_MIN) != -EAGAIN;
+	return durable_has_room(durable) &&
+	       refusal(durable, true, JOURNAL_ROOM_MIN) != -EAGAIN;
 }
 
 static bool may_grow(const struct expiry_record *request)

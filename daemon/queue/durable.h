@@ -97,8 +97,8 @@ bool durable_is_stopping(struct durable *durable);
 void durable_deinit(struct durable *durable);
 
 /* Returns whether a queue can be made durable: 0; -EOPNOTSUPP: there is no
- * journal; -EAGAIN: not in this turn, and not after durable_goes_on();
- * -EIO, -ENOSPC, ...: it takes none now.
+ * journal; -EAGAIN: not in this turn, and not if durable_has_room(); -EIO, -ENOSPC,
+ * ...: it takes none now.
  */
 int durable_may_make(const struct context *context);
 
@@ -126,8 +126,13 @@ void durable_drop(struct queue *queue);
 uint32_t durable_admit(struct queue *queue, const struct expiry_record *records,
 		       uint32_t count, uint32_t *refusedp, int *errorp);
 
-/* Returns whether durable_admit() may take requests that it could not, or refuse
- * them; and whether there is room for a DROP that makes its queue anew.
+/* Returns whether there is room for a HELLO that makes a queue, and for a DROP that makes
+ * it anew.
+ */
+bool durable_has_room(const struct durable *durable);
+
+/* Returns whether there is, and durable_admit() may take requests that it could not, or
+ * refuse them.
  */
 bool durable_goes_on(const struct durable *durable);
 

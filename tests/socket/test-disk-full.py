@@ -10,7 +10,7 @@ import select
 import time
 
 import tap
-from client import CANCEL, HOUR, Connection, Record, arm, attach, wait_for
+from client import CANCEL, HOUR, Record, arm, attach, wait_for
 from disk_faults import EVER, HELD, LOOPS, OPEN, RENAME, Faults, fast_disk, on_both, settled
 from durable import FLAGS, kill, rows
 
@@ -82,18 +82,21 @@ def test_the_reserve_is_used_to_its_end():
 
 
 def test_a_journal_that_has_just_begun_goes_on_when_there_is_space():
-    """Its first file is made, and the second is not: nothing is written yet."""
+    """Of a start with a queue the first file is ready, and the second is not. Nothing has
+    been written to them."""
     for loop in LOOPS:
         with Faults() as faults, fast_disk() as disk:
-            faults.fail(0, OPEN, 2, errno.ENOSPC, EVER)
-            with disk.daemon(loop=loop, threads=1, environment=faults.environment) as daemon:
-                def status():
-                    with Connection(daemon.path) as queue:
-                        return queue.hello("queue", FLAGS).status
-
-                assert status() == -errno.ENOSPC
+            more = {"loop": loop, "threads": 1, "environment": faults.environment}
+            with disk.daemon(**more) as daemon, attach(daemon.path, "queue", FLAGS) as queue:
+                assert queue.request(arm(HOUR, id=1)).status == 0
+                kill(daemon)
+            with disk.daemon(**more) as daemon, attach(daemon.path, "queue", FLAGS) as queue:
+                assert wait_for(lambda: settled(faults))
+                faults.fail(0, OPEN, 2, errno.ENOSPC, EVER)
+                assert queue.request(arm(HOUR, id=1)).status == -errno.ENOSPC
                 faults.end()
-                assert wait_for(lambda: status() == 0), daemon.log()
+                assert wait_for(lambda: not queue.request(arm(HOUR, id=1)).status), \
+                    daemon.log()
 
 
 def test_a_full_disk_is_not_written_to_over_and_over():
