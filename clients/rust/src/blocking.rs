@@ -546,16 +546,17 @@ impl Queue {
         if limit.is_none() && end.is_none() {
             return UnixStream::connect(&path).map(Some).map_err(failed);
         }
-        let mut dial = match self.dial.take() {
+        let dial = match self.dial.take() {
             Some(dial) => dial,
             None => Dial::begin(path.clone()).map_err(failed)?,
         };
         let silent = limit.map(|limit| limit.saturating_sub(dial.begun.elapsed()));
         let left = left_until(end);
         let wait = left.into_iter().chain(silent).min().unwrap_or(HANDSHAKE_TIME);
-        if let Some(connected) = dial.wait(wait) {
-            return connected.map(Some).map_err(failed);
-        }
+        let mut dial = match dial.wait(wait) {
+            Ok(connected) => return connected.map(Some).map_err(failed),
+            Err(dial) => dial,
+        };
         let is_silent = !is_less(left, silent);
         if is_silent {
             dial.begun = Instant::now();

@@ -6,7 +6,7 @@ use std::io;
 use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
-use std::thread;
+use std::thread::{self, JoinHandle};
 use std::time::{Duration, Instant};
 
 /// An attempt to connect, in a thread of its own. std has no limit for it, and it waits while
@@ -14,6 +14,7 @@ use std::time::{Duration, Instant};
 /// the server takes connections, or is gone.
 pub(crate) struct Dial {
     connected: mpsc::Receiver<io::Result<UnixStream>>,
+    thread: JoinHandle<()>,
     /// When the attempt began, or was given up and continued.
     pub(crate) begun: Instant,
 }
@@ -22,16 +23,20 @@ impl Dial {
     pub(crate) fn begin(path: PathBuf) -> io::Result<Dial> {
         let (sender, connected) = mpsc::channel();
         let connect = move || drop(sender.send(UnixStream::connect(path)));
-        thread::Builder::new().name("expiry-connect".into()).spawn(connect)?;
-        Ok(Dial { connected, begun: Instant::now() })
+        let thread = thread::Builder::new().name("expiry-connect".into()).spawn(connect)?;
+        Ok(Dial { connected, thread, begun: Instant::now() })
     }
 
-    /// Returns the connection, or why there is none; `None`: not within that time.
-    pub(crate) fn wait(&self, limit: Duration) -> Option<io::Result<UnixStream>> {
-        match self.connected.recv_timeout(limit) {
-            Ok(connected) => Some(connected),
-            Err(RecvTimeoutError::Timeout) => None,
-            Err(RecvTimeoutError::Disconnected) => Some(Err(io::ErrorKind::Other.into())),
-        }
+    /// Returns the connection, or why there is none. If neither is known within that time
+    /// it returns the attempt, which goes on.
+    pub(crate) fn wait(self, limit: Duration) -> Result<io::Result<UnixStream>, Dial> {
+        let connected = match self.connected.recv_timeout(limit) {
+            Err(RecvTimeoutError::Timeout) => return Err(self),
+            Err(RecvTimeoutError::Disconnected) => Err(io::ErrorKind::Other.into()),
+            Ok(connected) => connected,
+        };
+        // It ends now: a caller that counts its threads finds none.
+        let _ = self.thread.join();
+        Ok(connected)
     }
 }
