@@ -104,19 +104,18 @@ static void cancelled(struct ledger *ledger, struct ledger_timer *timer)
 }
 
 /* Checks a timer that expired before the request: it must have come with its
- * values from before the refresh.
+ * values from before the refresh. A first attempt may have changed it.
  */
 static void too_late(struct ledger *ledger, struct ledger_timer *timer,
 		     uint8_t op)
 {
-	/* The first attempt has cancelled it. */
 	if (op == EXPIRY_OP_CANCEL && timer->in_doubt && !timer->delivered) {
 		cancelled(ledger, timer);
 		return;
 	}
 	ledger->too_late++;
 	if (op == EXPIRY_OP_REFRESH && timer->delivered &&
-	    timer->deadline == timer->asked)
+	    timer->deadline == timer->asked && !timer->in_doubt)
 		ledger->misdated++;
 }
 
@@ -175,7 +174,7 @@ static bool has_place(const struct ledger_timer *timer)
 static bool is_deadline(const struct ledger_timer *timer, uint64_t deadline)
 {
 	return timer->deadline == deadline ||
-	       (timer->in_flight == EXPIRY_OP_REFRESH &&
+	       ((timer->in_flight == EXPIRY_OP_REFRESH || timer->in_doubt) &&
 		timer->asked == deadline);
 }
 

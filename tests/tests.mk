@@ -18,7 +18,7 @@ CORE_PROGRAMS := $(CORE_TESTS:%=$(B)/tests/core/%) \
 	$(CORE_TESTS:%=$(B)/tests/core/%-p6)
 LIB_TESTS := $(patsubst tests/lib/%.c,%,$(wildcard tests/lib/test-*.c))
 LIB_PROGRAMS := $(LIB_TESTS:%=$(B)/tests/lib/%)
-UNIT_TESTS := $(wildcard tests/daemon/test-*.c tests/tools/test-*.c)
+UNIT_TESTS := $(wildcard tests/daemon/test-*.c tests/demo/test-*.c tests/tools/test-*.c)
 UNIT_PROGRAMS := $(UNIT_TESTS:%.c=$(B)/%)
 
 $(B)/tests/core/%-p6: $(B)/obj/p6/tests/core/%.o \
@@ -99,6 +99,7 @@ $(eval $(call unit_program,daemon/test-memory-limit,tests/fake-root.c \
 $(eval $(call unit_program,daemon/test-name,$(UTIL)/name.c))
 $(eval $(call unit_program,daemon/test-pace,daemon/queue/pace.c))
 $(eval $(call unit_program,daemon/test-pool,$(UTIL)/pool.c))
+$(eval $(call unit_program,demo/test-ledger,demo/ledger.c))
 $(eval $(call unit_program,tools/test-local-time,tools/input/local-time.c $(PARSE_TIME)))
 $(eval $(call unit_program,tools/test-module,tests/fake-root.c tools/module.c))
 $(eval $(call unit_program,tools/test-parse,tools/input/lines.c tools/input/parse-line.c \

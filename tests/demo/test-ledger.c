@@ -1,0 +1,119 @@
+// SPDX-License-Identifier: LGPL-2.1-or-later
+/*
+ * The main job's ledger where a server ends with a request in doubt: what is right in
+ * either case, and what stays wrong.
+ */
+#include <errno.h>
+#include <setjmp.h>
+#include <stdarg.h>
+#include <stddef.h>
+#include <stdint.h>
+#include <cmocka.h>
+
+#include "demo/ledger.h"
+
+#define FIRST	1000
+#define LATER	2000
+#define NOW	3000
+
+static struct ledger ledger;
+
+static void answer(uint8_t op, uint64_t deadline, int status)
+{
+	const struct expiry_record record = {
+		.op = op, .id = 7, .deadline_ns = deadline, .status = status,
+	};
+
+	ledger_answer(&ledger, &record, NOW);
+}
+
+static void expire(uint64_t deadline)
+{
+	const struct expiry_record record = {
+		.op = EXPIRY_OP_EXPIRED, .id = 7, .deadline_ns = deadline,
+	};
+
+	ledger_expired(&ledger, &record, NOW);
+}
+
+/* A timer whose REFRESH, to LATER, is in flight. */
+static void begin(void)
+{
+	struct expiry_record record = {
+		.op = EXPIRY_OP_ARM, .id = 7, .deadline_ns = FIRST,
+	};
+
+	assert_int_equal(ledger_init(&ledger, 1), 0);
+	ledger_sent(&ledger, &record);
+	answer(EXPIRY_OP_ARM, FIRST, 0);
+	record.op = EXPIRY_OP_REFRESH;
+	record.deadline_ns = LATER;
+	ledger_sent(&ledger, &record);
+}
+
+/* The server has carried it out and ends; sent again, it finds no timer. */
+static void in_doubt(bool is_answered_first)
+{
+	begin();
+	ledger_broken(&ledger);
+	if (is_answered_first)
+		answer(EXPIRY_OP_REFRESH, LATER, -ENOENT);
+	expire(LATER);
+	if (!is_answered_first)
+		answer(EXPIRY_OP_REFRESH, LATER, -ENOENT);
+}
+
+static void test_a_first_attempt_may_have_moved_it(void **state)
+{
+	(void)state;
+	in_doubt(false);
+	assert_true(ledger_clean(&ledger));
+	ledger_deinit(&ledger);
+	in_doubt(true);
+	assert_true(ledger_clean(&ledger));
+	ledger_deinit(&ledger);
+}
+
+static void test_a_first_attempt_may_not(void **state)
+{
+	(void)state;
+	begin();
+	ledger_broken(&ledger);
+	expire(FIRST);
+	answer(EXPIRY_OP_REFRESH, LATER, -ENOENT);
+	assert_true(ledger_clean(&ledger));
+	ledger_deinit(&ledger);
+}
+
+static void test_another_deadline_is_wrong(void **state)
+{
+	(void)state;
+	begin();
+	ledger_broken(&ledger);
+	expire(LATER + 1);
+	answer(EXPIRY_OP_REFRESH, LATER, -ENOENT);
+	assert_int_equal(ledger.misdated, 1);
+	ledger_deinit(&ledger);
+}
+
+static void test_without_an_end_it_must_not_have_moved(void **state)
+{
+	(void)state;
+	begin();
+	expire(LATER);
+	answer(EXPIRY_OP_REFRESH, LATER, -ENOENT);
+	assert_int_equal(ledger.misdated, 1);
+	ledger_deinit(&ledger);
+}
+
+int main(void)
+{
+	const struct CMUnitTest tests[] = {
+		cmocka_unit_test(test_a_first_attempt_may_have_moved_it),
+		cmocka_unit_test(test_a_first_attempt_may_not),
+		cmocka_unit_test(test_another_deadline_is_wrong),
+		cmocka_unit_test(test_without_an_end_it_must_not_have_moved),
+	};
+
+	return cmocka_run_group_tests(tests, NULL, NULL);
+}
