@@ -8,10 +8,9 @@ import tempfile
 import time
 
 import tap
-from daemon import ROOT, SHADOW, uring_refused
+from daemon import uring_refused
 from durable import Disk
 
-PRELOAD = os.path.join(ROOT, "build", "tests", "socket", "fail-disk.so")
 LOOPS = ("epoll",) if uring_refused() else ("io_uring", "epoll")
 
 # As in fail-disk.c.
@@ -30,14 +29,11 @@ class Faults:
     """What a daemon's calls are counted and fail by."""
 
     def __init__(self):
-        if not os.path.exists(PRELOAD):
-            raise tap.Skip("no %s: make check-socket builds it" % os.path.basename(PRELOAD))
-        if SHADOW:
-            raise tap.Skip("the sanitizer has calls of its own")
+        preload = tap.preload("fail-disk.so", "the sanitizer has calls of its own")
         self.file = tempfile.NamedTemporaryFile()
         self.file.truncate(8 * (CALLS + 4 * RULES))
         self.map = mmap.mmap(self.file.fileno(), 8 * (CALLS + 4 * RULES))
-        self.environment = {"LD_PRELOAD": PRELOAD, "EXPIRY_FAIL_DISK": self.file.name}
+        self.environment = {"LD_PRELOAD": preload, "EXPIRY_FAIL_DISK": self.file.name}
 
     def __enter__(self):
         return self

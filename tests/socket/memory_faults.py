@@ -2,14 +2,11 @@
 """A daemon's calls for memory, counted and refused (fail-calls.c)."""
 
 import mmap
-import os
 import struct
 import tempfile
 
 import tap
-from daemon import ROOT, SHADOW
 
-PRELOAD = os.path.join(ROOT, "build", "tests", "socket", "fail-calls.so")
 BYTES = 32
 
 
@@ -18,10 +15,7 @@ class Refuser:
     some in a row, so that what is tried again fails again."""
 
     def __init__(self):
-        if not os.path.exists(PRELOAD):
-            raise tap.Skip("no %s: make check-socket builds it" % os.path.basename(PRELOAD))
-        if SHADOW:
-            raise tap.Skip("malloc() is the sanitizer's")
+        self.preload = tap.preload("fail-calls.so", "malloc() is the sanitizer's")
         self.file = tempfile.NamedTemporaryFile()
         self.file.truncate(BYTES)
         self.map = mmap.mmap(self.file.fileno(), BYTES)
@@ -29,7 +23,7 @@ class Refuser:
     def daemon(self, make, refused=0):
         """A daemon whose call of that number is refused."""
         struct.pack_into("3Qq", self.map, 0, 0, refused, 1, 0)
-        return make(environment={"LD_PRELOAD": PRELOAD,
+        return make(environment={"LD_PRELOAD": self.preload,
                                  "EXPIRY_FAIL_CALLS": self.file.name})
 
     def calls(self):

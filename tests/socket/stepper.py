@@ -6,17 +6,13 @@ import os
 import tempfile
 
 import tap
-from daemon import ROOT, Daemon
-
-STEPPER = os.path.join(ROOT, "build", "tests", "socket", "step-clock.so")
+from daemon import Daemon
 
 
 @contextlib.contextmanager
 def told(config=None):
     """A daemon, and a function that notifies all of its threads of a step."""
-    if not os.path.exists(STEPPER):
-        raise tap.Skip("no %s: make check-socket builds it"
-                       % os.path.basename(STEPPER))
+    stepper = tap.preload("step-clock.so")
     with tempfile.TemporaryDirectory() as folder:
         def step():
             for name in os.listdir(folder):
@@ -25,6 +21,6 @@ def told(config=None):
         # A sanitizer wants to be first; this replaces nothing of its own.
         options = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
         with Daemon(config, environment={
-                "LD_PRELOAD": STEPPER, "ASAN_OPTIONS": options,
+                "LD_PRELOAD": stepper, "ASAN_OPTIONS": options,
                 "EXPIRY_STEP_CLOCK": f"{folder}/thread"}) as daemon:
             yield daemon, step

@@ -12,7 +12,7 @@ import sys
 import traceback
 
 from client import SCALE
-from daemon import ENGINE, PROGRAM, ROOT, Daemon
+from daemon import ENGINE, PROGRAM, ROOT, SHADOW, Daemon
 
 SKIPPED = 4
 SLOW = os.path.join(ROOT, "build", "slow", "expiryd")
@@ -41,6 +41,17 @@ def have_root():
 def need_undisturbed():
     if os.environ.get("EXPIRY_TEST_SHAKEN"):
         raise Skip("a frozen process is late, and wakes up once more")
+
+
+def preload(name, shadowed=None):
+    """Returns the path of an object that is preloaded into a daemon. @shadowed: why that
+    cannot be beside a sanitizer."""
+    path = os.path.join(ROOT, "build", "tests", "socket", name)
+    if not os.path.exists(path):
+        raise Skip("no %s: make check-socket builds it" % name)
+    if shadowed and SHADOW:
+        raise Skip(shadowed)
+    return path
 
 
 def need_slow():

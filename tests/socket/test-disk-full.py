@@ -31,23 +31,31 @@ def held_file(loop, number):
             yield disk, daemon, faults, queue
 
 
+def waits(other, queue, ends):
+    """Returns whether @other gets no answers, while a CANCEL of @queue does: it is not the
+    machine that stands still."""
+    if select.select([other.socket], [], [], 1)[0]:
+        return False
+    assert queue.request(Record(CANCEL, id=next(ends))).status == 0
+    return not select.select([other.socket], [], [], 0)[0]
+
+
 def test_arms_leave_the_reserve_before_the_disk_is_known_to_be_full():
     """A file takes long to make, so that nobody knows whether there is space for it."""
     for loop in LOOPS:
         with held_file(loop, 3) as (_, daemon, faults, queue):
             with attach(daemon.path, "queue", FLAGS) as other:
-                arms = [arm(HOUR, id=1 + i) for i in range(500)]
+                arms = [arm(HOUR, id=1001 + i) for i in range(500)]
+                ends = iter(range(1, 1001))
                 other.send(*arms)
-                while select.select([other.socket], [], [], 1)[0]:
+                while not waits(other, queue, ends):
                     assert {reply.status for reply in other.replies(len(arms))} == {0}
                     other.send(*arms)
-                # Arms wait now, and nobody else does.
-                assert queue.request(Record(CANCEL, id=1)).status == 0
                 renames = faults.calls()[RENAME]
                 faults.lift(0)
                 assert wait_for(lambda: faults.calls()[RENAME] > renames)
                 assert {reply.status for reply in other.replies(len(arms))} == {-errno.ENOSPC}
-            for number in range(2, 102):
+            for number in range(2001, 2101):
                 assert queue.request(Record(CANCEL, id=number)).status == 0, number
 
 

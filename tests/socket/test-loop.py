@@ -7,23 +7,20 @@ import os
 
 import tap
 from client import CONSUME, HOUR, arm, attach, wait_for
-from daemon import ROOT, Daemon, uring_refused
+from daemon import Daemon, uring_refused
 
-REFUSE = os.path.join(ROOT, "build", "tests", "socket", "refuse-uring.so")
 IO_URING, EPOLL = 1, 2
 
 
 def refused(error, loop, threads=1):
     """A daemon to which io_uring is refused with @error."""
-    if not os.path.exists(REFUSE):
-        raise tap.Skip("no %s: make check-socket builds it"
-                       % os.path.basename(REFUSE))
+    refuse = tap.preload("refuse-uring.so")
     with open("/proc/self/status", encoding="ascii") as status:
         if "Seccomp_filters:" not in status.read():
             raise tap.Skip("the kernel has no seccomp filters")
     options = os.environ.get("ASAN_OPTIONS", "") + ":verify_asan_link_order=0"
     return Daemon(loop=loop, threads=threads, environment={
-        "LD_PRELOAD": REFUSE, "ASAN_OPTIONS": options,
+        "LD_PRELOAD": refuse, "ASAN_OPTIONS": options,
         "EXPIRY_REFUSE_URING": str(error)})
 
 

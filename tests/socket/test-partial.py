@@ -4,14 +4,11 @@
 and only those are counted."""
 
 import errno
-import os
 
 import tap
 from client import CANCEL, HOUR, KEYED, QUERY, Record, arm, attach
-from daemon import ENGINE, ROOT, SHADOW
+from daemon import ENGINE
 from durable import FLAGS, Disk, kill, rows
-
-FAIL_SUBMIT = os.path.join(ROOT, "build", "tests", "socket", "fail-submit.so")
 
 
 def test_records_that_were_done_keep_their_statuses():
@@ -60,12 +57,9 @@ def test_the_journal_has_what_was_done():
     """A durable queue's batch goes to the module by a call that blocks."""
     if ENGINE != "kernel":
         raise tap.Skip("the embedded engine carries out all of a batch")
-    if SHADOW:
-        raise tap.Skip("the sanitizer has ioctl() of its own")
-    if not os.path.exists(FAIL_SUBMIT):
-        raise tap.Skip("no %s: make check-socket builds it" % os.path.basename(FAIL_SUBMIT))
+    preload = tap.preload("fail-submit.so", "the sanitizer has ioctl() of its own")
     with Disk() as disk:
-        with disk.daemon(threads=1, environment={"LD_PRELOAD": FAIL_SUBMIT,
+        with disk.daemon(threads=1, environment={"LD_PRELOAD": preload,
                                                  "EXPIRY_FAIL_AFTER": "3"}) as daemon, \
                 attach(daemon.path, "queue", FLAGS) as queue:
             queue.send(*(arm(HOUR, i, id=i) for i in range(1, 6)))

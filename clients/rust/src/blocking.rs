@@ -29,7 +29,7 @@ pub struct Queue {
     /// Of a connection that cannot be used yet. A later call continues it.
     dial: Option<Dial>,
     handshake: Option<Handshake>,
-    /// In the handshake: when the server was heard last, and when to send.
+    /// In both: when the server was heard last, or given up. In the handshake: when to send.
     heard: Instant,
     resume: Instant,
     limits: Limits,
@@ -548,21 +548,28 @@ impl Queue {
         }
         let dial = match self.dial.take() {
             Some(dial) => dial,
-            None => Dial::begin(path.clone()).map_err(failed)?,
+            None => {
+                self.heard = Instant::now();
+                Dial::begin(path.clone()).map_err(failed)?
+            }
         };
-        let silent = limit.map(|limit| limit.saturating_sub(dial.begun.elapsed()));
+        let silent = self.silent_for(limit);
         let left = left_until(end);
         let wait = left.into_iter().chain(silent).min().unwrap_or(HANDSHAKE_TIME);
-        let mut dial = match dial.wait(wait) {
+        match dial.wait(wait) {
             Ok(connected) => return connected.map(Some).map_err(failed),
-            Err(dial) => dial,
-        };
-        let is_silent = !is_less(left, silent);
-        if is_silent {
-            dial.begun = Instant::now();
+            Err(dial) => self.dial = Some(dial),
         }
-        self.dial = Some(dial);
-        if is_silent { Err(Error::TimedOut) } else { Ok(None) }
+        if is_less(left, silent) {
+            return Ok(None);
+        }
+        self.heard = Instant::now();
+        Err(Error::TimedOut)
+    }
+
+    /// Returns for how long the server may still be silent.
+    fn silent_for(&self, limit: Option<Duration>) -> Option<Duration> {
+        limit.map(|limit| limit.saturating_sub(self.heard.elapsed()))
     }
 
     /// Begins the handshake of a connection.
@@ -607,7 +614,7 @@ impl Queue {
             if !handshake.output.is_empty() {
                 continue;
             }
-            let silent = limit.map(|limit| limit.saturating_sub(self.heard.elapsed()));
+            let silent = self.silent_for(limit);
             let left = left_until(end);
             self.limit(left.into_iter().chain(silent).min())?;
             match self.fill() {

@@ -7,7 +7,7 @@ use std::os::unix::net::UnixStream;
 use std::path::PathBuf;
 use std::sync::mpsc::{self, RecvTimeoutError};
 use std::thread::{self, JoinHandle};
-use std::time::{Duration, Instant};
+use std::time::Duration;
 
 /// An attempt to connect, in a thread of its own. std has no limit for it, and it waits while
 /// the server's backlog is full. The thread of an attempt that is dropped ends with it: once
@@ -15,8 +15,6 @@ use std::time::{Duration, Instant};
 pub(crate) struct Dial {
     connected: mpsc::Receiver<io::Result<UnixStream>>,
     thread: JoinHandle<()>,
-    /// When the attempt began, or was given up and continued.
-    pub(crate) begun: Instant,
 }
 
 impl Dial {
@@ -24,7 +22,7 @@ impl Dial {
         let (sender, connected) = mpsc::channel();
         let connect = move || drop(sender.send(UnixStream::connect(path)));
         let thread = thread::Builder::new().name("expiry-connect".into()).spawn(connect)?;
-        Ok(Dial { connected, thread, begun: Instant::now() })
+        Ok(Dial { connected, thread })
     }
 
     /// Returns the connection, or why there is none. If neither is known within that time
