@@ -195,10 +195,11 @@ static void shift_path(const struct path *path, const struct bheap_node *node)
 
 static int subtree_push(struct bheap *heap, const struct bheap_node *node)
 {
-	struct path path = { .nr = 0 };
+	struct path path __uninitialized;
 	struct bheap_node first = heap->first;
 	int err;
 
+	path.nr = 0;
 	if (!heap->nr) {
 		heap->first = *node;
 		set_nr(heap, 1);
@@ -228,9 +229,10 @@ static int subtree_push(struct bheap *heap, const struct bheap_node *node)
 static int replace_first(struct bheap *heap, const struct bheap_node *node,
 			 u32 end)
 {
-	struct path path = { .nr = 0 };
+	struct path path __uninitialized;
 	int err;
 
+	path.nr = 0;
 	path.node[path.nr++] = &heap->first;
 	err = walk_down(heap, &path, -1, end, node);
 	if (err)
@@ -270,10 +272,11 @@ static int subtree_pop(struct bheap *heap)
 static int remove_at(struct bheap *heap, u32 pos, bool *upp)
 {
 	u32 end = positions(heap) - 1;
-	struct path path = { .nr = 0 };
+	struct path path __uninitialized;
 	struct bheap_node *page, last;
 	int err;
 
+	path.nr = 0;
 	*upp = false;
 	if (pos < end) {
 		page = page_get(heap, end / NODES);

@@ -68,6 +68,8 @@ typedef long long s64;
 #define prefetch(p)	prefetch_at(p, 0)
 #define prefetchw(p)	prefetch_at(p, 1)
 #define static_assert	_Static_assert
+/* The kernel zeroes what is on its stack; not what this says, which is filled anyway. */
+#define __uninitialized
 #define fallthrough	__attribute__((__fallthrough__))
 
 /* Returns the most significant bit set, counted from 1; 0 if none is set. */
@@ -89,7 +91,7 @@ static inline u64 div64_u64(u64 dividend, u64 divisor)
 
 /* Nothing: a library's caller can read its memory anyway. */
 #ifndef core_nospec
-#define core_nospec(index, size)	(index)
+#define core_nospec(index, size)	((void)(size), (index))
 #endif
 
 static inline bool core_broken_at(bool broken)

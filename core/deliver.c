@@ -226,7 +226,7 @@ static int deliver_batch(const struct delivery *delivery,
 	struct timers *timers = delivery->timers;
 	struct bheap *heap = &timers->heap;
 	u32 i, begin = nr, live = nr;
-	struct batch batch;
+	struct batch batch __uninitialized;
 	int err = 0;
 
 	batch_find(timers, &batch, count, delivery->now_ns);

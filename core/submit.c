@@ -120,7 +120,7 @@ static u32 apply_plain(struct timers *timers, const struct part *part,
 u32 timers_submit(struct timers *timers, struct expiry_record *records,
 		  u32 count, u64 now_ns)
 {
-	struct lookup lookups[2][PART];
+	struct lookup lookups[2][PART] __uninitialized;
 	struct part part = { records, count < PART ? count : PART, lookups[0] };
 	bool is_keyed = timers_is_keyed(timers);
 	u32 nr, left = count;

@@ -227,10 +227,10 @@ static int submit_chunk(struct expiry_queue *queue,
 {
 	struct expiry_record __user *user = user_records(batch->addr) + done;
 	s64 offset_ns = expiry_timens_offset(queue->clock_id);
-	struct expiry_record records[EXPIRY_CHUNK];
+	struct expiry_record records[EXPIRY_CHUNK] __uninitialized;
 	struct expiry_use use = { .nowait = nowait };
 	u32 count, nr = 0, more;
-	u64 asked_ns[EXPIRY_CHUNK];
+	u64 asked_ns[EXPIRY_CHUNK] __uninitialized;
 	size_t left;
 	int err;
 
@@ -348,7 +348,7 @@ static int scan_chunk(struct expiry_queue *queue,
 		      struct expiry_record __user *user, u32 count, u64 *cursor)
 {
 	s64 offset_ns = expiry_timens_offset(queue->clock_id);
-	struct expiry_record records[EXPIRY_CHUNK];
+	struct expiry_record records[EXPIRY_CHUNK] __uninitialized;
 	struct expiry_use use = { };
 	u64 next = *cursor;
 	int i, ret;

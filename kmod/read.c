@@ -137,7 +137,7 @@ static u32 copy_records(const struct expiry_queue *queue,
 static int read_chunk(struct expiry_queue *queue, struct iov_iter *to,
 		      bool nowait)
 {
-	struct expiry_record records[EXPIRY_CHUNK];
+	struct expiry_record records[EXPIRY_CHUNK] __uninitialized;
 	struct expiry_use use = { .nowait = nowait };
 	u32 room, given = 0;
 	size_t size;
