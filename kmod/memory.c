@@ -243,19 +243,6 @@ static void *page_in(struct core_pages *pages, u32 index)
 	return NULL;
 }
 
-/**
- * expiry_memory_want - take over the page that the core could not wait for
- * @memory: of the queue
- * @fetch: empty; names the page, if there is one
- */
-void expiry_memory_want(struct expiry_memory *memory,
-			struct expiry_fetch *fetch)
-{
-	fetch->array = memory->wanted;
-	fetch->index = memory->wanted_index;
-	memory->wanted = NULL;
-}
-
 /* Gives back what was fetched, but not which page it was. */
 static void release(struct expiry_fetch *fetch)
 {
@@ -317,7 +304,7 @@ out:
 /**
  * expiry_memory_install - let the core find a fetched page
  * @memory: of the queue
- * @fetch: with a page, with an error, or empty; empty afterwards
+ * @fetch: with a page or with an error; empty afterwards
  *
  * If there is an error the core gets it for that page, until the next call.
  */
@@ -326,9 +313,6 @@ void expiry_memory_install(struct expiry_memory *memory,
 {
 	int err = fetch->err;
 
-	memory->failed = NULL;
-	if (!fetch->array)
-		return;
 	/*
 	 * A page that was freed meanwhile is no longer of the file. Without the
 	 * page's lock: only this queue frees pages of its file, under its lock, and

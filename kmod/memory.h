@@ -108,8 +108,6 @@ void expiry_memory_destroy(struct expiry_memory *memory);
 int expiry_memory_mount(void);
 void expiry_memory_unmount(void);
 
-void expiry_memory_want(struct expiry_memory *memory,
-			struct expiry_fetch *fetch);
 void expiry_memory_fetch(struct expiry_memory *memory,
 			 struct expiry_fetch *fetch, bool hard);
 void expiry_memory_install(struct expiry_memory *memory,
@@ -124,5 +122,18 @@ u32 expiry_memory_age_pins(struct expiry_memory *memory,
 bool expiry_memory_trim(struct expiry_memory *memory);
 bool expiry_memory_idle(const struct expiry_memory *memory);
 u64 expiry_memory_resident(const struct expiry_memory *memory);
+
+/**
+ * expiry_memory_want - take over the page that the core could not wait for
+ * @memory: of the queue
+ * @fetch: empty; names the page, if there is one
+ */
+static inline void expiry_memory_want(struct expiry_memory *memory,
+				      struct expiry_fetch *fetch)
+{
+	fetch->array = memory->wanted;
+	fetch->index = memory->wanted_index;
+	memory->wanted = NULL;
+}
 
 #endif /* EXPIRY_MEMORY_H */

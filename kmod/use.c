@@ -40,7 +40,9 @@ void expiry_use_begin_locked(struct expiry_queue *queue,
 
 	lockdep_assert_held(&queue->lock);
 
-	expiry_memory_install(memory, &use->fetch);
+	memory->failed = NULL;
+	if (use->fetch.array)
+		expiry_memory_install(memory, &use->fetch);
 	memory->nowait = use->nowait ||
 			 !(use->patient || has_old_nodes(queue));
 	memory->reclaimed = false;
@@ -110,18 +112,14 @@ static void unpin_all(struct expiry_queue *queue)
 }
 
 /**
- * expiry_use_fetch - bring in the page that was missing
+ * expiry_use_fetch_page - bring in the page that is missing
  * @queue: not locked; may sleep
- * @use: that has ended, for now
+ * @use: with a missing page
  *
- * Returns whether to continue the use: the page is there, or its error is for the
- * core. False if no page is missing, if the use may not wait, or if the caller
- * was killed.
+ * Returns whether to continue the use: see expiry_use_fetch().
  */
-bool expiry_use_fetch(struct expiry_queue *queue, struct expiry_use *use)
+bool expiry_use_fetch_page(struct expiry_queue *queue, struct expiry_use *use)
 {
-	if (!use->fetch.array)
-		return false;
 	if (fatal_signal_pending(current)) {
 		expiry_memory_drop(&use->fetch);
 		return false;

@@ -8,6 +8,8 @@
 #ifndef EXPIRY_USE_H
 #define EXPIRY_USE_H
 
+#include <linux/compiler.h>
+
 #include "memory.h"
 
 struct expiry_queue;
@@ -36,6 +38,21 @@ void expiry_use_end_locked(struct expiry_queue *queue, struct expiry_use *use);
 void expiry_use_forget_locked(struct expiry_queue *queue,
 			      const struct expiry_use *use);
 bool expiry_use_take_left(struct expiry_queue *queue, struct expiry_use *use);
-bool expiry_use_fetch(struct expiry_queue *queue, struct expiry_use *use);
+bool expiry_use_fetch_page(struct expiry_queue *queue, struct expiry_use *use);
+
+/**
+ * expiry_use_fetch - bring in the page that was missing
+ * @queue: not locked; may sleep
+ * @use: that has ended, for now
+ *
+ * Returns whether to continue the use: the page is there, or its error is for the
+ * core. False if no page is missing, if the use may not wait, or if the caller
+ * was killed. Nearly always no page is: that takes no call.
+ */
+static inline bool expiry_use_fetch(struct expiry_queue *queue,
+				    struct expiry_use *use)
+{
+	return unlikely(use->fetch.array) && expiry_use_fetch_page(queue, use);
+}
 
 #endif /* EXPIRY_USE_H */
