@@ -29,6 +29,7 @@
 #include "daemon/queue/durable.h"
 #include "daemon/queue/queue.h"
 #include "daemon/util/list.h"
+#include "daemon/util/log.h"
 #include "daemon/util/util.h"
 
 /* Returns whether expirations may be collected now. */
@@ -75,6 +76,19 @@ static void delivery_due(struct engine_queue *engine_queue)
 	delivery_kick(queue);
 }
 
+/* Once for a consumer: one that gives too much mostly does so with each record. */
+static void log_cut(const struct queue *queue, uint64_t asked)
+{
+	const struct client *client = queue->consumer;
+	struct log_about cut = client_about(client, NULL, 0);
+
+	log_peer(&cut,
+		 "credit of pid %d, uid %u cut from %llu to %llu (credit_max); a consumer that waits for more waits for ever",
+		 (int)client->pid, (unsigned int)client->user->uid,
+		 (unsigned long long)asked,
+		 (unsigned long long)queue->context->config.credit_max);
+}
+
 void delivery_credit(struct queue *queue, uint32_t credit)
 {
 	uint64_t sum = (uint64_t)queue->credit + credit;
@@ -87,6 +101,9 @@ void delivery_credit(struct queue *queue, uint32_t credit)
 		max = queue->credit;
 	if (sum > max) {
 		counter_add(&queue->context->stat.refused_credit, 1);
+		if (!queue->cut)
+			log_cut(queue, sum);
+		queue->cut = true;
 		sum = max;
 	}
 	queue->credit = sum;
@@ -171,6 +188,7 @@ void delivery_attach(struct queue *queue, struct client *client)
 	queue->consumer = client;
 	queue->epoch++;
 	queue->credit = 0;
+	queue->cut = false;
 	queue->rewinding = queue->mode & EXPIRY_MODE_ACK;
 	delivery_kick(queue);
 }

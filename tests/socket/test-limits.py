@@ -262,6 +262,21 @@ def test_credit_is_capped():
             assert queue.stat().armed == 50
 
 
+def test_a_cut_of_credit_is_logged_once_for_each_consumer():
+    with Daemon("credit_max = 100\n") as daemon:
+        for consumers in (1, 2):
+            with attach(daemon.path, flags=CONSUME) as queue:
+                queue.credit(100)
+                queue.stat()
+                assert daemon.log().count("cut from") == consumers - 1
+                for _ in range(3):
+                    queue.credit(50)
+                assert queue.stat().refused_credit == 3 * consumers
+                assert daemon.log().count("cut from 150 to 100") == consumers
+                assert "pid %d, uid %d" % (os.getpid(), os.getuid()) in \
+                    daemon.log()
+
+
 def test_credit_that_was_given_stays():
     """A reload that lowers credit_max takes nothing away, whatever is in flight."""
     with Daemon("credit_max = 1000\n") as daemon:
