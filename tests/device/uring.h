@@ -76,10 +76,19 @@ static inline int uring_init(struct uring *ring, unsigned int entries)
 	return uring_init_flags(ring, entries, 0);
 }
 
+/* Where the kernel fails an allocation of the first munmap(), the mapping would stay, and
+ * with it the ring.
+ */
+static inline void uring_unmap(void *start, size_t size)
+{
+	if (munmap(start, size))
+		munmap(start, size);
+}
+
 static inline void uring_fini(struct uring *ring)
 {
-	munmap(ring->sqes, ring->sqes_size);
-	munmap(ring->rings, ring->rings_size);
+	uring_unmap(ring->sqes, ring->sqes_size);
+	uring_unmap(ring->rings, ring->rings_size);
 	close(ring->fd);
 }
 
