@@ -77,7 +77,7 @@ static void delivery_due(struct engine_queue *engine_queue)
 }
 
 /* Once for a consumer: one that gives too much mostly does so with each record. */
-static void log_cut(const struct queue *queue, uint64_t asked)
+static void log_cut(const struct queue *queue, uint64_t asked, uint64_t given)
 {
 	const struct client *client = queue->consumer;
 	struct log_about cut = client_about(client, NULL, 0);
@@ -85,8 +85,7 @@ static void log_cut(const struct queue *queue, uint64_t asked)
 	log_peer(&cut,
 		 "credit of pid %d, uid %u cut from %llu to %llu (credit_max); a consumer that waits for more waits for ever",
 		 (int)client->pid, (unsigned int)client->user->uid,
-		 (unsigned long long)asked,
-		 (unsigned long long)queue->context->config.credit_max);
+		 (unsigned long long)asked, (unsigned long long)given);
 }
 
 void delivery_credit(struct queue *queue, uint32_t credit)
@@ -102,7 +101,7 @@ void delivery_credit(struct queue *queue, uint32_t credit)
 	if (sum > max) {
 		counter_add(&queue->context->stat.refused_credit, 1);
 		if (!queue->cut)
-			log_cut(queue, sum);
+			log_cut(queue, sum, max);
 		queue->cut = true;
 		sum = max;
 	}

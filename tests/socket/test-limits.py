@@ -290,6 +290,7 @@ def test_credit_that_was_given_stays():
                 queue.expired.append(queue.record())
             stat = queue.stat()
             assert stat.credit == 500 and stat.refused_credit == 1, stat
+            assert "cut from 1001 to 1000" in daemon.log(), daemon.log()
 
 
 def test_records_in_flight_are_told_and_kept():
