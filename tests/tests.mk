@@ -228,7 +228,8 @@ ASAN_LIB := $(patsubst $(B)/tests/lib/%,$(B)/asan/%,\
 FEWER_KILLS := EXPIRY_TEST_KILLS=15
 
 # The programs of a layer, as a group of tests/run or several, and what is built for them.
-RUNNER_GROUP := tests/run-selftest tests/vm/test-module-pages tests/vm/test-reports.py
+RUNNER_GROUP := tests/run-selftest tests/targets/test-record \
+	tests/vm/test-module-pages tests/vm/test-reports.py
 CORE_GROUP := $(CORE_PROGRAMS) $(CORE_SIZES_QUICK) $(FUZZ_REPLAYS)
 BENCH_GROUP := $(PAPER_TESTS) $(HEAP_TESTS) $(BOUNDS_TESTS) $(TIMERS_TESTS) \
 	tests/bench/test-figures.py
