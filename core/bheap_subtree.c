@@ -232,8 +232,8 @@ static int replace_first(struct bheap *heap, const struct bheap_node *node,
 	struct path path __uninitialized;
 	int err;
 
-	path.nr = 0;
-	path.node[path.nr++] = &heap->first;
+	path.node[0] = &heap->first;
+	path.nr = 1;
 	err = walk_down(heap, &path, -1, end, node);
 	if (err)
 		return err;

@@ -68,7 +68,7 @@ typedef long long s64;
 #define prefetch(p)	prefetch_at(p, 0)
 #define prefetchw(p)	prefetch_at(p, 1)
 #define static_assert	_Static_assert
-/* The kernel zeroes what is on its stack; not what this says, which is filled anyway. */
+/* The kernel may zero what is on its stack, but not what has this. */
 #define __uninitialized
 #define fallthrough	__attribute__((__fallthrough__))
 

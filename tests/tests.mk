@@ -228,8 +228,7 @@ ASAN_LIB := $(patsubst $(B)/tests/lib/%,$(B)/asan/%,\
 FEWER_KILLS := EXPIRY_TEST_KILLS=15
 
 # The programs of a layer, as a group of tests/run or several, and what is built for them.
-RUNNER_GROUP := tests/run-selftest tests/targets/test-record \
-	tests/vm/test-module-pages tests/vm/test-reports.py
+RUNNER_GROUP := tests/run-selftest tests/vm/test-module-pages tests/vm/test-reports.py
 CORE_GROUP := $(CORE_PROGRAMS) $(CORE_SIZES_QUICK) $(FUZZ_REPLAYS)
 BENCH_GROUP := $(PAPER_TESTS) $(HEAP_TESTS) $(BOUNDS_TESTS) $(TIMERS_TESTS) \
 	tests/bench/test-figures.py
@@ -238,7 +237,7 @@ LIB_GROUP := $(UNIT_PROGRAMS) $(LIB_PROGRAMS) \
 	$(foreach folder,lib tools packaging,$(wildcard \
 	tests/$(folder)/test-*.sh tests/$(folder)/test-*.py)) \
 	tests/static/plain-english tests/static/links tests/static/planted tests/static/kunit \
-	tests/static/layers
+	tests/static/layers tests/targets/test-record.py
 SOCKET_GROUP := $(SOCKET_TESTS) \
 	--and --prefix '2 threads: ' EXPIRY_THREADS=2 $(FEWER_KILLS) $(SOCKET_TWO) \
 	--and --prefix 'slow: ' EXPIRYD=$(CURDIR)/$(B)/slow/expiryd EXPIRY_SLOW_MS=1 \

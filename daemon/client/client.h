@@ -67,6 +67,7 @@ enum client_state {
  * @eof: the peer has ended its direction
  * @denied: a refusal with -EACCES was logged
  * @overdue: a refusal of overdue requests was logged
+ * @cut: a cut of its credit was logged
  * @carry: first @carry_len bytes of an incomplete record
  * @received: buffers of requests, @nr_received of them
  * @awaits_journal: the first of them does
@@ -112,6 +113,7 @@ struct client {
 	bool no_buffer;
 	bool eof;
 	bool overdue;
+	bool cut;
 	bool awaits_journal;
 	bool busy;
 	bool io_pending;

@@ -77,9 +77,8 @@ static void delivery_due(struct engine_queue *engine_queue)
 }
 
 /* Once for a consumer: one that gives too much mostly does so with each record. */
-static void log_cut(const struct queue *queue, uint64_t asked, uint64_t given)
+static void log_cut(const struct client *client, uint64_t asked, uint64_t given)
 {
-	const struct client *client = queue->consumer;
 	struct log_about cut = client_about(client, NULL, 0);
 
 	log_peer(&cut,
@@ -100,9 +99,9 @@ void delivery_credit(struct queue *queue, uint32_t credit)
 		max = queue->credit;
 	if (sum > max) {
 		counter_add(&queue->context->stat.refused_credit, 1);
-		if (!queue->cut)
-			log_cut(queue, sum, max);
-		queue->cut = true;
+		if (!queue->consumer->cut)
+			log_cut(queue->consumer, sum, max);
+		queue->consumer->cut = true;
 		sum = max;
 	}
 	queue->credit = sum;
@@ -187,7 +186,6 @@ void delivery_attach(struct queue *queue, struct client *client)
 	queue->consumer = client;
 	queue->epoch++;
 	queue->credit = 0;
-	queue->cut = false;
 	queue->rewinding = queue->mode & EXPIRY_MODE_ACK;
 	delivery_kick(queue);
 }

@@ -41,7 +41,6 @@ struct context;
  * @epoch: number of consumers so far
  * @read_epoch: @epoch when @read began
  * @credit: expirations that the consumer will still take
- * @cut: the log says that the consumer's credit was cut
  * @due: in the thread's list for deliveries_run()
  * @read: a collect() and the buffer it fills, while @reading
  * @unsent: the consumer's socket has not taken the last ones
@@ -90,7 +89,6 @@ struct queue {
 	bool reading;
 	bool unsent;
 	bool takes;
-	bool cut;
 	bool waiting;
 	bool rewinding;
 	bool clock_set;

@@ -19,29 +19,32 @@ QUERIES = memoryview(pack([Record(QUERY, id=77)] * 2048))
 
 
 def push(connection):
-    """Sends as much as the socket takes now, even partial records."""
+    """Sends as much as the socket takes now, even partial records. Returns whether it
+    took something."""
     connection.socket.setblocking(False)
+    took = False
     try:
         while connection.socket.send(QUERIES):
-            pass
+            took = True
     except (BlockingIOError, BrokenPipeError, ConnectionResetError):
         pass
+    return took
 
 
 def fill(path, count, watch):
     """Returns clients with the most unread bytes that the daemon allows."""
     many = [attach(path) for _ in range(count)]
-    behind, closed = watch.stat().backlog, watch.stat().closed_backlog
-    for connection in many:
-        push(connection)
+    first = last = watch.stat()
 
     def grown():
-        for connection in many:
-            push(connection)
-        stat = watch.stat()
-        # What a socket has still taken since is owed no longer.
-        return stat.closed_backlog > closed or \
-            stat.backlog == watch.stat().backlog > behind + count * FULL
+        """No socket takes more, in either direction: what one still takes is owed no
+        longer. Or the limit has ended one."""
+        nonlocal last
+        took = [push(connection) for connection in many]
+        before, last = last, watch.stat()
+        return last.closed_backlog > first.closed_backlog or \
+            not any(took) and \
+            before.backlog == last.backlog > first.backlog + count * FULL
     assert wait_for(grown), watch.stat()
     return many
 
@@ -80,6 +83,7 @@ def test_a_lower_limit_ends_those_that_are_over_it():
         daemon.configure("backlog_memory = %d\n" % MEBIBYTE)
         daemon.process.send_signal(1)
         assert wait_for(lambda: watch.stat().backlog <= MEBIBYTE), watch.stat()
+        assert watch.stat().closed_backlog, watch.stat()
         for connection in many:
             connection.close()
 

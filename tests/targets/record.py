@@ -7,6 +7,11 @@ All targets take hours. So a run renews the cells of what it ran, and leaves the
 import os
 import re
 import subprocess
+import sys
+
+sys.path.insert(0, os.path.join(os.path.dirname(os.path.abspath(__file__)),
+                                "../../bench"))
+from report.tables import markdown  # noqa: E402
 
 HEAD = """# Targets on a new machine
 
@@ -49,11 +54,14 @@ def read(path):
 
 def write(path, cells, releases, targets, left_out):
     """Writes a record: a row for each of @targets, in their order."""
-    lines = ["| " + " | ".join(["target"] + releases) + " |",
-             "|" + "---|" * (1 + len(releases))]
-    for target in targets:
-        lines.append("| " + " | ".join(
-            [target] + [cells.get((target, release), "-") for release in releases]) + " |")
-    lines += [""] + ["- `%s` is left out: it %s." % item for item in left_out.items()]
+    rows = [[target] + [cells.get((target, release), "-") for release in releases]
+            for target in targets]
     with open(path, "w", encoding="utf-8") as file:
-        file.write(HEAD + "\n".join(lines).rstrip() + "\n")
+        file.write(HEAD + markdown(["target"] + releases, rows) + "\n")
+        for item in left_out.items():
+            file.write("- `%s` is left out: it %s.\n" % item)
+
+
+def renew(path, key, cell, *table):
+    """Renews the cell of a target and release. @table: write()'s last parameters."""
+    write(path, {**read(path), key: cell}, *table)

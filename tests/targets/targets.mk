@@ -1,7 +1,7 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 #
-# What a newcomer types, in pristine roots of Debian's releases. With RECORD=1 docs/targets.md has
-# the results, too.
+# What a newcomer types, in pristine roots of Debian's releases. With RECORD=1
+# docs/targets.md has the results, too.
 
 RELEASES ?= bookworm trixie
 
