@@ -319,6 +319,33 @@ static void the_top_is_live_after_a_late_ack(void **state)
 	test_queue_free(&queue);
 }
 
+/* So does one that is armed anew: the delivery to be repeated is void. */
+static void the_top_is_live_after_another_arm(void **state)
+{
+	struct expiry_record record;
+	struct test_queue queue;
+
+	(void)state;
+	test_queue_init(&queue, ACK | EXPIRY_MODE_KEYED, 10, test_seed);
+	test_arm(&queue, 7, 10 * MS, 0, 10);
+	assert_int_equal(one(&queue, &record, 10 * MS), 1);
+	test_rewind(&queue);
+	test_drop_stale(&queue);
+	assert_true(timers_next_ns(&queue.timers) == 10 * MS);
+	assert_int_equal(test_arm(&queue, 7, 50 * MS, 0, 10).status, 0);
+	test_drop_stale(&queue);
+	assert_true(timers_next_ns(&queue.timers) == 50 * MS);
+
+	/* Another first timer stays live. */
+	assert_int_equal(one(&queue, &record, 50 * MS), 1);
+	test_rewind(&queue);
+	test_arm(&queue, 8, 5 * MS, 0, 0);
+	assert_int_equal(test_arm(&queue, 7, 70 * MS, 0, 10).status, 0);
+	assert_int_equal(timers_drop_stale(&queue.timers, 0), 1);
+	assert_true(timers_next_ns(&queue.timers) == 5 * MS);
+	test_queue_free(&queue);
+}
+
 int main(int argc, char **argv)
 {
 	const struct CMUnitTest tests[] = {
@@ -331,6 +358,7 @@ int main(int argc, char **argv)
 		test_with_layouts(rewound_in_steps),
 		test_with_layouts(rewound_to_the_end),
 		test_with_layouts(the_top_is_live_after_a_late_ack),
+		test_with_layouts(the_top_is_live_after_another_arm),
 	};
 
 	test_arguments(argc, argv, 0);
