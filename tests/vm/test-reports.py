@@ -1,8 +1,10 @@
 #!/usr/bin/env -S python3 -B
 # SPDX-License-Identifier: LGPL-2.1-or-later
-"""A report of the kernel's, however long, is named in the last lines of a run. A TAP
-program, without a guest."""
+"""A report of the kernel's, however long, is named in the last lines of a run, and a
+machine that its emulator ended in booting is started once more. A TAP program, without a
+guest."""
 
+import argparse
 import contextlib
 import io
 import os
@@ -79,6 +81,33 @@ def check(machine, suite):
     return done.returncode, done.stderr, total.stdout
 
 
+def starts(machine, script):
+    """Runs a machine that is a script, with the number of its start as $1: the status of
+    the run, and how often it was started."""
+    count = machine.path("starts")
+    with open(machine.path("machine"), "w", encoding="utf-8") as file:
+        file.write(f"cd build/{NAME}; echo >>starts; set -- $(wc -l <starts)\n{script}")
+    if os.path.exists(count):
+        os.unlink(count)
+    options = argparse.Namespace(quiet=False, boot=10, time=10, silence=10)
+    with contextlib.redirect_stderr(io.StringIO()):
+        status = machine.run(["sh", machine.path("machine")], options)
+    with open(count, encoding="ascii") as file:
+        return status, len(file.readlines())
+
+
+DIES = "[    1.0] Oops: int3: 0000 [#1] SMP NOPTI"
+BEGINS = f"echo begin >status; echo '{guest.BEGIN}' >>console.log; "
+STARTS = {
+    "of its emulator": (f"[ $1 = 1 ] && echo '{DIES}' >console.log && exit\n"
+                        f"{BEGINS} echo exit 0 >>status", guest.OK, 2),
+    "of it twice": (f"echo '{DIES}' >console.log", guest.HARNESS, 2),
+    "of another fault": ("echo '[    1.0] Oops: 0002' >console.log", guest.HARNESS, 1),
+    "of it with a command running": (f"{BEGINS} echo '{DIES}' >>console.log",
+                                     guest.KERNEL_REPORT, 1),
+}
+
+
 def main():
     os.chdir(guest.CHECKOUT)
     machine = guest.Guest(NAME)
@@ -102,6 +131,9 @@ def main():
         status, said = judge(machine, "[   12.5] expiry: loaded\n")
         result(status == guest.HARNESS and "first report" not in " ".join(said),
                "without a report none is named", said)
+        for what, (script, *wanted) in STARTS.items():
+            got = list(starts(machine, script))
+            result(got == wanted, f"a machine that dies {what}", f"{got}, not {wanted}")
     finally:
         shutil.rmtree(machine.work)
     print(f"1..{number}")
