@@ -260,6 +260,16 @@ static inline bool client_leaves_shared(const struct client *client,
 		       context_backlog_max(context) / context->shared->nr / 2;
 }
 
+/* Returns whether replies in place, to the first requests of a buffer, have not been
+ * sent yet.
+ */
+static inline bool client_has_replies(const struct client *client)
+{
+	const struct buffer *buffer = client->received.first;
+
+	return buffer && buffer->reply_tail != buffer->reply;
+}
+
 /* Returns whether it can be sent more now: it is open, reads, and has no
  * earlier reply in progress.
  */
@@ -267,7 +277,7 @@ static inline bool client_takes(const struct client *client)
 {
 	return client->state == CLIENT_OPEN && !client->blocked &&
 	       !client->busy && !client_full(client) &&
-	       !(client->received.first && client->received.first->reply_tail);
+	       !client_has_replies(client);
 }
 
 #endif /* DAEMON_CLIENT_H */

@@ -142,7 +142,6 @@ static void delivery_read(struct queue *queue, int result)
 		note_lateness(context, queue->read.late_ns);
 		buffer->tail += result * sizeof(struct expiry_record);
 		queue->credit -= result;
-		queue->unsent = !(queue->mode & EXPIRY_MODE_ACK);
 		counter_add(&context->stat.expirations, result);
 		if (queue->journal_number)
 			durable_mark(queue, queue->read.records, result);
@@ -154,6 +153,8 @@ static void delivery_read(struct queue *queue, int result)
 	/* It may have ended meanwhile, without memory for what it was sent. */
 	if (!client || client->state == CLIENT_DEAD)
 		return;
+	if (result > 0 && !(queue->mode & EXPIRY_MODE_ACK))
+		queue->unsent = client->replies_len;
 	if (result < 0)
 		client_fail(client, "its queue cannot be read", -result);
 	else

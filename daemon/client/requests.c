@@ -433,7 +433,11 @@ static uint32_t requests_process(struct client *client, struct buffer *buffer,
 				break;
 		} else if (client_full(client) || more >= SCAN_REQUESTS) {
 			/* Wait until the long replies before this one are sent.
+			 * Meanwhile there may be expirations, which follow the
+			 * replies so far.
 			 */
+			if (client_consumes(client))
+				reply_flush(client, buffer);
 			break;
 		} else {
 			uint32_t cost = daemon_op_cost(record);

@@ -248,7 +248,7 @@ void queue_detach_consumer(struct queue *queue)
 	queue->credit = 0;
 	queue->rewinding = false;
 	queue->clock_set = false;
-	queue->unsent = false;
+	queue->unsent = 0;
 	queue->takes = false;
 	list_del(&queue->due);
 	if (queue->waiting) {

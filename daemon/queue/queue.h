@@ -43,7 +43,7 @@ struct context;
  * @credit: expirations that the consumer will still take
  * @due: in the thread's list for deliveries_run()
  * @read: a collect() and the buffer it fills, while @reading
- * @unsent: the consumer's socket has not taken the last ones
+ * @unsent: bytes the consumer's socket has not taken, up to the last expirations
  * @takes: the consumer has credit and room in its socket
  * @waiting: the engine will report the next due timer
  * @rewinding: deliveries to an earlier consumer are made due again
@@ -86,8 +86,8 @@ struct queue {
 	struct list due;
 	struct engine_io read;
 	struct buffer *read_buffer;
+	uint64_t unsent;
 	bool reading;
-	bool unsent;
 	bool takes;
 	bool waiting;
 	bool rewinding;
