@@ -264,17 +264,6 @@ void client_send(struct client *client, struct buffer *buffer)
 			    0);
 }
 
-/* The next expirations of a plain queue follow when the socket has the last ones. What
- * the consumer was answered since does not matter.
- */
-static void note_sent(struct queue *queue, const struct client *consumer,
-		      uint64_t len)
-{
-	queue->unsent -= min_u64(queue->unsent, len);
-	/* Answers that the journal refused have left the output. */
-	queue->unsent = min_u64(queue->unsent, consumer->replies_len);
-}
-
 static void client_sent(struct loop_op *op, int result, uint32_t flags)
 {
 	struct client *client = container_of(op, struct client, send);
@@ -294,8 +283,11 @@ static void client_sent(struct loop_op *op, int result, uint32_t flags)
 		return;
 	}
 	all = output_written(client, result);
+	/* The next expirations of a plain queue follow when the socket has the last ones.
+	 * What the consumer was answered since does not matter.
+	 */
 	if (client_consumes(client))
-		note_sent(client->queue, client, result);
+		client->queue->unsent -= min_u64(client->queue->unsent, result);
 	if (result)
 		list_del(&client->blocked_lru);
 	if (!client->replies.first) {

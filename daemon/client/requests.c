@@ -428,16 +428,19 @@ static uint32_t requests_process(struct client *client, struct buffer *buffer,
 			reply_status(buffer, -EACCES);
 		} else if (overdue && is_refusable(record->op)) {
 			refuse_busy(client, buffer);
-		} else if (!is_daemon_op(record->op)) {
-			if (!do_run(client, buffer, overdue))
-				break;
-		} else if (client_full(client) || more >= SCAN_REQUESTS) {
-			/* Wait until the long replies before this one are sent.
-			 * Meanwhile there may be expirations, which follow the
-			 * replies so far.
+		} else if (more >= SCAN_REQUESTS) {
+			/* Expirations come between, while no run is at the engine:
+			 * behind the replies so far.
 			 */
 			if (client_consumes(client))
 				reply_flush(client, buffer);
+			break;
+		} else if (!is_daemon_op(record->op)) {
+			if (!do_run(client, buffer, overdue))
+				break;
+		} else if (client_full(client)) {
+			/* Wait until the long replies before this one are sent.
+			 */
 			break;
 		} else {
 			uint32_t cost = daemon_op_cost(record);

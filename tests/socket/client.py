@@ -251,7 +251,12 @@ class Connection:
         self.send(Record(CREDIT, period=count))
 
     def stat(self):
-        head = self.request(Record(STAT))
+        self.send(Record(STAT))
+        return self.stat_reply()
+
+    def stat_reply(self):
+        """Returns the next reply, to a STAT."""
+        head = self.reply()
         assert head.op == STAT and head.status == 0, head
         return unpack_stat(self.take(head.period * SIZE))
 

@@ -162,7 +162,7 @@ class Guest:
         console: its standard error is the kernel's log.
         """
         ended, booted, seconds = self.start(command, options, console)
-        if not options.quiet and self.died_of_emulator():
+        if self.died_of_emulator():
             self.say(f"the emulator's fault, \"{EMULATOR_OOPS}\", in booting: once more")
             ended, booted, seconds = self.start(command, options, console)
         if options.quiet:
