@@ -142,6 +142,7 @@ static void an_idle_queue_is_tidied(void **state)
 
 		subject_init(&subject, test_modes[mode]);
 		assert_false(timers_is_sparse(timers));
+		assert_int_equal(timers_tidy(timers, 1, true), 0);
 		cursor = 0;
 		assert_int_equal(scan_some(&subject, NULL, &cursor), 7);
 		cancel_to(&subject, left);
@@ -161,6 +162,7 @@ static void an_idle_queue_is_tidied(void **state)
 		}
 		assert_true(tidy(&subject, true) > 8);
 		assert_false(timers_is_sparse(timers));
+		assert_int_equal(timers_tidy(timers, 1, true), 0);
 		assert_true(moves_of(&subject) > 0);
 		assert_true(timers->slots.nr < 2 * left + SLOTS_PER_PAGE);
 		for (i = 0; i < N; i++)
