@@ -237,7 +237,7 @@ LIB_GROUP := $(UNIT_PROGRAMS) $(LIB_PROGRAMS) \
 	$(foreach folder,lib tools packaging,$(wildcard \
 	tests/$(folder)/test-*.sh tests/$(folder)/test-*.py)) \
 	tests/static/plain-english tests/static/links tests/static/planted tests/static/kunit \
-	tests/static/layers tests/targets/test-record.py
+	tests/static/layers tests/targets/test-record.py tests/mutate/test-record.py
 SOCKET_GROUP := $(SOCKET_TESTS) \
 	--and --prefix '2 threads: ' EXPIRY_THREADS=2 $(FEWER_KILLS) $(SOCKET_TWO) \
 	--and --prefix 'slow: ' EXPIRYD=$(CURDIR)/$(B)/slow/expiryd EXPIRY_SLOW_MS=1 \

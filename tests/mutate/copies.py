@@ -42,11 +42,11 @@ DATA = "--data=4294967296"
 NAMESPACE = ["unshare", "--pid", "--fork", "--kill-child", "--mount-proc"]
 
 
-def load_runner():
-    """Loads tests/run, which defines a failure."""
-    loader = importlib.machinery.SourceFileLoader("runner", "tests/run")
+def load(name, path):
+    """Loads a program as a module."""
+    loader = importlib.machinery.SourceFileLoader(name, path)
     module = importlib.util.module_from_spec(
-        importlib.util.spec_from_loader("runner", loader))
+        importlib.util.spec_from_loader(name, loader))
     loader.exec_module(module)
     return module
 
@@ -213,7 +213,7 @@ class Bench:
     def __init__(self, target, jobs, options):
         self.target = target
         self.quick, self.patience = options.quick, options.patience
-        self.runner = load_runner()
+        self.runner = load("runner", "tests/run")      # which defines a failure
         self.cache = Cache(not options.no_cache)
         self.base = Copy(f"{BUILD}/{target.name}/base", target)
         self.base.of_checkout()

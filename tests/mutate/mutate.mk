@@ -12,11 +12,13 @@ MUTATE = tests/mutate/mutate $(if $(SEED),--seed $(SEED)) \
 check-mutants: ## break the sources in 10000 places, see each noticed; SAMPLE=N
 	@$(MUTATE) $(if $(SAMPLE),--sample $(SAMPLE)) $(FOLDERS)
 
-# Each night's verdicts are kept: the table is of all nights.
+# Each night's verdicts are kept: the table is of all nights, and docs/mutants.md has the
+# files that are finished.
 HOURS ?= 8
 check-mutants-night: ## as many as there is time for in HOURS=8, from where the last such run stopped
 	@mkdir -p $(B)/mutate
-	@$(MUTATE) --resume $(B)/mutate/whole --seconds $$(($(HOURS) * 3600)) $(FOLDERS)
+	@$(MUTATE) --resume $(B)/mutate/whole --record docs/mutants.md \
+		--seconds $$(($(HOURS) * 3600)) $(FOLDERS)
 
 # Others with each commit: its hash is the seed.
 COMMIT = $(shell git rev-parse --short=12 HEAD 2>/dev/null || echo 1)
