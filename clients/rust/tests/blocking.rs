@@ -75,8 +75,16 @@ fn timers_expire_in_order_on_each_clock() {
         let mut q = daemon.open("", Options::new().keyed().consume().clock(clock));
         // The far one first: the nearer one must move the alarm.
         q.arm(1, Duration::from_secs(3600), 10).unwrap();
-        q.arm(2, Duration::from_millis(40), 20).unwrap();
-        q.arm(3, Duration::from_millis(20), 30).unwrap();
+        // Together, so that both count from the same moment.
+        let arm = |id, deadline| Record {
+            op: op::ARM,
+            flags: flag::RELATIVE,
+            id,
+            deadline,
+            cookie: 10 * id,
+            ..Record::default()
+        };
+        q.submit(&mut [arm(2, 40_000_000), arm(3, 20_000_000)]).unwrap();
         for id in [3, 2] {
             let mut due = [Record::default()];
             assert_eq!(q.receive(&mut due, SOON), Ok(1));
@@ -408,6 +416,41 @@ fn a_full_backlog_has_the_limits_of_a_silent_server() {
         assert!(Instant::now() < end, "no connection comes");
     }
     server.join().unwrap();
+}
+
+/// Returns how many threads of this process connect, of all tests.
+fn connecting() -> usize {
+    let name = |task: std::io::Result<std::fs::DirEntry>| {
+        std::fs::read_to_string(task.unwrap().path().join("comm")).unwrap_or_default()
+    };
+    let tasks = std::fs::read_dir("/proc/self/task").unwrap();
+    tasks.filter(|task| task.is_ok()).map(name).filter(|name| name == "expiry-connect\n").count()
+}
+
+#[test]
+fn a_server_that_hangs_costs_one_thread() {
+    const TIMES: usize = 20;
+    let folder = Folder::new();
+    let mut listener = folder.listen();
+    for _ in 0..2 {
+        fill_backlog(&folder.socket());
+        for _ in 0..TIMES {
+            let options = Options::new().socket(folder.socket());
+            let error = Queue::open("", options.timeout(Duration::from_millis(20))).err();
+            assert_eq!(error, Some(Error::TimedOut));
+        }
+        assert!(connecting() < TIMES / 2, "{} threads", connecting());
+        // A server that takes its place has another socket, to which nothing connects yet.
+        std::fs::remove_file(folder.socket()).unwrap();
+        let hung = std::mem::replace(&mut listener, folder.listen());
+        let server = thread::spawn(move || {
+            greet(&mut accept(&listener));
+            listener
+        });
+        Queue::open("", Options::new().socket(folder.socket()).timeout(SOON.unwrap())).unwrap();
+        listener = server.join().unwrap();
+        drop(hung);
+    }
 }
 
 #[test]
