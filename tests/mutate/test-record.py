@@ -78,4 +78,4 @@ def test_a_file_that_is_gone_has_no_row():
 
 
 if __name__ == "__main__":
-    tap.main()
+    tap.main(is_daemons=False)

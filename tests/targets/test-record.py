@@ -49,4 +49,4 @@ def test_there_may_be_no_record_yet():
 
 
 if __name__ == "__main__":
-    tap.main()
+    tap.main(is_daemons=False)
