@@ -17,12 +17,11 @@ lint() {
 		-e 'referenced manual not found'
 }
 
-# What groff says of a page, which man-db shows it by. A default of expiryd.conf is
-# longer than a line.
+# What groff says of a page, which man-db shows it by.
 groff_warnings() {
-	! for page in $pages; do
+	for page in $pages; do
 		groff -mdoc -Tutf8 -ww "$page" 2>&1 >/dev/null
-	done | grep -v "expiryd\.conf\.5:.*can't break line"
+	done
 }
 
 # "Op" ends with its line: a second one on it would stand inside the first.
@@ -104,10 +103,11 @@ sample_defaults() {
 	sed 's/^#\([a-z_]* = \)/\1/' packaging/expiryd.conf >"$dir/conf"
 	build/expiryd --config "$dir/conf" --check-config >"$dir/said" 2>&1 ||
 		cat "$dir/said"
+	# "\:" is where a line may be broken.
+	sed 's/\\://g' docs/man/expiryd.conf.5 >"$dir/page"
 	sed -n 's/^\([a-z_]*\) = \(.*\)/\1 \2/p' "$dir/conf" |
 		while read -r key value; do
-			grep -q "^\.It Cm $key Pq $value\$" \
-				docs/man/expiryd.conf.5 ||
+			grep -q "^\.It Cm $key Pq $value\$" "$dir/page" ||
 				echo "expiryd.conf.5: $key Pq $value"
 		done
 }
