@@ -184,7 +184,7 @@ $(B)/asan/%: $(B)/obj/asan/tests/lib/%.o \
 
 CALLS := $(B)/tests/socket/count-calls.so $(B)/tests/socket/fail-calls.so \
 	$(B)/tests/socket/fail-disk.so $(B)/tests/socket/fail-submit.so \
-	$(B)/tests/socket/refuse-uring.so \
+	$(B)/tests/socket/log-random.so $(B)/tests/socket/refuse-uring.so \
 	$(B)/tests/socket/step-clock.so
 
 # For any number of threads: all but the tests of several; and what of the

@@ -28,6 +28,7 @@ PRELOADED = ["build/tests/socket/count-calls.so",
              "build/tests/socket/fail-calls.so",
              "build/tests/socket/fail-disk.so",
              "build/tests/socket/fail-submit.so",
+             "build/tests/socket/log-random.so",
              "build/tests/socket/refuse-uring.so",
              "build/tests/socket/step-clock.so",
              "build/tests/tools/fixed-time.so"]
