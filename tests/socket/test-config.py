@@ -68,7 +68,8 @@ def keys_of_the_source():
 def keys_of_the_manual():
     items = re.findall(r"^\.It Cm (\w+) Pq (\S+)\n(.*?)(?=^\.It|^\.El)",
                        read("docs", "man", "expiryd.conf.5"), re.M | re.S)
-    return {name: Key(default, "(start)" in text)
+    # "\:" is where a line may be broken.
+    return {name: Key(default.replace("\\:", ""), "(start)" in text)
             for name, default, text in items}
 
 
