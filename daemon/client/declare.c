@@ -241,16 +241,16 @@ static void undeclare_gone(struct context *context,
 	}
 }
 
-void declare_all(struct context *context)
+void declare_all(struct context *context, const struct declarations *declared)
 {
 	const struct declarations *before = context->declared;
 	uint32_t i;
 
-	context->declared = context->shared->declared;
+	context->declared = declared;
 	if (before)
 		undeclare_gone(context, before);
-	for (i = 0; i < context->declared->nr; i++) {
-		const struct declaration *file = &context->declared->all[i];
+	for (i = 0; i < declared->nr; i++) {
+		const struct declaration *file = &declared->all[i];
 		struct queue *queue;
 
 		if (!is_mine(context, file) || !file->is_good)

@@ -6,6 +6,7 @@
 #include <stdint.h>
 
 struct declaration;
+struct declarations;
 struct queue;
 struct context;
 struct shared;
@@ -21,9 +22,10 @@ void declare_anew(struct context *context,
 		  const struct declaration *declaration);
 
 /* Makes the declared queues of this thread and updates existing ones. Called at
- * the start, and in each thread after declare_read().
+ * the start, and in each thread after declare_read(). @declared: the set in force, which
+ * the first thread hands over: it may have read another one since.
  */
-void declare_all(struct context *context);
+void declare_all(struct context *context, const struct declarations *declared);
 
 /* Reads the files again for all threads, in the first one. The previous set
  * stays until declare_done(), after each thread has called declare_all().

@@ -49,7 +49,7 @@ static void heartbeat_answer(struct heartbeat *heartbeat)
 
 	if (heartbeat->config) {
 		worker_reconfigure(heartbeat->worker, heartbeat->config);
-		declare_all(context);
+		declare_all(context, heartbeat->declared);
 	}
 	heartbeat->config = NULL;
 	store_retry(context);
@@ -59,6 +59,8 @@ static void heartbeat_answer(struct heartbeat *heartbeat)
 uint32_t heartbeats_begin(struct heartbeats *heartbeats,
 			  const struct config *config)
 {
+	const struct shared *shared =
+		heartbeats->all[0]->worker->context.shared;
 	uint32_t i;
 
 	atomic_store(&heartbeats->stale, false);
@@ -66,6 +68,7 @@ uint32_t heartbeats_begin(struct heartbeats *heartbeats,
 		struct heartbeat *other = heartbeats->all[i];
 
 		other->config = config;
+		other->declared = shared->declared;
 		mail_post(&other->worker->context.mailbox, &other->request);
 	}
 	heartbeat_answer(heartbeats->all[0]);

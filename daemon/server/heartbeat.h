@@ -14,6 +14,7 @@
 #include "daemon/loop/mailbox.h"
 #include "daemon/util/config.h"
 
+struct declarations;
 struct heartbeats;
 struct worker;
 
@@ -24,6 +25,7 @@ struct worker;
  * @answer: posted to the first thread
  * @is_due: an answer is due at this turn's end
  * @config: settings from now on, NULL = as before
+ * @declared: declared queues from now on, with @config
  * @stale: posted to the first thread after a change
  */
 struct heartbeat {
@@ -33,6 +35,7 @@ struct heartbeat {
 	struct mail answer;
 	bool is_due;
 	const struct config *config;
+	const struct declarations *declared;
 	struct mail stale;
 };
 

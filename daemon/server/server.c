@@ -30,6 +30,7 @@
  * @config: its first settings
  * @begun: the worker runs, or failed with @result
  * @result: 0 or -errno, of the start and the run
+ * @declared: the set of declared queues that it begins with
  * @declare: posted once all have their durable queues, for the declared ones
  * @stop: posted to end it
  * @failed: posted to the first worker after a failure
@@ -43,6 +44,7 @@ struct thread {
 	pthread_t thread;
 	sem_t begun;
 	int result;
+	const struct declarations *declared;
 	struct mail declare;
 	struct mail stop;
 	struct mail failed;
@@ -56,8 +58,7 @@ static void thread_stop(struct context *context, struct mail *mail)
 
 static void thread_declare(struct context *context, struct mail *mail)
 {
-	(void)mail;
-	declare_all(context);
+	declare_all(context, container_of(mail, struct thread, declare)->declared);
 }
 
 static struct thread *thread_new(struct server *server, uint32_t number)
@@ -185,10 +186,12 @@ static int server_declare(struct server *server)
 		return r;
 	if (shared->declared->nr)
 		log_info("declared queues: %u", shared->declared->nr);
-	declare_all(shared->contexts[0]);
-	for (i = 1; i < shared->nr; i++)
+	declare_all(shared->contexts[0], shared->declared);
+	for (i = 1; i < shared->nr; i++) {
+		server->threads[i]->declared = shared->declared;
 		mail_post(&shared->contexts[i]->mailbox,
 			  &server->threads[i]->declare);
+	}
 	return 0;
 }
 

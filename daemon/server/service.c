@@ -267,7 +267,8 @@ static void service_reload(struct service *service)
 	if (service->reloaded) {
 		worker_reconfigure(worker, &config);
 		declare_read(&worker->context);
-		declare_all(&worker->context);
+		declare_all(&worker->context,
+			    worker->context.shared->declared);
 	} else {
 		log_at(LOG_LEVEL_ERR, &wrong,
 		       "the old settings stay in force");
