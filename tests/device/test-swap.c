@@ -234,6 +234,14 @@ static int drain(int fd, struct expiry_record *batch, __u64 timers,
 	return 0;
 }
 
+/* Pages by which memory.stat may be behind: the kernel sums up once there are 64 changes
+ * for each processor (MEMCG_CHARGE_BATCH).
+ */
+static long long stat_lag(void)
+{
+	return 64 * sysconf(_SC_NPROCESSORS_ONLN);
+}
+
 TEST_F(swap, timers_come_back_as_they_were)
 {
 	__u64 id;
@@ -243,7 +251,8 @@ TEST_F(swap, timers_come_back_as_they_were)
 	ASSERT_EQ(0, each(self->fd, self->batch, self->timers, 1, self->timers,
 			  far));
 	EXPECT_LE((long long)resident(self->fd) * pressure_page(),
-		  group_read("memory.stat", "shmem ") + 64 * pressure_page());
+		  group_read("memory.stat", "shmem ") +
+			  stat_lag() * pressure_page());
 	EXPECT_TRUE(push_out(_metadata, self->fd));
 
 	/* Each exists, by its id, in memory or not. */
@@ -461,54 +470,73 @@ TEST_F(swap, a_ring_hands_it_to_a_worker)
 	uring_fini(&ring);
 }
 
-/*
- * A batch is cancelled at once. Its first records find their pages in memory, a
- * later one does not. It answers how many records were done: -ECANCELED would say
- * that none were.
+/* Has a ring carry out a batch and cancels it at once. @status: what the batch, [1], and
+ * its cancelling, [2], came to. Returns 0, or the fault.
  */
-TEST_F(swap, a_cancelled_batch_was_not_begun)
+static int submit_and_cancel(struct uring *ring, int fd,
+			     struct expiry_record *records, int status[3])
 {
-	enum { HOT = 64 };
-	__u64 timers = self->timers;
-	int status[3] = { 1, 1, 1 };
 	struct expiry_batch *batch;
 	struct io_uring_sqe *sqe;
 	struct io_uring_cqe cqe;
+	int i, err;
+
+	sqe = uring_sqe(ring, IORING_OP_URING_CMD, fd, 1);
+	sqe->cmd_op = EXPIRY_IOC_SUBMIT;
+	batch = (void *)sqe->cmd;
+	batch->addr = (__u64)(uintptr_t)records;
+	batch->count = BATCH;
+	sqe = uring_sqe(ring, IORING_OP_ASYNC_CANCEL, -1, 2);
+	sqe->addr = 1;
+	if (uring_submit(ring) != 2)
+		return -EPROTO;
+	for (i = 0; i < 2; i++) {
+		err = uring_wait(ring, &cqe, WAIT_MS);
+		if (err)
+			return err;
+		if (cqe.user_data > 2)
+			return -EPROTO;
+		status[cqe.user_data] = cqe.res;
+	}
+	return 0;
+}
+
+/*
+ * A batch is cancelled at once. Its first records find their pages in memory, a
+ * later one does not. It answers how many records were done: -ECANCELED says that
+ * none were. So it is where the machine was so slow that the queue was idle, and its
+ * first pages were unpinned as well: then all is done once more.
+ */
+TEST_F(swap, a_cancelled_batch_was_not_begun)
+{
+	enum { HOT = 64, TRIES = 20 };
+	__u64 timers = self->timers;
+	int status[3] = { 1, 1, 1 };
 	struct uring ring;
-	__u32 i, done;
+	__u32 i, tries = 0, done;
 
 	if (!self->on)
 		return;	/* skipped */
 	ASSERT_EQ(0, uring_init(&ring, 4));
 	ASSERT_EQ(0, each(self->fd, self->batch, timers, 1, timers, far));
 	EXPECT_TRUE(push_out(_metadata, self->fd));
-	/* Cancelled and armed again, so that all pages for that are in memory. */
-	ASSERT_EQ(0, each(self->fd, self->batch, timers, 1, HOT, cancel));
-	ASSERT_EQ(0, each(self->fd, self->batch, timers, 1, HOT, far));
-	for (i = 0; i < BATCH; i++)
-		self->batch[i] = ask(EXPIRY_OP_CANCEL, i < HOT ? 1 + i :
-				     1 + i * (timers / BATCH));
-	sqe = uring_sqe(&ring, IORING_OP_URING_CMD, self->fd, 1);
-	sqe->cmd_op = EXPIRY_IOC_SUBMIT;
-	batch = (void *)sqe->cmd;
-	batch->addr = (__u64)(uintptr_t)self->batch;
-	batch->count = BATCH;
-	sqe = uring_sqe(&ring, IORING_OP_ASYNC_CANCEL, -1, 2);
-	sqe->addr = 1;
 	ASSERT_EQ(0, alone(&ring));
-	ASSERT_EQ(2, uring_submit(&ring));
-	for (i = 0; i < 2; i++) {
-		ASSERT_EQ(0, uring_wait(&ring, &cqe, WAIT_MS));
-		ASSERT_GE(2, cqe.user_data);
-		status[cqe.user_data] = cqe.res;
-	}
-	done = answered(self->batch, BATCH);
-	TH_LOG("the batch: %d, its cancelling: %d, %u answered", status[1],
-	       status[2], done);
-	EXPECT_EQ((int)done, status[1]);
+	do {
+		/* Cancelled and armed again, so that all pages for that are in memory. */
+		ASSERT_EQ(0, each(self->fd, self->batch, timers, 1, HOT, cancel));
+		ASSERT_EQ(0, each(self->fd, self->batch, timers, 1, HOT, far));
+		for (i = 0; i < BATCH; i++)
+			self->batch[i] = ask(EXPIRY_OP_CANCEL, i < HOT ? 1 + i :
+					     1 + i * (timers / BATCH));
+		ASSERT_EQ(0, submit_and_cancel(&ring, self->fd, self->batch, status));
+		done = answered(self->batch, BATCH);
+		TH_LOG("the batch: %d, its cancelling: %d, %u answered",
+		       status[1], status[2], done);
+		ASSERT_EQ(done ? (int)done : -ECANCELED, status[1]);
+		ASSERT_EQ(timers - done, queue_armed(self->fd));
+	} while (!done && ++tries < TRIES);
 	EXPECT_LT(0, done);
 	EXPECT_GT(BATCH, done);
-	EXPECT_EQ(timers - done, queue_armed(self->fd));
 	uring_fini(&ring);
 }
 
