@@ -20,6 +20,9 @@ JOURNAL = "tests/journal/test-crash"
 JOURNAL_PROGRAMS = ["build/tests/journal/crash", "build/asan/tests/journal/crash"]
 JOURNAL_STATES = 5000
 
+# What programs of tests/packaging/ use besides.
+BESIDE = ["all", "build/demo/storm"]
+
 # What a program needs to be built again with each mutant.
 BUILT_FOR = {SIMULATION: [SIMULATOR], CRASHES: [SIMULATOR], JOURNAL: JOURNAL_PROGRAMS}
 
@@ -167,7 +170,7 @@ class Target:
             self.paths[f"{folder}/{base}" if base in self.paths else base] = path
         programs = [path for path in self.paths.values()
                     if path.startswith("build/")]
-        self.base = sorted({*SOCKET, *LIBRARY, *self.goals, *programs, *PRELOADED})
+        self.base = sorted({*SOCKET, *LIBRARY, *BESIDE, *self.goals, *programs, *PRELOADED})
 
     def programs(self):
         return list(self.paths)
