@@ -56,12 +56,10 @@ static int echo_submit(struct engine_queue *queue, struct engine_io *io)
 	return 0;
 }
 
-static int echo_submit_now(struct engine_queue *queue,
-			   struct expiry_record *records, uint32_t count)
+static int echo_submit_now(struct engine_queue *queue, struct engine_io *io)
 {
 	(void)queue;
-	(void)records;
-	(void)count;
+	(void)io;
 	return 0;
 }
 
