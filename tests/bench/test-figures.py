@@ -232,4 +232,4 @@ def test_what_is_not_measured_anew_is_of_the_last_run():
 
 
 if __name__ == "__main__":
-    tap.main(is_daemons=False)
+    tap.main(needs_daemon=False)

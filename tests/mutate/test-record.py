@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The record of mutants has files that are finished, and forgets those that changed."""
 
-import contextlib
 import os
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "socket")]
@@ -21,14 +19,8 @@ KILLED = dict.fromkeys(record.VERDICTS, 0) | {"killed": 29, "equivalent": 1}
 ONE_LEFT = KILLED | {"killed": 28, "survived": 1}
 
 
-@contextlib.contextmanager
-def new_record():
-    with tempfile.TemporaryDirectory() as folder:
-        yield os.path.join(folder, "mutants.md")
-
-
 def test_a_record_is_read_as_it_was_written():
-    with new_record() as path:
+    with tap.new_path("mutants.md") as path:
         for name, verdicts in (FILE, KILLED), ("core/slots.c", ONE_LEFT):
             record.Record(path).put(name, "1234", verdicts)
         assert record.Record(path).rows == {FILE: ("1234", KILLED),
@@ -36,7 +28,7 @@ def test_a_record_is_read_as_it_was_written():
 
 
 def test_a_file_that_changed_or_has_survivors_is_not_finished():
-    with new_record() as path:
+    with tap.new_path("mutants.md") as path:
         kept = record.Record(path)
         kept.put(FILE, "1234", KILLED)
         kept.put("core/slots.c", "1234", ONE_LEFT)
@@ -47,7 +39,7 @@ def test_a_file_that_changed_or_has_survivors_is_not_finished():
 
 def test_a_file_is_finished_with_its_last_mutant():
     found = list(mutants.mutants_of(FILE))
-    with new_record() as path:
+    with tap.new_path("mutants.md") as path:
         report = mutate.Report(found, None, record.Record(path))
         for mutant in found:
             assert record.Record(path).rows == {}
@@ -60,7 +52,7 @@ def test_a_file_is_finished_with_its_last_mutant():
 
 def test_a_survivor_is_tried_again():
     found = list(mutants.mutants_of(FILE))
-    with new_record() as path:
+    with tap.new_path("mutants.md") as path:
         with open(path + ".log", "w", encoding="utf-8") as log:
             for mutant in found:
                 what = "survived" if mutant is found[3] else "killed by test-slots"
@@ -72,10 +64,10 @@ def test_a_survivor_is_tried_again():
 
 
 def test_a_file_that_is_gone_has_no_row():
-    with new_record() as path:
+    with tap.new_path("mutants.md") as path:
         record.Record(path).put("core/none.c", "1234", KILLED)
         assert record.Record(path).rows == {}
 
 
 if __name__ == "__main__":
-    tap.main(is_daemons=False)
+    tap.main(needs_daemon=False)

@@ -6,9 +6,11 @@ without parameter starts its own. At the end the shared daemon must still run, a
 by SIGTERM with status 0. That is one more test: a crash or a leak fails it.
 """
 
+import contextlib
 import inspect
 import os
 import sys
+import tempfile
 import traceback
 
 from client import SCALE
@@ -52,6 +54,13 @@ def preload(name, shadowed=None):
     if shadowed and SHADOW:
         raise Skip(shadowed)
     return path
+
+
+@contextlib.contextmanager
+def new_path(name):
+    """Yields a path in a folder of its own, where nothing is."""
+    with tempfile.TemporaryDirectory() as folder:
+        yield os.path.join(folder, name)
 
 
 def need_slow():
@@ -120,10 +129,9 @@ class Group:
         assert status == 0, "exit status %s" % status
 
 
-def main(config=None, kind=Group, above_the_engine=(), is_daemons=True):
+def main(config=None, kind=Group, above_the_engine=(), needs_daemon=True):
     """@above_the_engine: tests that do the same whatever the engine is. A guest leaves
-    them out where it does few things of a kind. @is_daemons: whether they need the daemon,
-    and so what it needs."""
+    them out where it does few things of a kind. @needs_daemon: or they start none."""
     names = vars(sys.modules["__main__"])
     if ENGINE == "kernel" and SCALE > 1:
         names = {name: function for name, function in names.items()
@@ -136,9 +144,9 @@ def main(config=None, kind=Group, above_the_engine=(), is_daemons=True):
         tests = [test for test in tests
                  if any(word in test[0] for word in wanted)]
     print("TAP version 13")
-    if is_daemons and not os.access(PROGRAM, os.X_OK):
+    if needs_daemon and not os.access(PROGRAM, os.X_OK):
         sys.exit("Bail out! %s is not there: build it first" % PROGRAM)
-    if is_daemons and ENGINE == "kernel" and not os.path.exists("/dev/expiry"):
+    if needs_daemon and ENGINE == "kernel" and not os.path.exists("/dev/expiry"):
         print("1..0 # SKIP no /dev/expiry")
         sys.exit(SKIPPED)
     group = kind(config)

@@ -2,10 +2,8 @@
 # SPDX-License-Identifier: LGPL-2.1-or-later
 """The record of targets keeps what a run did not renew."""
 
-import contextlib
 import os
 import sys
-import tempfile
 
 HERE = os.path.dirname(os.path.abspath(__file__))
 sys.path[:0] = [HERE, os.path.join(os.path.dirname(HERE), "socket")]
@@ -17,20 +15,14 @@ BEFORE = {("all", "bookworm"): "ok 4 s, 1234567", ("all", "trixie"): "FAILED 9 s
           ("deb", "trixie"): "ok 60 s, 1 skipped, 1234567"}
 
 
-@contextlib.contextmanager
-def new_record():
-    with tempfile.TemporaryDirectory() as folder:
-        yield os.path.join(folder, "targets.md")
-
-
 def test_a_record_is_read_as_it_was_written():
-    with new_record() as path:
+    with tap.new_path("targets.md") as path:
         record.write(path, BEFORE, RELEASES, ["all", "deb", "run"], {"fly": "has no wings"})
         assert record.read(path) == BEFORE, record.read(path)
 
 
 def test_a_run_renews_its_cell_only():
-    with new_record() as path:
+    with tap.new_path("targets.md") as path:
         record.write(path, BEFORE, RELEASES, ["all", "deb"], {})
         record.renew(path, ("all", "trixie"), "ok 5 s, 7654321", RELEASES,
                      ["all", "deb", "run"], {})
@@ -38,15 +30,15 @@ def test_a_run_renews_its_cell_only():
 
 
 def test_a_target_that_is_gone_has_no_row():
-    with new_record() as path:
+    with tap.new_path("targets.md") as path:
         record.write(path, BEFORE, RELEASES, ["deb"], {})
         assert list(record.read(path)) == [("deb", "trixie")]
 
 
 def test_there_may_be_no_record_yet():
-    with new_record() as path:
+    with tap.new_path("targets.md") as path:
         assert record.read(path) == {}
 
 
 if __name__ == "__main__":
-    tap.main(is_daemons=False)
+    tap.main(needs_daemon=False)

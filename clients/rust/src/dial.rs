@@ -63,24 +63,17 @@ impl Dial {
     /// Returns an attempt that goes on and is not wanted so far.
     fn dropped(socket: &Socket) -> Option<Dial> {
         let mut dropped = lock(&DROPPED);
-        let at = dropped.iter().position(|(attempt, _)| attempt.socket == *socket)?;
+        let at = dropped
+            .iter()
+            .position(|(attempt, _)| attempt.socket == *socket && attempt.go_on())?;
         let (attempt, thread) = dropped.swap_remove(at);
-        let is_going_on = {
-            let mut state = lock(&attempt.state);
-            let is_going_on = matches!(*state, State::Dropped);
-            if is_going_on {
-                *state = State::Connecting;
-            }
-            is_going_on
-        };
-        is_going_on.then(|| Dial { attempt, thread: Some(thread) })
+        Some(Dial { attempt, thread: Some(thread) })
     }
 
     /// Returns the connection, or why there is none. If neither is known within that time
     /// it returns the attempt, which goes on.
     pub(crate) fn wait(mut self, limit: Duration) -> Result<io::Result<UnixStream>, Dial> {
-        let came = self.attempt.wait(limit);
-        match came {
+        match self.attempt.wait(limit) {
             State::Ended(connected) => {
                 // It ends now: a caller that counts its threads finds none.
                 let _ = self.thread.take().map(JoinHandle::join);
@@ -106,6 +99,16 @@ impl Drop for Dial {
 }
 
 impl Attempt {
+    /// Has its connection wanted again. Returns whether it is connecting still.
+    fn go_on(&self) -> bool {
+        let mut state = lock(&self.state);
+        let is_connecting = matches!(*state, State::Dropped);
+        if is_connecting {
+            *state = State::Connecting;
+        }
+        is_connecting
+    }
+
     fn end(&self, connected: io::Result<UnixStream>) {
         let mut state = lock(&self.state);
         *state = match *state {
